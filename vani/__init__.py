@@ -1,0 +1,46 @@
+"""Vani: storage settings for HPC programs, from a trace of their run.
+
+    profile = vani.profile("traces/ior")
+    advice = vani.advise(profile, system="lassen")
+
+The names below load the modules behind them when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vani.api import advise, convert, profile
+    from vani.readers import open_trace
+    from vani.schema.advice import Advice
+    from vani.schema.profile import Profile
+
+__all__ = ["Advice", "Profile", "__version__", "advise", "convert", "open_trace", "profile"]
+
+__version__ = "0.1.0"
+
+# `import vani` and `vani --help` stay quick because Dask and Arrow, about a second together,
+# are loaded only by what needs them.
+_ORIGINS = {
+    "Advice": "vani.schema.advice:Advice",
+    "Profile": "vani.schema.profile:Profile",
+    "advise": "vani.api:advise",
+    "convert": "vani.api:convert",
+    "open_trace": "vani.readers:open_trace",
+    "profile": "vani.api:profile",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a door to objects of any type
+    origin = _ORIGINS.get(name)
+    if origin is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = origin.partition(":")
+    found = globals()[name] = getattr(import_module(module), attribute)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,93 @@
+"""Files and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vani.errors import InputError
+
+__all__ = ["new_directory", "write_bytes", "write_text"]
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file at `path` by `text` (UTF-8) in one step.
+
+    Raises
+    ------
+    InputError
+        The folder does not exist or cannot be written.
+    """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file at `path` by `content` in one step; see `write_text`."""
+    if path.exists() and not path.is_file():
+        # A device or a pipe (`-o /dev/stdout`) has no "in one step", and must not be replaced.
+        if path.is_dir():
+            raise InputError("is a directory, not a file to write", where=path, todo="name a file")
+        path.write_bytes(content)
+        return
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    except OSError as error:
+        raise InputError(
+            f"cannot write here ({error.strerror})", where=path, todo="name a folder that exists and is writable"
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)  # noqa: PTH101 - mkstemp makes files that only their owner reads
+        os.replace(name, path)  # noqa: PTH105
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise InputError(f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder") from error
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """Yield a fresh folder beside `path` that becomes `path` when the block ends without an error.
+
+    What was at `path` before is replaced; after an error or a kill it is still there, and what was
+    begun lies in a folder named `.<name>.*.partial` that nothing reads.
+
+    Raises
+    ------
+    InputError
+        The folder above does not exist or cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    except OSError as error:
+        raise InputError(f"cannot write here ({error.strerror})", where=path, todo="name a folder that is writable") from error
+    try:
+        umask = os.umask(0)
+        os.umask(umask)
+        partial.chmod(0o777 & ~umask)
+        yield partial
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+            os.replace(path, old / path.name)  # noqa: PTH105
+            os.replace(partial, path)  # noqa: PTH105
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.replace(partial, path)  # noqa: PTH105
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise InputError(f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder") from error
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise

@@ -1,0 +1,110 @@
+"""The table of calls: what every reader delivers and every analyzer sees.
+
+One row per traced call, in the order in which the tracer recorded them, process after process.
+Integers only; what a trace cannot tell is null.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+import pyarrow as pa
+
+__all__ = ["CALLS", "FILES", "FUNCTIONS", "RENAMES", "FileClass", "Flag", "Kind", "Layer"]
+
+
+class Layer(IntEnum):
+    """The library that a call belongs to; `POSIX` and `STDIO` are the file-system calls."""
+
+    POSIX = 0
+    STDIO = 1
+    MPIIO = 2
+    HDF5 = 3
+    PNETCDF = 4
+    NETCDF = 5
+    MPI = 6
+    GPU = 7
+    USER = 8
+
+
+class Kind(IntEnum):
+    """What a call does. For a file-system call exactly one of the first three."""
+
+    READ = 0
+    WRITE = 1
+    METADATA = 2
+    COMMUNICATION = 3
+    OTHER = 4
+
+
+class Flag(IntFlag):
+    """Facts about one call that attributes need and its function's name does not tell."""
+
+    OPEN = 1 << 0
+    """Opens (or creates) its file."""
+    CREATE = 1 << 1
+    """Creates its file if it is absent (O_CREAT, creat, fopen w or a)."""
+    TRUNCATE = 1 << 2
+    """Empties its file (O_TRUNC, creat, fopen w)."""
+    APPEND = 1 << 3
+    """Opens for appending, or writes through such a descriptor: the offset is the end of the file."""
+    CLOSE = 1 << 4
+    REMOVE = 1 << 5
+    """Removes its path (unlink, remove)."""
+    RENAME = 1 << 6
+    RESIZE = 1 << 7
+    """Sets the length of its file (truncate, ftruncate, MPI_File_set_size): `offset` is the new length."""
+    SEEK = 1 << 8
+    """Sets the file position: `offset` is the position after the call."""
+    COLLECTIVE = 1 << 9
+    """Every process of the communicator takes part (MPI_File_*_all, MPI_Barrier, ...)."""
+    WORLD = 1 << 10
+    """Takes place on MPI_COMM_WORLD and returns only after every process has entered (clocks can be compared)."""
+    NESTED = 1 << 11
+    """A file-system call made inside another file-system call: counted with the outer one."""
+    DIRECTORY = 1 << 12
+    """Names a directory, which is no file of the data set (mkdir, opendir, chdir, ...)."""
+    WRITABLE = 1 << 13
+    """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +)."""
+    STAT = 1 << 14
+    """Asks about its path without opening it (stat, access, readlink)."""
+
+
+class FileClass(IntEnum):
+    """Whether a path is a file of the data set (contract, "file")."""
+
+    DATASET = 0
+    STANDARD_STREAM = 1
+    SOCKET_OR_PIPE = 2
+    SYSTEM = 3
+    """/proc, /sys, /dev (but /dev/shm)."""
+    SHARED_LIBRARY = 4
+
+
+CALLS = pa.schema(
+    [
+        pa.field("rank", pa.int32(), nullable=False),
+        pa.field("thread", pa.int32(), nullable=False),
+        pa.field("func", pa.int16(), nullable=False),
+        pa.field("layer", pa.int8(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("depth", pa.int8(), nullable=False),
+        # The layer of the outermost traced call that this call was made in (its own layer at depth 0).
+        pa.field("via", pa.int8(), nullable=False),
+        pa.field("flags", pa.int16(), nullable=False),
+        pa.field("file", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("start_ns", pa.int64(), nullable=False),
+        pa.field("duration_ns", pa.int64(), nullable=False),
+    ]
+)
+"""`rank` is the rank within its trace, `start_ns` counts from the start of the trace's rank 0 (each rank by its own
+clock), `func` and `file` are codes into the tables below, `bytes` is what a data call asked for (or moved, where the
+trace stores return values), `offset` the file offset of a data call and what `Flag.SEEK` and `Flag.RESIZE` say."""
+
+FUNCTIONS = pa.schema([("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())])
+
+FILES = pa.schema([("file", pa.int32()), ("path", pa.string()), ("class", pa.int8())])
+
+RENAMES = pa.schema([("rank", pa.int32()), ("start_ns", pa.int64()), ("old", pa.int32()), ("new", pa.int32())])

@@ -1,0 +1,83 @@
+"""Errors that a user sees: one line each, with a place and a next step.
+
+    VaniError                 a fault of Vani itself (exit status 3)
+    └── InputError            wrong usage or bad input (exit status 2)
+        ├── TraceError        a trace that cannot be read
+        │   └── UnknownFormatError
+        ├── StoreError        a store that cannot be read or written
+        └── DocumentError     a YAML document that is not what it claims to be
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = [
+    "DocumentError",
+    "InputError",
+    "SelfCheckError",
+    "StoreError",
+    "TraceError",
+    "UnknownFormatError",
+    "VaniError",
+]
+
+
+def one_line(text: str) -> str:
+    """Make `text` safe to print on one line of a terminal: control characters are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class VaniError(Exception):
+    """One line for the user: what is wrong, where, and what to do next.
+
+    Parameters
+    ----------
+    what
+        What was found, in the user's words.
+    where
+        File, or file and line, or attribute; printed in front.
+    todo
+        What the user can do about it; printed behind.
+    """
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, where: str | Path = "", todo: str = "") -> None:
+        self.what, self.where, self.todo = what, str(where), todo
+        place = f"{where}: " if str(where) else ""
+        super().__init__(one_line(place + what + (f"; {todo}" if todo else "")))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments are lost by the default pickling, and workers send errors back.
+        return _rebuild, (type(self), self.what, self.where, self.todo)
+
+
+def _rebuild(kind: type[VaniError], what: str, where: str, todo: str) -> VaniError:
+    return kind(what, where=where, todo=todo)
+
+
+class SelfCheckError(VaniError):
+    """The numbers of a profile contradict each other: nothing is written."""
+
+
+class InputError(VaniError):
+    """Wrong usage or bad input."""
+
+    exit_code = 2
+
+
+class TraceError(InputError):
+    """A trace, or a part of it, cannot be read."""
+
+
+class UnknownFormatError(TraceError):
+    """The directory is not a trace that Vani can read."""
+
+
+class StoreError(InputError):
+    """A store of calls cannot be read or written."""
+
+
+class DocumentError(InputError):
+    """A YAML document does not hold what its schema says."""

@@ -1,0 +1,1 @@
+"""Trace readers: one door, `open_trace`, and one folder per tracer."""

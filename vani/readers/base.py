@@ -1,0 +1,94 @@
+"""What a trace reader is: it knows its trace's size before it reads a call, and reads ranks in bounded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["BATCH_ROWS", "Limit", "Piece", "TraceReader"]
+
+BATCH_ROWS = 1 << 18
+"""Rows of a batch: 2 MiB per 8-byte column, so that a batch's columns stay near the processor's caches."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What this trace can never tell, or what its reader assumed."""
+
+    attribute: str
+    why: str
+
+
+@dataclass
+class Piece:
+    """What reading some ranks found out besides the calls themselves."""
+
+    records: int = 0
+    span_ns: int = 0
+    first_ns: int | None = None
+    functions: dict[str, int] = field(default_factory=dict)
+    ranks_read: int = 0
+    repaired_times: int = 0
+    problems: list[str] = field(default_factory=list)
+    renames: list[tuple[int, int, int, int]] = field(default_factory=list)
+    hints: list[tuple[str, str]] = field(default_factory=list)
+
+
+class TraceReader(Protocol):
+    """One trace directory behind one door, whatever tool and version wrote it."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def tool(self) -> str:
+        """`recorder`, `recorder2parquet` or `wisio`."""
+
+    @property
+    def format(self) -> str:
+        """The version that the trace claims, such as `2.5.0`."""
+
+    @property
+    def layout(self) -> str:
+        """The layout on disk, such as `2.5g`."""
+
+    @property
+    def app(self) -> str:
+        """Name of the executable, as far as the directory's name tells."""
+
+    @property
+    def ranks(self) -> int: ...
+
+    @property
+    def start_unix_s(self) -> float | None: ...
+
+    @property
+    def limits(self) -> tuple[Limit, ...]: ...
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What is damaged and was left out, as far as the tables tell; more may come with a `Piece`."""
+
+    def digest(self) -> str:
+        """Identify the content on disk: names, sizes and times of change, with the content of small files."""
+
+    def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Number of calls of each rank, shape (ranks,), known without reading them."""
+
+    def functions(self) -> pa.Table:
+        """The functions that the trace can name, as `vani.calls.FUNCTIONS`."""
+
+    def files(self) -> pa.Table:
+        """The files that the trace names, as `vani.calls.FILES`."""
+
+    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
+
+        A batch never holds more than about `BATCH_ROWS` rows, so memory does not grow with the trace. What is
+        found on the way is added to `piece`. A damaged rank is reported there and the others are still read.
+        """

@@ -1,0 +1,128 @@
+"""Reading the files of a Recorder trace: bounded, and with one clear line when something is not as it says."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+from isal import isal_zlib
+
+from vani.errors import TraceError
+
+__all__ = ["MOST_TABLE_BYTES", "Inflater", "inflate_frame", "read_file", "split_frames"]
+
+MOST_TABLE_BYTES = 1 << 30
+"""Largest call table or grammar that is taken into memory; real ones are a few MB."""
+
+_DEFLATE_RATIO = 1032
+"""No deflate stream inflates by more than this (zlib technical details, "Maximum Compression Factor")."""
+
+
+def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
+    """Read a whole file of a trace.
+
+    Raises
+    ------
+    TraceError
+        Missing, unreadable, not a regular file, or larger than `most` bytes.
+    """
+    try:
+        if not path.is_file():
+            raise TraceError("is missing" if not path.exists() else "is not a regular file", where=path)
+        size = path.stat().st_size
+        if size > most:
+            raise TraceError(f"has {size} bytes, more than the {most} that Vani takes into memory", where=path)
+        return path.read_bytes()
+    except OSError as error:
+        raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
+
+
+def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
+    """Split zlib frames that lie back to back (16 bytes of sizes, then a stream each).
+
+    Raises
+    ------
+    TraceError
+        A size that leads out of the buffer.
+    """
+    frames = []
+    at = 0
+    while at < len(buffer):
+        if at + 16 > len(buffer):
+            raise TraceError(f"ends within the header of a zlib frame at byte {at}", where=where)
+        (packed,) = struct.unpack_from("<Q", buffer, at)
+        if packed > len(buffer) - at - 16:
+            raise TraceError(f"zlib frame at byte {at} claims {packed} bytes, {len(buffer) - at - 16} are left", where=where)
+        frames.append(buffer[at : at + 16 + packed])
+        at += 16 + packed
+    return frames
+
+
+def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
+    """Inflate one zlib frame whose sizes are checked before they are trusted.
+
+    Raises
+    ------
+    TraceError
+        Wrong sizes, a damaged stream, or more than `MOST_TABLE_BYTES` of content.
+    """
+    if len(frame) < 16:
+        raise TraceError(f"zlib frame of {len(frame)} bytes has no header", where=where)
+    packed, content = struct.unpack_from("<QQ", frame)
+    if packed != len(frame) - 16:
+        raise TraceError(f"zlib frame claims {packed} bytes, there are {len(frame) - 16}", where=where)
+    if content > min(MOST_TABLE_BYTES, packed * _DEFLATE_RATIO + 64):
+        raise TraceError(f"zlib frame of {packed} bytes claims to hold {content}", where=where)
+    stream = isal_zlib.decompressobj()
+    try:
+        data = stream.decompress(frame[16:], content + 1)
+    except (zlib.error, isal_zlib.error) as error:
+        raise TraceError(f"zlib stream is damaged ({error})", where=where) from error
+    if len(data) != content or not stream.eof:
+        raise TraceError(f"zlib stream holds {len(data)} bytes or more, its header says {content}", where=where)
+    return bytes(data)
+
+
+class Inflater:
+    """Inflate a long zlib stream from a file, piece by piece, in bounded memory."""
+
+    _READ = 1 << 18
+
+    def __init__(self, path: Path, offset: int, packed: int) -> None:
+        """Start at `offset` of the file; the stream has `packed` bytes."""
+        self._file = path.open("rb")
+        self._file.seek(offset)
+        self._where = str(path)
+        self._left = packed
+        self._stream = isal_zlib.decompressobj()
+        self._pending = b""
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes, or fewer at the end of the stream.
+
+        Raises
+        ------
+        TraceError
+            The stream is damaged or ends early.
+        """
+        pieces = []
+        while size > 0 and not self._stream.eof:
+            source = self._pending
+            if not source:
+                source = self._file.read(min(self._READ, self._left))
+                self._left -= len(source)
+                if not source:
+                    break
+            try:
+                piece = self._stream.decompress(source, size)
+            except (zlib.error, isal_zlib.error) as error:
+                raise TraceError(f"time stamps: zlib stream is damaged ({error})", where=self._where) from error
+            self._pending = self._stream.unconsumed_tail
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,302 @@
+"""The order of calls: a Sequitur-style grammar over signature ids (format document, section 5.2).
+
+Nothing here recurses or loops per call. Before anything is expanded, `Grammar.calls` tells how many calls
+the grammar stands for, so that a kilobyte that claims 2^60 calls is refused and not allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import TraceError
+
+__all__ = ["Grammar", "decode_grammar"]
+
+_ARENA = 1 << 22
+"""Expanded symbols kept at a time (16 MiB as int32)."""
+_MOST_CALLS = 1 << 62
+
+Ints = NDArray[np.int64]
+
+
+def ragged(starts: Ints, lengths: Ints) -> Ints:
+    """Concatenate the ranges `starts[i] .. starts[i] + lengths[i]`; shape (sum of lengths,)."""
+    total = int(lengths.sum())
+    ends = np.cumsum(lengths)
+    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A checked grammar: every symbol is a terminal or a rule that exists, and no rule contains itself.
+
+    Attributes
+    ----------
+    bodies
+        Shape (rules + 1,): rule i owns symbols `bodies[i] .. bodies[i + 1]`.
+    values
+        Shape (symbols,): a terminal id >= 0, or -1 - (index of a rule).
+    exponents
+        Shape (symbols,): how often a symbol stands there, >= 1.
+    start
+        Index of the start rule.
+    """
+
+    bodies: Ints
+    values: Ints
+    exponents: Ints
+    start: int
+    levels: tuple[Ints, ...]
+    lengths: Ints
+
+    @property
+    def calls(self) -> int:
+        """Number of calls that the grammar stands for."""
+        return int(self.lengths[self.start])
+
+    @property
+    def symbols(self) -> int:
+        """Number of symbols in all rules: the size of the grammar, not of what it stands for."""
+        return len(self.values)
+
+    @cached_property
+    def terminals(self) -> Ints:
+        """Distinct terminal ids that occur in calls, sorted."""
+        occurs = self.occurrences(int(self.values.max(initial=-1)) + 1)
+        return np.flatnonzero(occurs)
+
+    def occurrences(self, terminals: int) -> Ints:
+        """Count how often each terminal id occurs, shape (terminals,), without expanding anything."""
+        times = np.zeros(len(self.bodies) - 1, dtype=np.int64)
+        times[self.start] = 1
+        counts = np.zeros(terminals, dtype=np.int64)
+        for level in reversed(self.levels):
+            used = level[times[level] > 0]
+            symbols = ragged(self.bodies[used], self.bodies[used + 1] - self.bodies[used])
+            weight = np.repeat(times[used], self.bodies[used + 1] - self.bodies[used]) * self.exponents[symbols]
+            values = self.values[symbols]
+            is_rule = values < 0
+            np.add.at(times, -1 - values[is_rule], weight[is_rule])
+            np.add.at(counts, values[~is_rule], weight[~is_rule])
+        return counts
+
+    def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
+        """Yield the terminal ids in order, in arrays of at most `rows` (but the pieces may be shorter)."""
+        limit, offsets, arena = self._arena
+        stack = [(int(self.bodies[self.start]), int(self.bodies[self.start + 1]))]
+        repeats = [1]
+        whole = self.lengths
+        values, exponents = self.values, self.exponents
+        # Rules below the limit are in the arena; only the others are walked, symbol by symbol.
+        length = np.ones(len(values), dtype=np.int64)
+        is_rule = values < 0
+        length[is_rule] = whole[-1 - values[is_rule]]
+        source = np.where(is_rule, 0, values)
+        source[is_rule] = offsets[-1 - values[is_rule]]
+        walked = np.flatnonzero(is_rule & (length > limit))
+        heavy = np.flatnonzero(length * np.minimum(exponents, rows + 1) > rows)
+        stops = np.union1d(walked, heavy)
+        total = length * np.where(length > limit, 1, np.minimum(exponents, rows + 1))
+        reach = np.concatenate(([0], np.cumsum(np.where(np.isin(np.arange(len(values)), stops), 0, total))))
+        while stack:
+            at, end = stack.pop()
+            again = repeats.pop()
+            if at == end:
+                continue
+            first = np.searchsorted(stops, at)
+            stop = int(stops[first]) if first < len(stops) and stops[first] < end else end
+            if stop == at:
+                value, exponent = int(values[at]), int(exponents[at])
+                if value < 0 and whole[-1 - value] > limit:
+                    left = exponent - again
+                    if left > 0:
+                        stack.append((at, end))
+                        repeats.append(again + 1)
+                    else:
+                        stack.append((at + 1, end))
+                        repeats.append(1)
+                    rule = -1 - value
+                    stack.append((int(self.bodies[rule]), int(self.bodies[rule + 1])))
+                    repeats.append(1)
+                    continue
+                piece = arena[source[at] : source[at] + length[at]]
+                per = max(1, rows // len(piece)) if len(piece) else exponent
+                tiled = np.tile(piece, min(per, exponent))
+                for done in range(0, exponent, per):
+                    yield tiled[: min(per, exponent - done) * len(piece)]
+                stack.append((at + 1, end))
+                repeats.append(1)
+                continue
+            upto = int(np.searchsorted(reach, reach[at] + rows, side="right")) - 1
+            upto = min(max(upto, at + 1), stop)
+            part = slice(at, upto)
+            if (exponents[part] == 1).all():
+                yield arena[ragged(source[part], length[part])]
+            else:
+                often = exponents[part]
+                yield arena[ragged(np.repeat(source[part], often), np.repeat(length[part], often))]
+            stack.append((upto, end))
+            repeats.append(1)
+
+    @cached_property
+    def _arena(self) -> tuple[int, Ints, NDArray[np.int32]]:
+        """Expand every rule up to a length once: (that length, offset of each rule, ids); terminal t lies at t."""
+        terminals = int(self.values.max(initial=-1)) + 1
+        ordered = np.sort(self.lengths)
+        fits = int(np.searchsorted(np.cumsum(np.minimum(ordered, _ARENA + 1)), _ARENA, side="right"))
+        limit = int(ordered[fits - 1]) if fits else 0
+        if fits < len(ordered) and ordered[fits] == limit:
+            limit -= 1
+        small = self.lengths <= limit
+        small[self.start] = False
+        sizes = np.where(small, self.lengths, 0)
+        offsets = terminals + np.cumsum(sizes) - sizes
+        arena = np.empty(terminals + int(sizes.sum()), dtype=np.int32)
+        arena[:terminals] = np.arange(terminals, dtype=np.int32)
+        for level in self.levels:
+            rules = level[small[level]]
+            if not len(rules):
+                continue
+            count = self.bodies[rules + 1] - self.bodies[rules]
+            symbols = ragged(self.bodies[rules], count)
+            values = self.values[symbols]
+            often = self.exponents[symbols]
+            is_rule = values < 0
+            start = np.where(is_rule, 0, values)
+            length = np.ones(len(values), dtype=np.int64)
+            start[is_rule] = offsets[-1 - values[is_rule]]
+            length[is_rule] = self.lengths[-1 - values[is_rule]]
+            ids = arena[ragged(np.repeat(start, often), np.repeat(length, often))]
+            arena[ragged(offsets[rules], self.lengths[rules])] = ids
+        return limit, offsets, arena
+
+
+def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) -> Grammar:
+    """Decode and check one grammar.
+
+    Parameters
+    ----------
+    buffer
+        `rules`, then per rule its id, number of symbols and (value, exponent) pairs; 4-byte integers.
+    terminals
+        Number of entries of the call table that the grammar speaks of.
+    where
+        Named in errors.
+
+    Raises
+    ------
+    TraceError
+        Wrong length, unknown rule or terminal, a cycle, or a claim of more than 2^62 calls.
+    """
+    if len(buffer) % 4 or len(buffer) < 4:
+        raise TraceError(f"grammar of {len(buffer)} bytes is not a list of 4-byte integers", where=where)
+    ints = np.frombuffer(buffer, dtype="<i4")
+    ids, bodies_at, counts = _split(ints, where)
+    order: dict[int, int] = {int(rule): index for index, rule in enumerate(ids)}
+    if len(order) != len(ids):
+        raise TraceError("grammar defines a rule twice", where=where)
+    if -1 not in order:
+        raise TraceError("grammar has no start rule", where=where)
+    symbols = ragged(bodies_at, counts * 2)
+    pairs = ints[symbols].reshape(-1, 2)
+    values = pairs[:, 0].astype(np.int64)
+    exponents = pairs[:, 1].astype(np.int64)
+    if (exponents < 1).any():
+        raise TraceError(f"grammar repeats a symbol {int(exponents.min())} times", where=where)
+    if (values >= terminals).any():
+        raise TraceError(
+            f"grammar names call signature {int(values.max())}, but the call table has {terminals}", where=where
+        )
+    negative = values < 0
+    if negative.any():
+        rule = _index_of(ids, values[negative])
+        wrong = ids[rule] != values[negative]
+        if wrong.any():
+            raise TraceError(f"grammar uses rule {int(values[negative][wrong][0])}, which it does not define", where=where)
+        values[negative] = -1 - rule
+    bodies = np.concatenate(([0], np.cumsum(counts)))
+    levels, lengths = _measure(bodies, values, exponents, where)
+    return Grammar(bodies, values, exponents, order[-1], levels, lengths)
+
+
+def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, Ints]:
+    """Find the rules in a grammar: (ids, position of the first symbol, number of symbols)."""
+    # Python integers from a list are several times faster to walk than numpy scalars.
+    rules = int(ints[0])
+    if not 1 <= rules <= (len(ints) - 1) // 2:
+        raise TraceError(f"grammar of {len(ints)} integers claims {rules} rules", where=where)
+    walk = ints.tolist()
+    ids, starts, counts = [0] * rules, [0] * rules, [0] * rules
+    at, end = 1, len(walk)
+    for index in range(rules):
+        if at + 2 > end:
+            raise TraceError(f"grammar ends within rule {index} of {rules}", where=where)
+        rule, count = walk[at], walk[at + 1]
+        if rule >= 0 or count < 0 or at + 2 + 2 * count > end:
+            raise TraceError(f"grammar rule {index} (id {rule}) claims {count} symbols", where=where)
+        ids[index], starts[index], counts[index] = rule, at + 2, count
+        at += 2 + 2 * count
+    if at != end:
+        raise TraceError(f"grammar has {end - at} integers too many", where=where)
+    return np.array(ids, dtype=np.int64), np.array(starts, dtype=np.int64), np.array(counts, dtype=np.int64)
+
+
+def _index_of(ids: Ints, wanted: Ints) -> Ints:
+    """Find each of `wanted` in `ids` (all negative); where it is absent, any index."""
+    deepest = -int(ids.min())
+    if deepest > 16 * len(ids) + 1024:
+        ordered = np.argsort(ids)
+        place = np.searchsorted(ids[ordered], wanted)
+        place[place == len(ids)] = 0
+        return ordered[place]
+    table = np.zeros(deepest + 1, dtype=np.int64)
+    table[-ids] = np.arange(len(ids))
+    return table[np.minimum(-wanted, deepest)]
+
+
+def _measure(bodies: Ints, values: Ints, exponents: Ints, where: str) -> tuple[tuple[Ints, ...], Ints]:
+    """Order the rules from the leaves up, and count the calls that each stands for.
+
+    Returns
+    -------
+    levels
+        Rules by height: a rule's symbols are terminals and rules of earlier levels.
+    lengths
+        Shape (rules,).
+    """
+    rules = len(bodies) - 1
+    owner = np.repeat(np.arange(rules, dtype=np.int64), np.diff(bodies))
+    is_rule = values < 0
+    lengths = np.zeros(rules, dtype=np.int64)
+    # Sums of floats tell an overflow that sums of integers hide.
+    claimed = np.bincount(owner[~is_rule], exponents[~is_rule].astype(np.float64), rules)
+    np.add.at(lengths, owner[~is_rule], exponents[~is_rule])
+    child, parent, times = -1 - values[is_rule], owner[is_rule], exponents[is_rule]
+    # numpy sorts 16-bit keys by radix, several times faster than wider ones.
+    by_child = np.argsort(child.astype(np.uint16) if rules < 1 << 16 else child, kind="stable")
+    child, parent, times = child[by_child], parent[by_child], times[by_child]
+    uses = np.searchsorted(child, np.arange(rules + 1))
+    waiting = np.bincount(parent, minlength=rules)
+    levels = []
+    ready = np.flatnonzero(waiting == 0)
+    done = 0
+    while len(ready):
+        levels.append(ready)
+        done += len(ready)
+        edges = ragged(uses[ready], uses[ready + 1] - uses[ready])
+        above = parent[edges]
+        np.add.at(lengths, above, lengths[child[edges]] * times[edges])
+        np.add.at(claimed, above, claimed[child[edges]] * times[edges])
+        if len(above) and claimed[above].max() > _MOST_CALLS:
+            raise TraceError(f"grammar claims {claimed[above].max():.3g} calls of one process", where=where)
+        np.subtract.at(waiting, above, 1)
+        ready = np.unique(above[waiting[above] == 0])
+    if done < rules:
+        raise TraceError("a grammar rule contains itself", where=where)
+    return tuple(levels), lengths

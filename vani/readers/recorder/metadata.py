@@ -1,0 +1,140 @@
+"""recorder.mt: how the trace was made, and the names of the functions (format document, sections 4, 8, 9)."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+from vani.errors import TraceError
+
+__all__ = ["LAYOUTS", "Layout", "Metadata", "decode_metadata"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a version keeps things: a version is a row of this table, not a branch."""
+
+    name: str
+    fields: str
+    """struct format of the metadata; the names are in `names`."""
+    names: tuple[str, ...]
+    functions_at: int
+    function_bytes: int
+    """Width of the function id in a call's key: 1 or 4."""
+    counted: bool
+    """Call-table entries carry rank and count."""
+    framed: bool
+    """Tables are zlib frames and all time stamps lie in one recorder.ts."""
+
+
+_OLD = ("ranks", "start", "resolution", "buffer", "algorithm")
+_FLAGS_36 = ("compressed_times", "interprocess", "interprocess_patterns", "intraprocess_patterns")
+
+LAYOUTS: dict[str, Layout] = {
+    "2.3": Layout("2.3", "<i4xddii", _OLD, 32, 1, counted=False, framed=False),
+    "2.5p": Layout("2.5p", "<i4xddiii4x", (*_OLD, "interprocess"), 40, 1, counted=True, framed=False),
+    "2.5g": Layout(
+        "2.5g",
+        "<i6?6xddi4?",
+        ("ranks", "posix", "mpi", "mpiio", "hdf5", "thread", "depth", "start", "resolution", "buffer", *_FLAGS_36),
+        40, 1, counted=True, framed=True,
+    ),
+    "3.0": Layout(
+        "3.0",
+        "<i8?4xddi4?",
+        ("ranks", "posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth", "start", "resolution",
+         "buffer", *_FLAGS_36),
+        1024, 4, counted=True, framed=True,
+    ),
+    "3.x": Layout(
+        "3.x",
+        "<5i8?4xddi4?",
+        ("major", "minor", "patch", "ranks", "functions", "posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf",
+         "thread", "depth", "start", "resolution", "buffer", *_FLAGS_36),
+        56, 4, counted=True, framed=True,
+    ),
+}
+
+_MOST_RANKS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What recorder.mt says; None where the layout does not say it."""
+
+    layout: Layout
+    ranks: int
+    start_unix_s: float
+    resolution_s: float
+    interprocess: bool
+    compressed_times: bool
+    interprocess_patterns: bool
+    intraprocess_patterns: bool
+    stores_thread: bool | None
+    stores_depth: bool | None
+    layers_traced: dict[str, bool]
+    functions: tuple[str, ...]
+    version: str | None
+
+
+def decode_metadata(buffer: bytes, layout: Layout, *, where: str) -> Metadata:
+    """Decode and check recorder.mt (or section 0 of recorder.dat).
+
+    Raises
+    ------
+    TraceError
+        Too short, or a value that no tracer writes.
+    """
+    size = struct.calcsize(layout.fields)
+    if len(buffer) < max(size, layout.functions_at):
+        raise TraceError(f"has {len(buffer)} bytes, the {layout.name} layout needs {layout.functions_at}", where=where)
+    # struct refuses nothing for `?`: any byte but 0 is true, so flags are checked by hand.
+    value = dict(zip(layout.names, struct.unpack_from(layout.fields, buffer), strict=True))
+    if not 1 <= value["ranks"] <= _MOST_RANKS:
+        raise TraceError(f"claims {value['ranks']} ranks", where=where, todo="the file is damaged or not of layout " + layout.name)
+    resolution = value["resolution"]
+    if not (math.isfinite(resolution) and 1e-12 <= resolution <= 1):
+        raise TraceError(f"claims a time resolution of {resolution} s", where=where, todo="the file is damaged or not of layout " + layout.name)
+    if not (math.isfinite(value["start"]) and 0 <= value["start"] <= 4e9):
+        raise TraceError(f"claims to have started at {value['start']}", where=where, todo="the file is damaged or not of layout " + layout.name)
+    names = _fixed_names(buffer, value["functions"], where) if "functions" in value else _line_names(buffer[layout.functions_at :], where)
+    version = f"{value['major']}.{value['minor']}.{value['patch']}" if "major" in value else None
+    return Metadata(
+        layout=layout,
+        ranks=value["ranks"],
+        start_unix_s=value["start"],
+        resolution_s=resolution,
+        interprocess=bool(value.get("interprocess", False)),
+        compressed_times=bool(value.get("compressed_times", False)),
+        interprocess_patterns=bool(value.get("interprocess_patterns", False)),
+        intraprocess_patterns=bool(value.get("intraprocess_patterns", False)),
+        stores_thread=value.get("thread"),
+        stores_depth=value.get("depth"),
+        layers_traced={n: bool(value[n]) for n in ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf") if n in value},
+        functions=names,
+        version=version,
+    )
+
+
+def _line_names(text: bytes, where: str) -> tuple[str, ...]:
+    if not text.endswith(b"\n"):
+        raise TraceError("ends within the list of functions", where=where)
+    names = tuple(line.decode("ascii", "replace") for line in text[:-1].split(b"\n"))
+    return _checked(names, where)
+
+
+def _fixed_names(buffer: bytes, count: int, where: str) -> tuple[str, ...]:
+    if not 1 <= count <= 100_000 or len(buffer) != 56 + 64 * count:
+        raise TraceError(f"claims {count} functions in {len(buffer)} bytes", where=where)
+    cells = [buffer[56 + 64 * i : 120 + 64 * i] for i in range(count)]
+    return _checked(tuple(cell.split(b"\0", 1)[0].decode("ascii", "replace") for cell in cells), where)
+
+
+def _checked(names: tuple[str, ...], where: str) -> tuple[str, ...]:
+    for name in names:
+        if not name or len(name) > 128 or not all(c.isascii() and (c.isalnum() or c == "_") for c in name):
+            raise TraceError(f"names a function {name[:40]!r}", where=where)
+    if len(names) > 32_000:
+        raise TraceError(f"names {len(names)} functions", where=where)
+    return names

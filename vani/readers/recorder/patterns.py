@@ -1,0 +1,62 @@
+"""Offsets that the tracer replaced by patterns (format document, section 5.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.readers.recorder.grammar import Grammar
+from vani.readers.recorder.signatures import NO_VALUE, Signatures
+
+__all__ = ["RunningOffsets", "group_positions"]
+
+
+def group_positions(signatures: Signatures, grammars: list[Grammar | None], of_rank: NDArray[Any]) -> NDArray[np.int64]:
+    """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).
+
+    For each function, ranks with equally many distinct signatures of it form a group, in which they are numbered
+    from 0 by ascending rank.
+    """
+    functions = int(signatures.slope_group.max(initial=-1)) + 1
+    kinds = np.full((len(grammars), functions), -1, dtype=np.int64)
+    for index, grammar in enumerate(grammars):
+        if grammar is not None:
+            groups = signatures.slope_group[grammar.terminals]
+            kinds[index] = np.bincount(groups[groups >= 0], minlength=functions)
+    positions = np.zeros((len(of_rank), functions), dtype=np.int64)
+    for function in range(functions):
+        group = kinds[of_rank, function]
+        order = np.argsort(group, kind="stable")
+        first = np.searchsorted(group[order], group[order])
+        positions[order, function] = np.arange(len(of_rank)) - first
+    return positions
+
+
+class RunningOffsets:
+    """Undoes the intra-process differences of one rank, batch after batch."""
+
+    def __init__(self, *, from_first: bool) -> None:
+        """`from_first`: differences are to the first offset of the function (2.5g), not to the one before (3.0)."""
+        self._from_first = from_first
+        self._base: dict[int, int] = {}
+
+    def resolve(self, function: NDArray[Any], stored: NDArray[np.int64]) -> None:
+        """Replace differences in `stored` by offsets, in place; `function` is -1 where nothing is to be done."""
+        for code in np.unique(function[function >= 0]).tolist():
+            rows = np.flatnonzero((function == code) & (stored != NO_VALUE))
+            if not len(rows):
+                continue
+            values = stored[rows]
+            if self._from_first:
+                known = self._base.get(code)
+                if known is None:
+                    self._base[code] = known = int(values[0])
+                    values[1:] += known
+                else:
+                    values += known
+            else:
+                values = np.cumsum(values) + self._base.get(code, 0)
+                self._base[code] = int(values[-1])
+            stored[rows] = values

@@ -1,0 +1,118 @@
+"""What is this directory? Recognise first, read second (format document, sections 1, 8 and 9)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from vani.errors import TraceError, UnknownFormatError
+from vani.readers.recorder.frames import read_file
+
+__all__ = ["Shape", "app_name", "is_recorder", "probe"]
+
+_RANK_FILE = re.compile(r"\d+\.(ts|cst|cfg|itf|mt)$")
+_DEFAULT_NAME = (
+    # <host>-<user>-<exe>-<pid>-HHMMSS.mmm (2.5p) and HHMMSS.mm-<host>-<user>-<exe>-<pid> (2.5g, 3.0)
+    re.compile(r"^[^-]+(?:-[^-]+)*?-(?:\(null\)|user-unknown|[^-]+)-(?P<exe>.+)-\d+-\d{6}\.\d+$"),
+    re.compile(r"^\d{6}\.\d+-[^-]+(?:-[^-]+)*?-(?:\(null\)|user-unknown|[^-]+)-(?P<exe>.+)-\d+$"),
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What kind of trace a directory holds."""
+
+    path: Path
+    version: str
+    layout: str
+    """A name of `metadata.LAYOUTS`."""
+    combined: bool = False
+    """Everything lies in one recorder.dat."""
+
+
+def is_recorder(path: Path) -> bool:
+    """Tell whether a directory holds anything that a Recorder tracer leaves, readable or not."""
+    names = ("recorder.mt", "recorder.dat", "recorder.ts", "VERSION")
+    if any((path / name).is_file() for name in names):
+        return True
+    return any(_RANK_FILE.fullmatch(entry.name) for entry in _entries(path))
+
+
+def _entries(path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError as error:
+        raise TraceError(f"cannot be listed ({error.strerror})", where=path) from error
+
+
+def probe(path: Path) -> Shape:
+    """Recognise the layout of the trace directory at `path`.
+
+    Raises
+    ------
+    UnknownFormatError
+        A version that Vani does not read, or no Recorder trace.
+    TraceError
+        A Recorder trace without the files that are needed to decode it.
+    """
+    names = {entry.name for entry in _entries(path)}
+    if any(name.endswith(".itf") for name in names):
+        raise UnknownFormatError(
+            "is a trace of Recorder 2.0-2.2 (.itf files)", where=path,
+            todo="convert it with recorder2parquet of that release, or trace again with Recorder 2.3 or newer",
+        )
+    if "VERSION" in names:
+        version = read_file(path / "VERSION", most=4096).decode("ascii", "replace").strip("\0 \n\r")
+        layout = _layout_of(version, "recorder.ts" in names)
+        if layout is None:
+            raise UnknownFormatError(
+                f"Recorder format {version[:20]!r}; known are 2.3, 2.4, 2.5 and 3.0", where=path / "VERSION",
+                todo="convert it with the Recorder that wrote it, or update Vani",
+            )
+        if "recorder.mt" not in names:
+            raise _aborted(path, names)
+        return Shape(path, version, layout)
+    if "recorder.dat" in names:
+        return Shape(path, "3.x", "3.x", combined=True)
+    if "recorder.mt" in names:
+        head = read_file(path / "recorder.mt")[:4]
+        if len(head) == 4 and 3 <= int.from_bytes(head, "little") <= 99:
+            return Shape(path, "3.x", "3.x")
+        raise TraceError("has recorder.mt but no VERSION, and is of none of the layouts that have none", where=path,
+                         todo="if VERSION was lost, put it back: 5 characters such as 3.0.0")
+    if any(_RANK_FILE.fullmatch(name) for name in names) or "recorder.ts" in names:
+        raise _aborted(path, names)
+    raise UnknownFormatError("is no Recorder trace", where=path, todo="name a folder that holds recorder.mt and VERSION")
+
+
+def _layout_of(version: str, has_common_times: bool) -> str | None:
+    if re.fullmatch(r"2\.3(\.\d+)?", version):
+        return "2.3"
+    if re.fullmatch(r"2\.[45](\.\d+)?", version):
+        # Both layouts call themselves 2.5.0; only one of them has all time stamps in one file.
+        return "2.5g" if has_common_times else "2.5p"
+    return "3.0" if re.fullmatch(r"3\.0(\.\d+)?", version) else None
+
+
+def _aborted(path: Path, names: set[str]) -> TraceError:
+    missing = [name for name in ("VERSION", "recorder.mt") if name not in names]
+    if not any(name.endswith(".cst") for name in names):
+        missing.append("call tables (.cst)")
+    if not any(name.endswith(".cfg") for name in names):
+        missing.append("grammars (.cfg)")
+    return TraceError(
+        f"is what an aborted run leaves: {', '.join(missing)} missing, so nothing can be decoded", where=path,
+        todo="trace again and let the program reach MPI_Finalize (or exit)",
+    )
+
+
+def app_name(directory: str) -> str:
+    """Name the executable of a trace from its directory's name (contract, "app")."""
+    for pattern in _DEFAULT_NAME:
+        match = pattern.match(directory)
+        if match:
+            return match["exe"]
+    stripped = re.sub(r"^[\d._-]+(?=[^\d._-])", "", directory)
+    stripped = re.sub(r"(?<=[^\d._-])[._-]\d+$", "", stripped)
+    return stripped or directory

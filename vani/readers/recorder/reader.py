@@ -1,0 +1,697 @@
+"""Puts the parts of a Recorder trace together, rank by rank, batch by batch."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.calls import CALLS, FILES, FUNCTIONS
+from vani.errors import TraceError, UnknownFormatError
+from vani.readers.base import BATCH_ROWS, Limit, Piece
+from vani.readers.functions import FACTS
+from vani.readers.positions import Positions
+from vani.readers.recorder.call_table import CallTable, decode_call_table
+from vani.readers.recorder.frames import Inflater, inflate_frame, split_frames
+from vani.readers.recorder.grammar import Grammar, decode_grammar
+from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
+from vani.readers.recorder.nesting import Nesting
+from vani.readers.recorder.patterns import RunningOffsets, group_positions
+from vani.readers.recorder.probe import Shape, app_name, probe
+from vani.readers.recorder.signatures import (
+    NO_VALUE,
+    PathTable,
+    Signatures,
+    classify_path,
+    function_rows,
+    interpret,
+)
+from vani.readers.recorder.source import Extent, Source, open_source
+from vani.readers.recorder.timestamps import Clock
+
+__all__ = ["RecorderReader"]
+
+_USER_FUNCTION_ID = 255
+_CACHED_CALLS = 1 << 16
+_CACHED_SYMBOLS = 1 << 23
+
+Ints = NDArray[np.int64]
+
+
+class Chunk(NamedTuple):
+    """Calls of one rank whose columns are not yet looked up."""
+
+    rank: int
+    signatures: Signatures
+    ids: NDArray[np.int32]
+    start: Ints
+    duration: Ints
+    value: Ints | None
+    """Offsets after resolving patterns; None where there are none to resolve."""
+
+
+@dataclass
+class _Tables:
+    """What is known of the whole trace before a call is read."""
+
+    paths: PathTable
+    handles: dict[tuple[int, str], int]
+    calls: Ints
+    users: NDArray[np.int32]
+    """Number of ranks that name each file."""
+    shared: Signatures | None
+    grammars: list[Grammar | None]
+    """By unique grammar (inter-process compression); empty otherwise."""
+    of_rank: Ints
+    """Unique grammar of each rank, -1 if it is lost."""
+    pattern_position: NDArray[np.int64]
+    facts: list[tuple[str, list[str], int]]
+    problems: list[str]
+    nested: bool
+    """Some call has a depth above 0."""
+
+
+class RecorderReader:
+    """A Recorder trace of layout 2.3 to 3.x."""
+
+    tool = "recorder"
+
+    def __init__(self, path: Path, shape: Shape | None = None) -> None:
+        """Recognise the trace and read its metadata.
+
+        Raises
+        ------
+        TraceError
+            The trace cannot be decoded at all.
+        """
+        self.path = path
+        self._shape = shape or probe(path)
+        self._source = open_source(path, combined=self._shape.combined)
+        layout = LAYOUTS[self._shape.layout]
+        self._strict = self._shape.layout == "3.x"
+        self._meta: Metadata = decode_metadata(
+            self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
+        )
+        self._lock = threading.Lock()
+        self._known: _Tables | None = None
+        self._cache: dict[int, tuple[Signatures, Grammar]] = {}
+        self._cached_symbols = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Workers of a cluster open the trace themselves, from the shared file system.
+        return RecorderReader, (self.path, self._shape)
+
+    @property
+    def format(self) -> str:
+        return self._meta.version or self._shape.version
+
+    @property
+    def layout(self) -> str:
+        return self._shape.layout
+
+    @property
+    def app(self) -> str:
+        return app_name(self.path.resolve().name)
+
+    @property
+    def ranks(self) -> int:
+        return self._meta.ranks
+
+    @property
+    def start_unix_s(self) -> float | None:
+        return self._meta.start_unix_s if self._meta.start_unix_s > 1e9 else None
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._meta
+
+    @property
+    def problems(self) -> list[str]:
+        return self.tables.problems
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What Recorder's traces never tell, and what is assumed in its place."""
+        limits = [
+            Limit("io.bytes", "Recorder stores no return values: bytes are what calls asked for, short reads and "
+                              "failed calls look whole"),
+            Limit("io.past_end", "file ends follow from writes, truncations and opens; a file that the run opens with O_CREAT "
+                                 "before anything else is taken to have been empty then"),
+            Limit("io.access_pattern", "Recorder names files, not descriptors: two descriptors of one path in one process share "
+                                       "a position"),
+            Limit("io.ops.metadata", "stat calls of glibc 2.33 and newer, openat, unlinkat and calls before MPI_Init or after "
+                                     "MPI_Finalize are in no record"),
+        ]
+        if not self._meta.layers_traced.get("posix", True):
+            limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
+        if self._meta.stores_depth is False or not self.tables.nested:
+            limits.append(Limit("interfaces", "call depth is not stored or 0 everywhere: a call is taken as made by the library call "
+                                              "whose interval contains it"))
+        return tuple(limits)
+
+    def digest(self) -> str:
+        return self._source.digest()
+
+    def calls_per_rank(self) -> Ints:
+        return self.tables.calls
+
+    def functions(self) -> pa.Table:
+        rows = function_rows(self._meta.functions)
+        columns = list(zip(*rows, strict=True))
+        return pa.Table.from_arrays([pa.array(c, t.type) for c, t in zip(columns, FUNCTIONS, strict=True)], schema=FUNCTIONS)
+
+    def files(self) -> pa.Table:
+        paths = self.tables.paths.paths
+        classes = [int(classify_path(p)) for p in paths]
+        return pa.Table.from_arrays(
+            [pa.array(np.arange(len(paths), dtype=np.int32)), pa.array(paths, pa.string()), pa.array(classes, pa.int8())],
+            schema=FILES,
+        )
+
+    def facts(self) -> list[tuple[str, list[str], int]]:
+        """(function, its arguments, number of calls) of the calls in `functions.FACTS`."""
+        return self.tables.facts
+
+    @property
+    def tables(self) -> _Tables:
+        """Everything that is known without reading time stamps."""
+        with self._lock:
+            if self._known is None:
+                if self._strict:
+                    self._known = self._read_strictly()
+                else:
+                    self._known = self._read_shared() if self._meta.interprocess else self._read_per_rank()
+                if not self._known.calls.any() and self._known.problems:
+                    raise TraceError(
+                        f"no rank can be read: {self._known.problems[0]}", where=self.path, todo="trace the run again"
+                    )
+            return self._known
+
+    # ---------------------------------------------------------------- tables
+
+    def _read_strictly(self) -> _Tables:
+        """Layouts known from sources alone are read only if everything about them is as described."""
+        version = f"Recorder {self.format} ({'recorder.dat' if self._shape.combined else 'recorder.mt without VERSION'})"
+        try:
+            tables = self._read_shared() if self._meta.interprocess else self._read_per_rank()
+            problems = tables.problems or self._check_times(tables)
+        except TraceError as error:
+            problems = [str(error)]
+        if problems:
+            raise UnknownFormatError(
+                f"{version} is not as the layouts that Vani knows: {problems[0]}", where=self.path,
+                todo="convert it with the Recorder that wrote it, or update Vani",
+            )
+        return tables
+
+    def _check_times(self, tables: _Tables) -> list[str]:
+        extents = self._time_extents()
+        missing = [r for r in range(self.ranks) if extents[r] is None and tables.calls[r]]
+        total = self._source.extent("recorder.ts")
+        used = 8 * self.ranks + sum(e.length for e in extents if e is not None)
+        if missing or total is None or used != total.length:
+            return ["recorder.ts does not hold what it says"]
+        return []
+
+    def _table(self, name: str) -> bytes:
+        content = self._source.read(name)
+        if not self._meta.layout.framed:
+            return content
+        return inflate_frame(content, where=self._source.where(name))
+
+    def _interpret(self, table: CallTable, paths: PathTable, handles: dict[tuple[int, str], int]) -> Signatures:
+        return interpret(
+            table, self._meta.functions, paths, handles,
+            interprocess_patterns=self._meta.interprocess_patterns,
+            intraprocess_patterns=self._meta.intraprocess_patterns,
+            user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
+        )
+
+    def _read_shared(self) -> _Tables:
+        """With inter-process compression: one call table, and unique grammars that ranks share."""
+        framed = self._meta.layout.framed
+        cst = "recorder.cst" if framed else "0.cst"
+        table = decode_call_table(
+            self._table(cst), function_bytes=self._meta.layout.function_bytes, counted=self._meta.layout.counted,
+            where=self._source.where(cst),
+        )
+        paths, handles = PathTable(), {}
+        signatures = self._interpret(table, paths, handles)
+        problems = list(signatures.problems)
+        ranks = self.ranks
+        ids = self._source.read("ug.mt")
+        where = self._source.where("ug.mt")
+        if len(ids) != 4 * (ranks + 1):
+            raise TraceError(f"has {len(ids)} bytes, {ranks} ranks need {4 * (ranks + 1)}", where=where)
+        numbers = np.frombuffer(ids, "<i4").astype(np.int64)
+        of_rank, unique = numbers[:-1].copy(), int(numbers[-1])
+        if not 1 <= unique <= ranks or of_rank.min() < 0 or of_rank.max() >= unique:
+            raise TraceError(f"names grammars {of_rank.min()}..{of_rank.max()} of {unique}", where=where)
+        grammars = self._unique_grammars(unique, len(table), problems)
+        lengths = np.array([0 if g is None else g.calls for g in grammars], dtype=np.int64)
+        lost = np.array([g is None for g in grammars])
+        calls = lengths[of_rank]
+        for grammar in np.flatnonzero(lost):
+            members = np.flatnonzero(of_rank == grammar)
+            problems.append(f"ranks {_span(members)}: left out, their grammar {grammar} is lost")
+        of_rank[lost[of_rank]] = -1
+        users = np.zeros(len(paths.paths), dtype=np.int32)
+        times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
+        totals = np.zeros(len(table), dtype=np.int64)
+        for grammar, count in zip(grammars, times.tolist(), strict=True):
+            if grammar is not None and count:
+                files = signatures.file[grammar.terminals]
+                users[np.unique(files[files >= 0])] += count
+                totals += grammar.occurrences(len(table)) * count
+        if table.count is not None and not problems and (totals != table.count).any():
+            entry = int(np.flatnonzero(totals != table.count)[0])
+            problems.append(
+                f"call table counts {table.count[entry]} calls of signature {entry}, the grammars {totals[entry]}: grammars are used"
+            )
+        position = np.zeros((ranks, 0), dtype=np.int64)
+        if signatures.slope.any():
+            position = group_positions(signatures, grammars, of_rank)
+        return _Tables(
+            paths, handles, calls, users, signatures, grammars, of_rank, position,
+            self._facts(table, totals), problems, bool((signatures.depth > 0).any()),
+        )
+
+    def _unique_grammars(self, unique: int, terminals: int, problems: list[str]) -> list[Grammar | None]:
+        grammars: list[Grammar | None] = [None] * unique
+        frames: list[memoryview] = []
+        if self._meta.layout.framed:
+            content = memoryview(self._source.read("ug.cfg"))
+            frames = _whole_frames(content, self._source.where("ug.cfg"), problems)
+            if len(frames) != unique:
+                problems.append(f"ug.cfg: holds {len(frames)} whole grammars of {unique}")
+        for index in range(unique):
+            name = "ug.cfg" if self._meta.layout.framed else f"{index}.cfg"
+            where = self._source.where(name) + (f" (grammar {index})" if frames else "")
+            try:
+                if self._meta.layout.framed:
+                    if index >= len(frames):
+                        continue
+                    buffer = inflate_frame(frames[index], where=where)
+                else:
+                    buffer = self._source.read(name)
+                grammars[index] = decode_grammar(buffer, terminals=terminals, where=where)
+            except TraceError as error:
+                problems.append(str(error))
+        return grammars
+
+    def _read_per_rank(self) -> _Tables:
+        """Without inter-process compression: a call table and a grammar per rank."""
+        paths, handles = PathTable(), {}
+        problems: list[str] = []
+        calls = np.zeros(self.ranks, dtype=np.int64)
+        users: dict[int, int] = {}
+        facts: dict[tuple[str, ...], int] = {}
+        nested = False
+        lost: list[int] = []
+        for rank in range(self.ranks):
+            try:
+                signatures, grammar, table = self._rank_tables(rank, paths, handles)
+            except TraceError as error:
+                lost.append(rank)
+                if len(lost) <= 8:
+                    problems.append(f"rank {rank}: left out, {error}")
+                continue
+            problems += [p for p in signatures.problems if p not in problems]
+            calls[rank] = grammar.calls
+            nested = nested or bool((signatures.depth > 0).any())
+            used = signatures.file[grammar.terminals]
+            for file in np.unique(used[used >= 0]).tolist():
+                users[file] = users.get(file, 0) + 1
+            for name, args, count in self._facts(table, grammar.occurrences(len(table))):
+                facts[(name, *args)] = facts.get((name, *args), 0) + count
+        if len(lost) > 8:
+            problems.append(f"{len(lost)} ranks in all left out: {_span(np.array(lost))}")
+        counted = np.zeros(len(paths.paths), dtype=np.int32)
+        for file, count in users.items():
+            counted[file] = count
+        return _Tables(
+            paths, handles, calls, counted, None, [], np.full(self.ranks, -1, dtype=np.int64),
+            np.zeros((self.ranks, 0), dtype=np.int64), [(k[0], list(k[1:]), c) for k, c in facts.items()], problems, nested,
+        )
+
+    def _rank_tables(
+        self, rank: int, paths: PathTable, handles: dict[tuple[int, str], int]
+    ) -> tuple[Signatures, Grammar, CallTable]:
+        layout = self._meta.layout
+        table = decode_call_table(
+            self._table(f"{rank}.cst"), function_bytes=layout.function_bytes, counted=layout.counted,
+            where=self._source.where(f"{rank}.cst"),
+        )
+        grammar = decode_grammar(
+            self._table(f"{rank}.cfg"), terminals=len(table), where=self._source.where(f"{rank}.cfg")
+        )
+        signatures = self._interpret(table, paths, handles)
+        size = grammar.symbols + len(table)
+        if self._cached_symbols + size <= _CACHED_SYMBOLS:
+            self._cached_symbols += size
+            self._cache[rank] = signatures, grammar
+        return signatures, grammar, table
+
+    def _facts(self, table: CallTable, counts: Ints) -> list[tuple[str, list[str], int]]:
+        wanted = [i for i, n in enumerate(self._meta.functions) if n in FACTS]
+        rows = np.flatnonzero(np.isin(table.func, wanted) & (counts > 0))[:10_000]
+        texts = table.args.take(pa.array(rows)).to_pylist()
+        return [(self._meta.functions[table.func[r]], t, int(counts[r])) for r, t in zip(rows, texts, strict=True)]
+
+    def _of_rank(self, rank: int) -> tuple[Signatures, Grammar] | None:
+        tables = self.tables
+        if tables.shared is not None:
+            index = int(tables.of_rank[rank])
+            grammar = tables.grammars[index] if index >= 0 else None
+            return None if grammar is None else (tables.shared, grammar)
+        if rank in self._cache:
+            return self._cache[rank]
+        if not tables.calls[rank]:
+            return None
+        try:
+            signatures, grammar, _ = self._rank_tables(rank, tables.paths, tables.handles)
+        except TraceError:
+            return None
+        return signatures, grammar
+
+    # ---------------------------------------------------------------- time stamps
+
+    @functools.cached_property
+    def _segments(self) -> list[Extent | None]:
+        return self._time_extents()
+
+    def _time_extents(self) -> list[Extent | None]:
+        """Where each rank's time stamps lie; None where there are none."""
+        if not self._meta.layout.framed:
+            return [self._source.extent(f"{rank}.ts") for rank in range(self.ranks)]
+        whole = self._source.extent("recorder.ts")
+        if whole is None:
+            return [None] * self.ranks
+        with whole.path.open("rb") as file:
+            file.seek(whole.offset)
+            head = file.read(min(8 * self.ranks, whole.length))
+        if len(head) < 8 * self.ranks:
+            return [None] * self.ranks
+        sizes = np.frombuffer(head, "<u8")
+        # Sizes beyond the file are cut to it before they are added up: their sum must not overflow.
+        cut = np.minimum(sizes, whole.length).astype(np.int64)
+        starts = 8 * self.ranks + np.cumsum(cut) - cut
+        left = np.maximum(whole.length - starts, 0)
+        lengths = np.minimum(cut, left)
+        return [
+            Extent(whole.path, whole.offset + int(a), int(n)) if n or not s else None
+            for a, n, s in zip(starts, lengths, sizes, strict=True)
+        ]
+
+    def _open_times(self, rank: int) -> Any:
+        """A source of the rank's raw time stamps with `read(size)`; None where there are none."""
+        extent = self._segments[rank]
+        if extent is None:
+            return None
+        if self._meta.layout.framed and self._meta.compressed_times:
+            if extent.length < 16:
+                return None
+            return Inflater(extent.path, extent.offset + 16, extent.length - 16)
+        return _Raw(extent)
+
+    # ---------------------------------------------------------------- calls
+
+    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
+        tables = self.tables
+        builder = _Builder(self, tables, piece)
+        pending: list[Chunk] = []
+        rows = 0
+        for rank in ranks:
+            for chunk in self._chunks(rank, tables, piece):
+                pending.append(chunk)
+                rows += len(chunk.ids)
+                if rows >= BATCH_ROWS:
+                    yield builder.build(pending)
+                    pending, rows = [], 0
+        if rows:
+            yield builder.build(pending)
+
+    def _chunks(self, rank: int, tables: _Tables, piece: Piece) -> Iterator[Chunk]:
+        expected = int(tables.calls[rank])
+        if not expected:
+            return
+        of_rank = self._of_rank(rank)
+        times = self._open_times(rank)
+        if of_rank is None or times is None:
+            piece.problems.append(f"rank {rank}: {expected} calls left out, their time stamps are missing")
+            return
+        signatures, grammar = of_rank
+        clock = Clock(self._meta.resolution_s)
+        running = RunningOffsets(from_first=self.layout == "2.5g") if self._meta.intraprocess_patterns else None
+        read = 0
+        try:
+            for expanded in self._expand(rank, grammar):
+                ids = expanded
+                try:
+                    raw = times.read(8 * len(ids))
+                except TraceError as error:
+                    piece.problems.append(f"rank {rank}: {expected - read} of {expected} calls left out, {error}")
+                    break
+                whole = len(raw) // 8
+                if not whole:
+                    break
+                start, duration = clock.times(np.frombuffer(raw, "<u4", 2 * whole).reshape(-1, 2))
+                ids = ids[:whole]
+                read += whole
+                yield Chunk(rank, signatures, ids, start, duration, self._offsets(rank, signatures, ids, tables, running))
+                if whole < len(expanded):
+                    break
+            if read < expected:
+                if not piece.problems or not piece.problems[-1].startswith(f"rank {rank}:"):
+                    piece.problems.append(
+                        f"rank {rank}: time stamps end after {read} of {expected} calls, the others are left out"
+                    )
+            elif times.read(1):
+                piece.problems.append(f"rank {rank}: more time stamps than its {expected} calls; those behind are not used")
+        except TraceError as error:
+            piece.problems.append(f"rank {rank}: {error}")
+        finally:
+            times.close()
+        if read:
+            piece.ranks_read += 1
+        piece.repaired_times += clock.repaired
+
+    def _expand(self, rank: int, grammar: Grammar) -> Iterator[NDArray[np.int32]]:
+        if grammar.calls > _CACHED_CALLS or self.tables.shared is None:
+            return grammar.expand(BATCH_ROWS)
+        return iter((_expanded(grammar),))
+
+    def _offsets(
+        self, rank: int, signatures: Signatures, ids: NDArray[np.int32], tables: _Tables, running: RunningOffsets | None
+    ) -> Ints | None:
+        if not tables.pattern_position.shape[1] and running is None:
+            return None
+        value = signatures.value[ids]
+        if tables.pattern_position.shape[1]:
+            slope = signatures.slope[ids]
+            rows = np.flatnonzero(slope)
+            value[rows] += slope[rows] * tables.pattern_position[rank, signatures.slope_group[ids[rows]]]
+        if running is not None:
+            running.resolve(signatures.running[ids], value)
+        return value
+
+
+class _Raw:
+    """Raw time stamps of one rank."""
+
+    def __init__(self, extent: Extent) -> None:
+        self._file = extent.path.open("rb")
+        self._file.seek(extent.offset)
+        self._left = extent.length
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Builder:
+    """Turns chunks into batches, carrying what one batch must know of the one before."""
+
+    def __init__(self, reader: RecorderReader, tables: _Tables, piece: Piece) -> None:
+        self._piece = piece
+        self._functions = reader.metadata.functions
+        self._positions = Positions(tables.users == 1)
+        by_time = reader.metadata.stores_depth is False or not tables.nested
+        self._nesting = Nesting(by_time=by_time)
+        self._handles = _Handles(len(tables.handles))
+
+    def build(self, chunks: list[Chunk]) -> pa.RecordBatch:
+        """One batch of all the chunks' calls."""
+        s, ids = _join(chunks)
+        sizes = [len(c.ids) for c in chunks]
+        rank = np.repeat(np.array([c.rank for c in chunks], dtype=np.int32), sizes)
+        start = _concatenate([c.start for c in chunks])
+        duration = _concatenate([c.duration for c in chunks])
+        if all(c.value is None for c in chunks):
+            value = s.value[ids]
+        else:
+            value = np.concatenate([c.signatures.value[c.ids] if c.value is None else c.value for c in chunks])
+        file = s.file[ids]
+        if (s.handle >= 0).any():
+            self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
+        flags = s.flags[ids]
+        kind, layer, depth, size = s.kind[ids], s.layer[ids], s.depth[ids], s.bytes[ids]
+        offset = self._positions.resolve(rank, file, s.rule[ids], kind, value, size, flags)
+        thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
+        via = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags)
+        self._note(rank, file, s, ids, start, duration)
+        arrays = [
+            pa.array(rank),
+            pa.array(thread),
+            pa.array(s.func[ids]),
+            pa.array(layer),
+            pa.array(kind),
+            pa.array(depth),
+            pa.array(via),
+            pa.array(flags),
+            _nullable(file, file < 0),
+            _nullable(offset, offset == NO_VALUE),
+            _nullable(size, size == NO_VALUE),
+            pa.array(start),
+            pa.array(duration),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=CALLS)
+
+    def _note(
+        self, rank: NDArray[np.int32], file: NDArray[np.int32], s: Signatures, ids: NDArray[np.int32], start: Ints, duration: Ints
+    ) -> None:
+        piece = self._piece
+        piece.records += len(ids)
+        piece.span_ns = max(piece.span_ns, int((start + duration).max()))
+        first = int(start.min())
+        piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
+        for func, count in enumerate(np.bincount(s.func[ids].astype(np.int64) + 1).tolist()):
+            if count:
+                name = self._functions[func - 1] if func else "(unknown)"
+                piece.functions[name] = piece.functions.get(name, 0) + count
+        if (s.rename_to >= 0).any():
+            rows = np.flatnonzero(s.rename_to[ids] >= 0)
+            piece.renames += zip(
+                rank[rows].tolist(), start[rows].tolist(), file[rows].tolist(), s.rename_to[ids[rows]].tolist(), strict=True
+            )
+
+
+class _Handles:
+    """Finds the file of calls that name it by an id which an earlier call of the rank bound to a path."""
+
+    def __init__(self, handles: int) -> None:
+        self._count = handles
+        self._rank = -1
+        self._bound: dict[int, int] = {}
+
+    def resolve(
+        self, rank: NDArray[np.int32], handle: NDArray[np.int32], binds: NDArray[np.bool_], file: NDArray[np.int32]
+    ) -> None:
+        """Fill `file` in place where a call has a handle and binds none."""
+        rows = np.flatnonzero(handle >= 0)
+        if len(rows):
+            key = rank[rows].astype(np.int64) * self._count + handle[rows]
+            order = np.argsort(key, kind="stable")
+            rows, key = rows[order], key[order]
+            index = np.arange(len(rows))
+            starts = np.append(True, key[1:] != key[:-1])
+            bind = binds[rows]
+            source = np.maximum.accumulate(np.where(bind | starts, index, 0))
+            found = np.where(bind[source], file[rows[source]], -1)
+            carried = np.flatnonzero(starts & ~bind & (rank[rows] == self._rank))
+            if len(carried) and self._bound:
+                before = np.full(len(rows), -1, dtype=np.int32)
+                before[carried] = [self._bound.get(h, -1) for h in handle[rows[carried]].tolist()]
+                # A call before the first bind of its group takes what the batch before left.
+                found = np.where(bind[source], found, before[source])
+            unbound = ~bind
+            file[rows[unbound]] = found[unbound]
+            last = int(rank[-1])
+            if last != self._rank:
+                self._rank, self._bound = last, {}
+            ends = np.append(starts[1:], True) & (rank[rows] == last)
+            at = np.flatnonzero(ends)
+            self._bound.update(zip(handle[rows[at]].tolist(), file[rows[at]].tolist(), strict=True))
+        elif len(rank) and int(rank[-1]) != self._rank:
+            self._rank, self._bound = int(rank[-1]), {}
+
+
+@functools.lru_cache(maxsize=64)
+def _expanded_by_id(key: int, grammar: _Hashable) -> NDArray[np.int32]:
+    pieces = list(grammar.value.expand(BATCH_ROWS))
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hashable:
+    value: Grammar
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashable) and other.value is self.value
+
+
+def _expanded(grammar: Grammar) -> NDArray[np.int32]:
+    """All calls of a small grammar; ranks that share it expand it once."""
+    return _expanded_by_id(id(grammar), _Hashable(grammar))
+
+
+def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
+    first = chunks[0].signatures
+    if all(c.signatures is first for c in chunks):
+        return first, _concatenate([c.ids for c in chunks])
+    tables: list[Signatures] = []
+    begins: dict[int, int] = {}
+    total = 0
+    ids = []
+    for chunk in chunks:
+        at = begins.get(id(chunk.signatures))
+        if at is None:
+            begins[id(chunk.signatures)] = at = total
+            tables.append(chunk.signatures)
+            total += len(chunk.signatures)
+        ids.append(chunk.ids + np.int32(at))
+    return Signatures.join(tables), _concatenate(ids)
+
+
+def _concatenate(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _nullable(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values, mask=null) if null.any() else pa.array(values)
+
+
+def _whole_frames(content: memoryview, where: str, problems: list[str]) -> list[memoryview]:
+    """Frames up to the first that is not whole."""
+    frames: list[memoryview] = []
+    at = 0
+    while at < len(content):
+        try:
+            size = 16 + int.from_bytes(content[at : at + 8], "little")
+            frames += split_frames(content[at : at + size], where=where)
+        except TraceError as error:
+            problems.append(str(error))
+            break
+        at += size
+    return frames
+
+
+def _span(ranks: NDArray[Any]) -> str:
+    shown = ", ".join(str(r) for r in ranks[:5])
+    return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"
+
+

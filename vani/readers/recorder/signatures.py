@@ -1,0 +1,362 @@
+"""What each distinct call means: its file, bytes, offset and effect on the file position, once per signature."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.calls import FileClass, Flag, Kind, Layer
+from vani.readers.functions import DATATYPE_BYTES, Meaning, Rule, layer_of, meaning_of
+from vani.readers.recorder.call_table import CallTable
+
+__all__ = ["NO_VALUE", "PathTable", "Signatures", "classify_path", "interpret", "normal_path"]
+
+NO_VALUE = np.iinfo(np.int64).min
+"""Stands for an integer that is not there."""
+
+_O_WRONLY_RDWR, _O_CREAT, _O_TRUNC, _O_APPEND, _O_DIRECTORY = 0o3, 0o100, 0o1000, 0o2000, 0o200000
+_LIBRARY = re.compile(r"\.so(\.\d+)*$")
+_INTERPROCESS = (
+    "lseek", "lseek64", "pread", "pread64", "pwrite", "pwrite64",
+    "MPI_File_read_at", "MPI_File_read_at_all", "MPI_File_write_at", "MPI_File_write_at_all",
+)
+_INTRAPROCESS = (
+    "lseek", "lseek64", "pwrite", "pwrite64", "MPI_File_set_view",
+    "MPI_File_read_at", "MPI_File_read_at_all", "MPI_File_write_at", "MPI_File_write_at_all",
+)
+
+
+def normal_path(path: str) -> str:
+    """Join the spellings under which the tracer may write one file: `a//b`, `a/./b`, `a/x/../b`.
+
+    The tracer puts the working directory in front of what it cannot resolve; where that directory is `.`, an
+    absolute path begins with `.//`.
+    """
+    if path.startswith(".//"):
+        path = path[2:]
+    path = posixpath.normpath(path)
+    return path[1:] if path.startswith("//") else path
+
+
+def classify_path(path: str) -> FileClass:
+    """Tell files of the data set from what is counted apart (contract, "file")."""
+    if path in ("stdin", "stdout", "stderr", "<stdin>", "<stdout>", "<stderr>"):
+        return FileClass.STANDARD_STREAM
+    if path.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:")):
+        return FileClass.SOCKET_OR_PIPE
+    if path == "/dev/shm" or path.startswith("/dev/shm/"):
+        return FileClass.DATASET
+    if path.startswith(("/proc/", "/sys/", "/dev/")) or path in ("/proc", "/sys", "/dev"):
+        return FileClass.SYSTEM
+    if _LIBRARY.search(path):
+        return FileClass.SHARED_LIBRARY
+    return FileClass.DATASET
+
+
+class PathTable:
+    """Codes of the paths of one trace, in order of first sight; one code for all spellings of a path."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self.paths: list[str] = []
+        self._code: dict[str, int] = {}
+        self._spelling: dict[str, int] = {}
+        for path in paths:
+            self.code(path)
+
+    def code(self, spelling: str) -> int:
+        """Return the code of a path, which is new if it was not seen before."""
+        known = self._spelling.get(spelling)
+        if known is not None:
+            return known
+        path = spelling
+        if not path.startswith("/") or "//" in path or "/." in path or path.endswith("/"):
+            path = normal_path(path)
+        code = self._code.setdefault(path, len(self.paths))
+        if code == len(self.paths):
+            self.paths.append(path)
+        self._spelling[spelling] = code
+        return code
+
+    def codes(self, spellings: pa.Array) -> NDArray[np.int32]:
+        """Codes of many paths, shape (n,); every distinct one is looked at once."""
+        encoded = pc.dictionary_encode(spellings)
+        lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
+        return lookup[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+@dataclass
+class Signatures:
+    """Columns by signature id, shape (n,) each; `NO_VALUE` or -1 where a signature has no such thing."""
+
+    func: NDArray[np.int16]
+    layer: NDArray[np.int8]
+    kind: NDArray[np.int8]
+    depth: NDArray[np.int8]
+    thread: NDArray[np.int32]
+    file: NDArray[np.int32]
+    bytes: NDArray[np.int64]
+    rule: NDArray[np.int8]
+    flags: NDArray[np.int16]
+    value: NDArray[np.int64]
+    """Offset, seek distance or new length, before patterns are resolved."""
+    slope: NDArray[np.int64]
+    """a of an interprocess pattern `a*r+b` (b is `value`), else 0."""
+    slope_group: NDArray[np.int8]
+    """Which function's groups r counts in, else -1."""
+    running: NDArray[np.int8]
+    """Which function's offsets are stored as differences, else -1."""
+    handle: NDArray[np.int32]
+    """Code of the id that names the file, else -1."""
+    binds: NDArray[np.bool_]
+    rename_to: NDArray[np.int32]
+    problems: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.func)
+
+    @staticmethod
+    def join(parts: list[Signatures]) -> Signatures:
+        """Put tables one behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = {
+            name: np.concatenate([getattr(p, name) for p in parts])
+            for name in Signatures.__dataclass_fields__
+            if name != "problems"
+        }
+        return Signatures(**columns)
+
+
+def interpret(
+    table: CallTable,
+    names: tuple[str, ...],
+    paths: PathTable,
+    handles: dict[tuple[int, str], int],
+    *,
+    interprocess_patterns: bool = False,
+    intraprocess_patterns: bool = False,
+    user_function_id: int | None = None,
+) -> Signatures:
+    """Give every signature its meaning.
+
+    Parameters
+    ----------
+    table
+        The decoded call table.
+    names
+        The trace's own function list.
+    paths, handles
+        Grow by what is new; handles are numbered by (layer, text).
+    user_function_id
+        Id that the tracer reserves for compiler-instrumented functions (2 arguments), though its name in the
+        list is another call's.
+    """
+    n = len(table)
+    signatures = Signatures(
+        func=table.func.astype(np.int16),
+        layer=np.full(n, Layer.USER, np.int8),
+        kind=np.full(n, Kind.OTHER, np.int8),
+        depth=np.minimum(table.depth, 127).astype(np.int8),
+        thread=(table.thread & 0x7FFFFFFF).astype(np.int32),
+        file=np.full(n, -1, np.int32),
+        bytes=np.full(n, NO_VALUE, np.int64),
+        rule=np.zeros(n, np.int8),
+        flags=np.zeros(n, np.int16),
+        value=np.full(n, NO_VALUE, np.int64),
+        slope=np.zeros(n, np.int64),
+        slope_group=np.full(n, -1, np.int8),
+        running=np.full(n, -1, np.int8),
+        handle=np.full(n, -1, np.int32),
+        binds=np.zeros(n, np.bool_),
+        rename_to=np.full(n, -1, np.int32),
+    )
+    argument_count = pc.list_value_length(table.args).to_numpy(zero_copy_only=False)
+    by_func = np.argsort(table.func, kind="stable")
+    ids, first = np.unique(table.func[by_func], return_index=True)
+    for func, rows in zip(ids.tolist(), np.split(by_func, first[1:]), strict=True):
+        if not 0 <= func < len(names):
+            signatures.problems.append(f"calls of function number {func}, which the trace does not name")
+            signatures.func[rows] = -1
+            continue
+        name = names[func]
+        if func == user_function_id:
+            is_user = argument_count[rows] == 2
+            rows = rows[~is_user]
+            name = "H5LTmake_dataset_double"
+            if not len(rows):
+                continue
+        _fill(signatures, rows, meaning_of(name), _Arguments(table.args, rows), paths, handles)
+        if interprocess_patterns and name in _INTERPROCESS:
+            signatures.slope_group[rows] = _INTERPROCESS.index(name)
+        if intraprocess_patterns and name in _INTRAPROCESS:
+            signatures.running[rows] = _INTRAPROCESS.index(name)
+        if name == "MPI_Barrier":
+            _mark_world(signatures, rows, _Arguments(table.args, rows).text(0))
+    _complete_relative_paths(signatures, paths)
+    return signatures
+
+
+class _Arguments:
+    """Argument texts of the rows of one function."""
+
+    def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64]) -> None:
+        self._lists = lists.take(pa.array(rows))
+        self._fewest = int(pc.min(pc.list_value_length(self._lists)).as_py())
+
+    def text(self, index: int) -> pa.Array | None:
+        """The argument at `index`, or None where some row does not have it."""
+        if not 0 <= index < self._fewest:
+            return None
+        return pc.list_element(self._lists, index)
+
+    def texts(self, index: int) -> list[str] | None:
+        column = self.text(index)
+        return None if column is None else column.to_pylist()
+
+    def numbers(self, index: int) -> NDArray[np.int64]:
+        """The argument at `index` as integers; NO_VALUE where it is none."""
+        column = self.text(index)
+        if column is None:
+            return np.full(len(self._lists), NO_VALUE, np.int64)
+        return _integers(column)
+
+    def pattern(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The argument at `index` as (a, b) of `a*r+b`, a = 0 for a plain number."""
+        column = self.text(index)
+        b = self.numbers(index)
+        a = np.zeros(len(b), np.int64)
+        if column is not None and (b == NO_VALUE).any():
+            parts = pc.extract_regex(column, r"^(?P<a>-?\d{1,18})\*r\+(?P<b>-?\d{1,18})$")
+            found = pc.is_valid(parts).to_numpy(zero_copy_only=False)
+            if found.any():
+                a[found] = _integers(pc.struct_field(parts, "a"))[found]
+                b[found] = _integers(pc.struct_field(parts, "b"))[found]
+        return a, b
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+
+def _integers(column: pa.Array) -> NDArray[np.int64]:
+    good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
+    numbers = pc.cast(pc.if_else(good, column, pa.scalar(None, column.type)), pa.int64())
+    return pc.fill_null(numbers, NO_VALUE).to_numpy(zero_copy_only=False).copy()
+
+
+def _fill(
+    s: Signatures,
+    rows: NDArray[np.int64],
+    meaning: Meaning,
+    args: _Arguments,
+    paths: PathTable,
+    handles: dict[tuple[int, str], int],
+) -> None:
+    s.layer[rows], s.kind[rows] = meaning.layer, meaning.kind
+    flags = np.full(len(rows), meaning.flags, np.int16)
+    rule = np.full(len(rows), meaning.rule, np.int8)
+    if meaning.path >= 0 and (column := args.text(meaning.path)) is not None:
+        s.file[rows] = _named(column, paths)
+    if meaning.rename_to >= 0 and (column := args.text(meaning.rename_to)) is not None:
+        s.rename_to[rows] = _named(column, paths)
+    if meaning.handle >= 0 and (texts := args.texts(meaning.handle)) is not None:
+        s.handle[rows] = [handles.setdefault((int(meaning.layer), t), len(handles)) for t in texts]
+        s.binds[rows] = meaning.binds
+    if meaning.size:
+        size = args.numbers(meaning.size[0])
+        for index in meaning.size[1:]:
+            size = _product(size, args.numbers(index))
+        if meaning.datatype >= 0:
+            widths = args.texts(meaning.datatype) or [""] * len(rows)
+            size = _product(size, np.array([DATATYPE_BYTES.get(w, NO_VALUE) for w in widths], np.int64))
+        # A count below zero (an error value passed on) moves nothing; NO_VALUE stays what it is.
+        size = np.where((size < 0) & (size != NO_VALUE), 0, size)
+        s.bytes[rows] = np.where(size == NO_VALUE, size, np.maximum(size - meaning.less, 0))
+    if meaning.offset >= 0:
+        s.slope[rows], s.value[rows] = args.pattern(meaning.offset)
+    if meaning.whence >= 0:
+        whence = args.numbers(meaning.whence)
+        rule[whence == 0], rule[whence == 1], rule[whence == 2] = Rule.SEEK_SET, Rule.SEEK_CUR, Rule.SEEK_END
+    elif meaning.rule == Rule.SEEK_SET:
+        s.value[rows] = 0
+    if meaning.open_flags >= 0:
+        bits = args.numbers(meaning.open_flags)
+        bits = np.where(bits == NO_VALUE, 0, bits)
+        flags |= np.where(bits & _O_CREAT, Flag.CREATE, 0).astype(np.int16)
+        flags |= np.where(bits & _O_TRUNC, Flag.TRUNCATE, 0).astype(np.int16)
+        flags |= np.where(bits & _O_APPEND, Flag.APPEND, 0).astype(np.int16)
+        flags |= np.where(bits & _O_WRONLY_RDWR, Flag.WRITABLE, 0).astype(np.int16)
+        flags |= np.where(bits & _O_DIRECTORY, Flag.DIRECTORY, 0).astype(np.int16)
+    if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:
+        flags |= np.array([_mode_flags(m) for m in modes], np.int16)
+    if meaning.comm >= 0 and meaning.binds and (comms := args.text(meaning.comm)) is not None:
+        world = pc.equal(comms, "MPI_COMM_WORLD").to_numpy(zero_copy_only=False)
+        flags[world] |= Flag.WORLD
+    s.flags[rows], s.rule[rows] = flags, rule
+
+
+def _product(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    unknown = (left == NO_VALUE) | (right == NO_VALUE)
+    # Texts of up to 18 digits each can overflow; no call moves 2^62 bytes.
+    too_much = np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
+    with np.errstate(over="ignore"):
+        product = np.where(unknown | too_much, 0, left) * np.where(unknown | too_much, 0, right)
+    return np.where(unknown | too_much, NO_VALUE, product)
+
+
+def _named(column: pa.Array, paths: PathTable) -> NDArray[np.int32]:
+    codes = paths.codes(column)
+    # The tracer writes these where it knows no path.
+    nameless = pc.is_in(column, value_set=pa.array(["???", "NULL", "%p", ""], type=column.type))
+    return np.where(nameless.to_numpy(zero_copy_only=False), -1, codes).astype(np.int32)
+
+
+def _mode_flags(mode: str) -> int:
+    flags = Flag(0)
+    if mode[:1] == "w":
+        flags |= Flag.CREATE | Flag.TRUNCATE | Flag.WRITABLE
+    elif mode[:1] == "a":
+        flags |= Flag.CREATE | Flag.APPEND | Flag.WRITABLE
+    if "+" in mode:
+        flags |= Flag.WRITABLE
+    return int(flags)
+
+
+def _mark_world(s: Signatures, rows: NDArray[np.int64], comms: pa.Array | None) -> None:
+    if comms is not None:
+        s.flags[rows[pc.equal(comms, "MPI_COMM_WORLD").to_numpy(zero_copy_only=False)]] |= Flag.WORLD
+
+
+def _complete_relative_paths(s: Signatures, paths: PathTable) -> None:
+    """Take a library call's relative path for the absolute one that ends with it, if there is just one.
+
+    HDF5, NetCDF and MPI-IO calls hold the path as the program gave it; the file-system calls they make hold it
+    with the directory in front.
+    """
+    above = np.unique(s.file[(s.file >= 0) & (s.layer > Layer.STDIO)])
+    relative = {code: paths.paths[code] for code in above.tolist() if not paths.paths[code].startswith("/")}
+    if not relative:
+        return
+    # ROMIO allows a file-system prefix in front of the path (`ufs:/scratch/x`).
+    by_name: dict[str, list[int]] = {}
+    below = np.unique(s.file[(s.file >= 0) & (s.layer <= Layer.STDIO)])
+    for code in below.tolist():
+        if paths.paths[code].startswith("/"):
+            by_name.setdefault(posixpath.basename(paths.paths[code]), []).append(code)
+    for code, path in relative.items():
+        wanted = re.sub(r"^[a-z0-9]+:(?=/)", "", path)
+        tail = wanted if wanted.startswith("/") else "/" + wanted
+        found = [c for c in by_name.get(posixpath.basename(wanted), ()) if paths.paths[c].endswith(tail)]
+        if len(found) == 1:
+            s.file[(s.file == code) & (s.layer > Layer.STDIO)] = found[0]
+
+
+def function_rows(names: tuple[str, ...]) -> list[tuple[int, str, int, int]]:
+    """Rows of `vani.calls.FUNCTIONS` for a trace's function list."""
+    return [(i, n, int(layer_of(n)), int(meaning_of(n).kind)) for i, n in enumerate(names)]

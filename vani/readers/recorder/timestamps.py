@@ -1,0 +1,60 @@
+"""When calls began and ended: two 32-bit numbers per call (format document, section 5.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Clock"]
+
+_REPAIR_S = 10.0
+"""A delta this close below 2^32 ticks is a negative one: threads are recorded when their calls end."""
+
+
+@dataclass
+class Clock:
+    """Turns the deltas of one rank into times, batch after batch.
+
+    Both numbers of a call are relative to the *start of the call before*, in ticks. Small negative ones wrap
+    modulo 2^32 and are repaired; ends before their start (a clock set back) become calls without duration.
+    """
+
+    resolution: float
+    previous: int = 0
+    repaired: int = 0
+    """Calls whose start lay before that of the call before, or that ended before they began."""
+
+    def times(self, deltas: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Start and duration in nanoseconds, shape (n,) each, of `deltas`, uint32 of shape (n, 2)."""
+        start = deltas[:, 0].astype(np.int64)
+        end = deltas[:, 1].astype(np.int64)
+        threshold = (1 << 32) - int(_REPAIR_S / self.resolution) if self.resolution > 0 else 1 << 32
+        threshold = max(threshold, 1 << 31)
+        for ticks in (start, end):
+            if len(ticks) and int(ticks.max()) >= threshold:
+                wrapped = ticks >= threshold
+                ticks[wrapped] -= 1 << 32
+                if ticks is start:
+                    self.repaired += int(wrapped.sum())
+        duration = end
+        duration -= start
+        if len(duration) and int(duration.min()) < 0:
+            backwards = duration < 0
+            self.repaired += int(backwards.sum())
+            duration[backwards] = 0
+        np.cumsum(start, out=start)
+        start += self.previous
+        if len(start):
+            self.previous = int(start[-1])
+        return self._ns(start), self._ns(duration)
+
+    def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+        per_tick = self.resolution * 1e9
+        whole = round(per_tick)
+        if whole >= 1 and abs(per_tick - whole) < 1e-6 * per_tick:
+            ticks *= whole
+            return ticks
+        return np.rint(ticks * per_tick).astype(np.int64)

@@ -1,0 +1,83 @@
+"""Sizes, times and rates as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+__all__ = ["GiB", "KiB", "MiB", "TiB", "format_bytes", "format_count", "format_rate", "format_seconds", "format_share", "parse_bytes"]
+
+KiB = 1 << 10
+MiB = 1 << 20
+GiB = 1 << 30
+TiB = 1 << 40
+
+_SUFFIXES = {"": 1, "K": KiB, "M": MiB, "G": GiB, "T": TiB, "P": 1 << 50}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)(B?)\s*", re.IGNORECASE)
+
+
+def parse_bytes(text: str | int) -> int:
+    """Read a size: `4096`, `64K`, `1MiB`, `2GB`.
+
+    Suffixes are binary, as in `lfs setstripe` (K = 1024), except that a `B` without an `i`
+    is decimal, as in the papers (`2GB` = 2 * 10^9).
+
+    Raises
+    ------
+    ValueError
+        Not a size.
+    """
+    if isinstance(text, int):
+        return text
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a size: {text!r}")
+    number, letter, binary, byte = match.groups()
+    decimal = bool(letter) and bool(byte) and not binary
+    unit = 1000 ** " KMGTP".index(letter.upper()) if decimal else _SUFFIXES[letter.upper()]
+    return round(float(number) * unit)
+
+
+def format_bytes(size: float | None) -> str:
+    """Write a size in decimal units with three digits: `1.23 GB`; `unknown` for None."""
+    if size is None:
+        return "unknown"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(size) < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} PB"
+
+
+def format_rate(rate: float | None) -> str:
+    """Write a rate in bytes per second: `1.23 GB/s`; `unknown` for None."""
+    return "unknown" if rate is None else f"{format_bytes(rate)}/s"
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Write a duration: `12.3 s`, `4 min 10 s`, `2 h 5 min`; `unknown` for None."""
+    if seconds is None or math.isnan(seconds):
+        return "unknown"
+    if abs(seconds) < 1e-3:
+        return f"{seconds * 1e6:.3g} µs"
+    if abs(seconds) < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if abs(seconds) < 100:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def format_share(share: float | None) -> str:
+    """Write a share 0..1 in percent: `12 %`, `0.6 %`; `unknown` for None."""
+    if share is None:
+        return "unknown"
+    percent = share * 100
+    return f"{percent:.2g} %" if percent < 10 else f"{percent:.0f} %"
+
+
+def format_count(count: int | None) -> str:
+    """Write a count with thousands separated: `1,234`; `unknown` for None."""
+    return "unknown" if count is None else f"{count:,}"
