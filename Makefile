@@ -1,0 +1,85 @@
+# Everything that a person or CI does with this repository; `make` alone lists it.
+# All paths are relative, so that the repository may lie in a folder with spaces in its name.
+
+# Interpreter of a new .venv; empty: the first suitable one on the PATH.
+PYTHON ?=
+# More for pytest: make test PYTEST_ARGS='-m slow'
+PYTEST_ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Never install outside .venv, whatever became of it.
+export PIP_REQUIRE_VIRTUALENV = 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format bench docs environment package-test clean distclean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
+	  do printf '%-20s %s\n' "$$target" "$$text"; done
+
+demo: .venv/.run ## set up Vani, then profile and advise on the bundled trace
+	@.venv/bin/vani demo
+
+test: lint ## set up the tools, then run the linters and the tests
+	.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv/.test ## ruff, mypy and the import contracts
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+format: .venv/.test ## format the code and apply ruff's safe fixes
+	.venv/bin/ruff check --fix --exit-zero .
+	.venv/bin/ruff format .
+
+bench: .venv/.test ## measure speed and memory
+	.venv/bin/python -m benchmarks
+
+docs: .venv/.test ## regenerate the pages and schemas that are made from the code
+	.venv/bin/python docs/generate.py
+
+package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
+	@bash .ci/package-test
+
+clean: ## remove what building and testing left behind
+	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## the same, and the virtual environment
+	rm -rf .venv
+
+environment: .venv/.created
+
+# A .venv that already is there and suitable is kept; one whose prefix is that of its base is no
+# environment (its pyvenv.cfg is lost), and pip would install into the system's Python.
+# `python3` is often too old where a newer `python3.x` lies beside it; Debian's lacks ensurepip
+# until python3-venv is installed.
+.venv/.created:
+	@.venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11) or sys.prefix == sys.base_prefix)' \
+	    2>/dev/null || { \
+	  found=; \
+	  for python in $(if $(PYTHON),"$(PYTHON)",python3 python3.14 python3.13 python3.12 python3.11 python); do \
+	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	    then found=$$python; break; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then \
+	    echo "Vani needs Python 3.11 or newer with its venv module (Debian, Ubuntu: apt install python3-venv);" \
+	      "$(if $(PYTHON),$(PYTHON) is not that,none is on the PATH: name one with make PYTHON=/path/to/python3)" >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "Setting up .venv with $$found" >&2; \
+	  "$$found" -m venv --clear .venv; \
+	}
+	@touch $@
+
+.venv/.run: .venv/.created pyproject.toml
+	@echo "Installing Vani and its dependencies into .venv" >&2
+	@.venv/bin/python -m pip install --quiet --editable .
+	@touch $@
+
+# The tools' extras contain all that .run installs, so the demo need not install again.
+.venv/.test: .venv/.created pyproject.toml
+	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
+	@.venv/bin/python -m pip install --quiet --editable '.[lint,test]'
+	@touch .venv/.run $@

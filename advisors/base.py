@@ -1,0 +1,234 @@
+"""What a rule is: an id, thresholds with their sources, a page of documentation and a pure `check`.
+
+Nothing here or in a rule's module loads pydantic or numpy: `vani explain` imports the whole catalogue and
+must answer at once. Rules therefore speak in the plain values below, and `vani.advisors.judge` makes the
+document of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+from vani.errors import InputError, VaniError
+from vani.units import parse_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = [
+    "SECTIONS",
+    "Evidence",
+    "Finding",
+    "Gain",
+    "NoAdvice",
+    "Number",
+    "Page",
+    "Rule",
+    "Target",
+    "Verdict",
+]
+
+Number: TypeAlias = int | float
+Scalar: TypeAlias = str | int | float | bool | None
+Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar] | Sequence[Mapping[str, Scalar]]
+
+SECTIONS = ("Looks at", "Why", "Recommends", "Stays silent when", "Source", "Example")
+"""Sections of a rule's docstring, after its first line, in this order."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a setting is for: `kind` as in advice.yaml."""
+
+    kind: Literal["file", "directory", "dataset", "app", "job"]
+    path: str | None = None
+    app: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A number that the finding rests on: a path in the profile, or `system.` and a path in the system."""
+
+    attribute: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What is expected to change, in seconds of the run.
+
+    `after_s` is the central estimate, `best_s` and `worst_s` its range: best_s <= after_s <= worst_s. All of
+    them are times of the same part of the run, which took `before_s`. `vani.advisors.judge` caps them at the
+    I/O time there is, so a rule need not.
+    """
+
+    metric: str
+    before_s: float
+    after_s: float
+    best_s: float
+    worst_s: float
+    method: str
+
+    @property
+    def seconds(self) -> float:
+        """Seconds won by the central estimate, never below 0."""
+        return max(0.0, self.before_s - self.after_s)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to change, or for the rule that asks whether I/O matters, one thing to know.
+
+    Parameters
+    ----------
+    touched_s
+        Seconds of the run that the setting can act on at all; an upper bound of its gain, which decides the
+        severity where `gain` is unknown.
+    files
+        Paths that the setting is about: two rules that turn contradicting knobs on one file are found by them.
+    gain
+        None where an input is missing; `reason` then says what to supply.
+    """
+
+    target: Target
+    reason: str
+    confidence: float
+    touched_s: float
+    recommended: Mapping[str, Value]
+    current: Mapping[str, Value]
+    evidence: Sequence[Evidence]
+    gain: Gain | None = None
+    apply: Sequence[str] = ()
+    files: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class NoAdvice:
+    """Why a rule has nothing to recommend, as one sentence without a full stop."""
+
+    why: str
+
+
+Verdict: TypeAlias = list[Finding] | NoAdvice
+
+
+@dataclass(frozen=True)
+class Page:
+    """A rule's docstring, taken apart: the finding and the text of each section."""
+
+    finding: str
+    sections: Mapping[str, str]
+
+
+class Rule:
+    """One question about a workload and, where the answer is bad, a setting that makes it better.
+
+    A subclass sets the attributes below, its thresholds as further class attributes that are numbers, each
+    with its source in a comment, and defines `check`. Its docstring is the page that `vani explain` prints.
+
+    Attributes
+    ----------
+    id
+        Stable: family prefix and number. Never given to another rule.
+    name
+        For people; reads well after "ignore ...".
+    family
+        The knob that the rule turns: the folder that it lies in.
+    needs
+        Paths of profile attributes (`workflow.io_time_share`, `files[].readers`) without which the rule cannot
+        judge: it is not asked where one of them is null, and the advice says so.
+    settles
+        What the recommendation decides about a file, as in `vani.advisors.conflicts`; empty: nothing that
+        another rule could contradict.
+    sources
+        For advice.yaml: papers, equations, manual pages.
+    """
+
+    id: ClassVar[str]
+    name: ClassVar[str]
+    family: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    settles: ClassVar[str] = ""
+    sources: ClassVar[tuple[str, ...]]
+
+    def __init__(self, thresholds: Mapping[str, Number | str] | None = None) -> None:
+        """Take thresholds other than the class's.
+
+        Raises
+        ------
+        InputError
+            A name that is no threshold of this rule, or a value that is no number >= 0.
+        """
+        known = self.thresholds()
+        for name, value in (thresholds or {}).items():
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
+                raise InputError(f"rule {self.id} has no threshold {name!r}", todo=hint)
+            setattr(self, name, _number(value, known[name], f"threshold {name} of rule {self.id}"))
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        """Judge; pure: no files, no clock, no printing."""
+        raise NotImplementedError
+
+    def nothing(self, why: str) -> NoAdvice:
+        """Say why there is nothing to recommend."""
+        return NoAdvice(why)
+
+    @classmethod
+    def thresholds(cls) -> dict[str, Number]:
+        """Name and default of every threshold, in the order of definition."""
+        found: dict[str, Number] = {}
+        for base in reversed(cls.__mro__):
+            if issubclass(base, Rule):
+                found |= {
+                    name: value
+                    for name, value in vars(base).items()
+                    if isinstance(value, int | float) and not isinstance(value, bool)
+                }
+        return found
+
+    @classmethod
+    def page(cls) -> Page:
+        """Take the docstring apart.
+
+        Raises
+        ------
+        VaniError
+            The class has no docstring, or its sections are not `SECTIONS` in order.
+        """
+        # Not inspect.getdoc, which would inherit the text of this class.
+        first, _, rest = inspect.cleandoc(vars(cls).get("__doc__") or "").partition("\n")
+        sections: dict[str, list[str]] = {}
+        body: list[str] = []
+        for line in rest.splitlines():
+            if line and not line[0].isspace():
+                body = sections.setdefault(line, [])
+            else:
+                body.append(line)
+        if not first or tuple(sections) != SECTIONS:
+            raise VaniError(
+                f"the docstring of rule {cls.__name__} has the sections {', '.join(sections) or 'none'}",
+                where=cls.__module__,
+                todo=f"they must be {', '.join(SECTIONS)}",
+            )
+        return Page(first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()})
+
+
+def _number(value: Number | str, default: Number, what: str) -> Number:
+    """Read a threshold: a number, or for whole numbers a size such as `64M`."""
+    found: Number | str = value
+    if isinstance(value, str) and isinstance(default, int):
+        try:
+            found = parse_bytes(value)
+        except ValueError:
+            raise InputError(f"{what} is {value!r}", todo="give a number or a size such as 64M") from None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
+        raise InputError(f"{what} is {value!r}", todo="give a number of 0 or more")
+    return found

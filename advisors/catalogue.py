@@ -1,0 +1,152 @@
+"""All rules there are: every module in a folder of `vani.advisors`, and the entry points `vani.advisors`.
+
+A new rule is one new file. Nothing is registered by hand, and finding the rules loads no data library.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import importlib.metadata
+import pkgutil
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+
+import vani.advisors
+from vani.advisors.base import SECTIONS, Rule
+from vani.errors import InputError, VaniError
+
+__all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
+
+ENTRY_POINTS = "vani.advisors"
+"""Entry points of this group name a rule class, or a module that holds rules."""
+
+_NO_FAMILY = {"models"}
+
+
+@functools.cache
+def rules() -> tuple[type[Rule], ...]:
+    """Every rule, by family in the order of ids.
+
+    Raises
+    ------
+    VaniError
+        Two rules share an id or a name.
+    InputError
+        An entry point of another distribution cannot be loaded.
+    """
+    found: dict[str, type[Rule]] = {}
+    names: dict[str, type[Rule]] = {}
+    for rule in (*_bundled(), *_plugged_in()):
+        for taken, key in ((found, rule.id), (names, rule.name)):
+            if taken.setdefault(key, rule) is not rule:
+                raise VaniError(
+                    f"rules {taken[key].__qualname__} and {rule.__qualname__} are both called {key}",
+                    where=rule.__module__,
+                    todo="give one of them another id and name",
+                )
+    return tuple(found[id_] for id_ in sorted(found))
+
+
+def find(word: str) -> type[Rule]:
+    """The rule of this id or name, upper or lower case.
+
+    Raises
+    ------
+    InputError
+        There is none; names the nearest.
+    """
+    wanted = word.strip().lower()
+    for rule in rules():
+        if wanted in (rule.id.lower(), rule.name.lower()):
+            return rule
+    raise _unknown(word, [key for rule in rules() for key in (rule.id, rule.name)])
+
+
+def pick(select: Iterable[str] | None = None, ignore: Iterable[str] | None = None) -> tuple[type[Rule], ...]:
+    """The rules of `select` (None: all) without those of `ignore`.
+
+    Each word is an id, a name, a family, or letters that ids begin with (`LUS`); a word may hold several,
+    separated by commas.
+
+    Raises
+    ------
+    InputError
+        A word stands for no rule; names the nearest.
+    """
+    chosen = rules() if select is None else tuple(r for r in rules() if r in _matching(select))
+    dropped = _matching(ignore or ())
+    return tuple(rule for rule in chosen if rule not in dropped)
+
+
+def page_text(rule: type[Rule]) -> str:
+    """The rule's documentation as plain text, with its thresholds; ends in a newline."""
+    page = rule.page()
+    lines = [f"{rule.id} {rule.name}", "", page.finding]
+    for section in SECTIONS:
+        lines += ["", section, *(f"    {line}".rstrip() for line in page.sections[section].splitlines())]
+    if thresholds := rule.thresholds():
+        lines += ["", "Thresholds", *(f"    {name} = {value}" for name, value in thresholds.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _bundled() -> Iterator[type[Rule]]:
+    for family in pkgutil.iter_modules(vani.advisors.__path__):
+        if family.ispkg and family.name not in _NO_FAMILY:
+            package = importlib.import_module(f"vani.advisors.{family.name}")
+            for module in pkgutil.iter_modules(package.__path__):
+                yield from _rules_of(importlib.import_module(f"{package.__name__}.{module.name}"))
+
+
+def _plugged_in() -> Iterator[type[Rule]]:
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = point.load()
+        except Exception as error:
+            raise InputError(
+                f"the rules of entry point {point.name!r} cannot be loaded ({type(error).__name__}: {error})",
+                where=point.value,
+                todo="update or uninstall the package that brings it",
+            ) from error
+        if isinstance(loaded, ModuleType):
+            yield from _rules_of(loaded)
+        elif isinstance(loaded, type) and issubclass(loaded, Rule):
+            yield loaded
+        else:
+            raise InputError(
+                f"entry point {point.name!r} is neither a rule nor a module of rules",
+                where=point.value,
+                todo="update or uninstall the package that brings it",
+            )
+
+
+def _rules_of(module: ModuleType) -> list[type[Rule]]:
+    return [
+        item
+        for item in vars(module).values()
+        # A rule that a module imports is the other module's.
+        if isinstance(item, type) and issubclass(item, Rule) and item.__module__ == module.__name__
+    ]
+
+
+def _matching(words: Iterable[str]) -> set[type[Rule]]:
+    matched: set[type[Rule]] = set()
+    for word in (part.strip() for text in words for part in text.split(",")):
+        wanted = word.lower()
+        hits = {
+            rule
+            for rule in rules()
+            if wanted in (rule.name.lower(), rule.family) or (wanted and rule.id.lower().startswith(wanted))
+        }
+        if not hits:
+            raise _unknown(word, [key for rule in rules() for key in (rule.id, rule.name, rule.family)])
+        matched |= hits
+    return matched
+
+
+def _unknown(word: str, known: Iterable[str]) -> InputError:
+    by_lower = {key.lower(): key for key in known}
+    near = difflib.get_close_matches(word.strip().lower(), by_lower, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(by_lower[key] for key in near)}?" if near else "`vani rules` lists them all"
+    return InputError(f"no rule is called {word!r}", todo=hint)

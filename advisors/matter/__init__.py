@@ -1,0 +1,1 @@
+"""Does I/O matter in this run at all?"""

@@ -1,0 +1,72 @@
+"""Which file system a path lies on, as far as a profile, a system description and the path itself tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import FileSystem, System
+
+__all__ = ["Lustre", "lustre_under"]
+
+SUPPLY = "say where the data lies: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
+
+
+@dataclass(frozen=True)
+class Lustre:
+    """A Lustre file system below a path.
+
+    `figures` are the description's, None where no description has any. `certainty`, 0..1, multiplies a rule's
+    confidence, and `because` says, in words for a sentence, what it rests on where it is below 1.
+    """
+
+    figures: FileSystem | None
+    prefix: str
+    certainty: float
+    because: str
+
+
+def lustre_under(path: str, profile: Profile, system: System) -> Lustre | str:
+    """Find the Lustre file system that holds `path`, or say why there is none, as a sentence.
+
+    The system's mounts decide first, then what `vani collect` found for the profile, then a generic description
+    that the user chose, and last a path that has `lustre` in its first folders, which is a hint and no more.
+    """
+    here = system.file_system_for(path)
+    if here is not None:
+        prefix = f"system.file_systems[{system.file_systems.index(here)}]"
+        if here.type == "lustre":
+            return Lustre(here, prefix, *_trust(system))
+        return f"the data lies on {here.name}, which is {here.type}, not Lustre"
+    near = system.burst_buffer_for(path)
+    if near is not None:
+        return f"the data lies on {near.name}, a burst buffer, not on Lustre"
+    figures = system.file_system("lustre")
+    prefix = f"system.file_systems[{system.file_systems.index(figures)}]" if figures else "system"
+    shared = profile.storage.shared
+    if shared.type is not None and _holds(shared.dir, path):
+        if shared.type.lower() != "lustre":
+            return f"the data lies on {shared.type}, not on Lustre"
+        if figures is None:
+            return Lustre(None, prefix, 0.7, "the figures of its targets are typical ones")
+        return Lustre(figures, prefix, *_trust(system))
+    if system.generic and figures is not None:
+        return Lustre(figures, prefix, *_trust(system))
+    if system.generic and system.file_systems:
+        return f"the data lies on {system.file_systems[0].type}, not on Lustre"
+    if any("lustre" in part.lower() for part in path.split("/")[:4]):
+        return Lustre(figures, prefix, 0.5, "only the path says that this is Lustre: check with `lfs df`")
+    return f"the type of the file system is not known; {SUPPLY}"
+
+
+def _trust(system: System) -> tuple[float, str]:
+    if system.generic:
+        return 0.6, f"the figures are the typical ones of {system.name}, not this machine's"
+    return 1.0, ""
+
+
+def _holds(folder: str | None, path: str) -> bool:
+    # Without a folder, the profile speaks of the one shared file system that the data is on.
+    return folder is None or path == folder or path.startswith(folder.rstrip("/") + "/")

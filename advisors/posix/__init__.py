@@ -1,0 +1,1 @@
+"""How a program uses the plain file-system calls."""

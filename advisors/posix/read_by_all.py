@@ -1,0 +1,194 @@
+"""POS001: a small file that every process reads for itself."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.commands import comment, quoted_path, text_literal
+from vani.advisors.models.broadcast import broadcast_s
+from vani.units import MiB, format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, FileEntity, Profile
+    from vani.schema.system import System
+
+
+class ReadByAll(Rule):
+    """A small file is opened and read by all processes, where one could read it for all.
+
+    Looks at
+        Shared files that are only read, by at least `min_share` of the processes of an app and by at least
+        `min_readers`, of which at most `max_bytes` are touched, over and over: the processes ask for
+        at least `min_share` times their number of times the distinct bytes.
+    Why
+        The metadata server and the one target that holds the file answer every process in turn, while the run waits
+        for the last of them. Their time grows with the number of processes; a broadcast's grows with its
+        logarithm.
+    Recommends
+        To read the file on one process and broadcast it. Where the program cannot be changed, to copy the file
+        to storage of the node before the program starts, and to name that copy.
+    Stays silent when
+        No file is read by all processes; those that are have more than `max_bytes` (staging, not broadcast); each
+        process reads a part of its own; the processes write it too.
+    Source
+        Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur, Rabenseifner and
+        Gropp 2005, section 4.3.
+    Example
+        1,280 processes of CM1 open `namelist.input` and read the same 16 MiB each: rank 0 reads it, MPI_Bcast sends
+        it, and 1,279 opens are gone.
+    """
+
+    id = "POS001"
+    name = "read-by-all"
+    family = "posix"
+    needs = ("files",)
+    settles = "reading"
+    sources = ("Vani paper, section IV", "Thakur, Rabenseifner and Gropp 2005, section 4.3")
+
+    # A broadcast to fewer saves less than three of four reads and is not worth a change of the program.
+    min_readers = 4
+    # "All" but for a few: CM1's real trace has one file opened by 1,279 of its 1,280 processes.
+    min_share = 0.9
+    # 40 processes per node, each with a copy, take 1 % of Lassen's 256 GB per node (Vani paper, table VIII).
+    max_bytes = 64 * MiB
+    # Bytes per second of a broadcast where the network is not described: slower than any machine of the papers.
+    network_rate = 1_000_000_000
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        apps = {app.name: app for app in profile.apps}
+        read_by_all = [
+            (index, file)
+            for index, file in enumerate(profile.files)
+            if file.access == "shared"
+            and file.readers >= self.min_readers
+            and file.writers == 0
+            and file.readers >= self.min_share * _processes(file, apps, profile)
+        ]
+        if not read_by_all:
+            return self.nothing("no file is read by all processes and written by none")
+        known = [(i, f) for i, f in read_by_all if _distinct(f) is not None and f.io.bytes.read is not None]
+        if not known:
+            return self.nothing(
+                "files[].io.footprint.read of the files that all processes read is not known; "
+                "supply a trace with offsets"
+            )
+        small = [(i, f) for i, f in known if 0 < (_distinct(f) or 0) <= self.max_bytes]
+        if not small:
+            return self.nothing(
+                f"no file that all processes read has {format_bytes(self.max_bytes)} or less: too much to "
+                "broadcast"
+            )
+        again = [(i, f) for i, f in small if self._is_redundant(f)]
+        if not again:
+            return self.nothing("the processes read different parts of the files that they share")
+        return [self._finding(index, file, profile, system) for index, file in again]
+
+    def _is_redundant(self, file: FileEntity) -> bool:
+        asked = file.io.bytes.read or 0
+        return asked >= self.min_share * file.readers * (_distinct(file) or 0)
+
+    def _finding(self, index: int, file: FileEntity, profile: Profile, system: System) -> Finding:
+        where, size = f"files[{index}]", _distinct(file) or 0
+        asked = file.io.bytes.read or 0
+        gain = self._gain(file, size, profile, system)
+        reason = (
+            f"All {format_count(file.readers)} processes read the same {format_bytes(size)} of {file.path}: together "
+            f"{format_bytes(asked)} and {format_count(file.opens)} opens, {format_seconds(file.io.time_s.total)} summed "
+            "over the processes. One of them can read it and send it to the others."
+        )
+        if gain is None:
+            reason += (
+                " For an expected gain, supply how fast one process alone reads it: a rate per target or per "
+                "server in --system."
+            )
+        current: dict[str, Value] = {"readers": file.readers, "opens": file.opens}
+        return Finding(
+            target=Target("file", file.path, file.apps[0] if file.apps else None),
+            reason=reason,
+            confidence=0.8,
+            touched_s=file.io.busy_s.total,
+            recommended={"readers": 1, "then": "broadcast"},
+            current=current,
+            evidence=[
+                Evidence(f"{where}.path", file.path),
+                Evidence(f"{where}.readers", file.readers),
+                Evidence(f"{where}.opens", file.opens),
+                Evidence(f"{where}.io.bytes.read", asked),
+                Evidence(f"{where}.io.footprint.read", file.io.footprint.read),
+                Evidence(f"{where}.io.busy_s.total", file.io.busy_s.total),
+                Evidence(f"{where}.io.time_s.total", file.io.time_s.total),
+            ],
+            gain=gain,
+            apply=_commands(file, size, system),
+            files=frozenset({file.path}),
+        )
+
+    def _gain(self, file: FileEntity, size: int, profile: Profile, system: System) -> Gain | None:
+        """Seconds until the last process has the file.
+
+        Before: the time in which some process opens or reads it (all of them wait for the last), or where they
+        come at different times, the mean of a process. After: what one process needs alone, plus the broadcast. Alone it
+        needs as long as the bytes take at the rate of one target, and at most what a process needed on average.
+        """
+        busy, mean = file.io.busy_s.total, file.io.time_s.total / file.readers
+        disk = system.file_system_for(file.path) or next(iter(system.file_systems), None)
+        rate = (disk.bandwidth_per_target.read or disk.bandwidth_per_server.read) if disk else None
+        if rate is None or not busy:
+            return None
+        # One burst: the accesses are no further apart than they are long.
+        together = file.last_s - file.first_s <= 2 * busy
+        before = busy if together else mean
+        network = system.network.bandwidth_per_node or float(self.network_rate)
+        sending = broadcast_s(size, file.readers, network)
+        # Opening costs what it cost one process at the mean, less its share of waiting for the others, at least.
+        metadata = file.io.time_s.metadata / file.readers
+        alone = min(mean, size / rate + metadata)
+        return Gain(
+            metric="read_time_s",
+            before_s=before,
+            after_s=min(before, alone + sending),
+            best_s=min(before, size / rate + sending),
+            worst_s=before,
+            method="until the last process has the file: "
+            + ("the time in which any process opens or reads it" if together else "the mean time of a process")
+            + ", against one process alone and a broadcast (scatter and ring); low: nobody waits for it",
+        )
+
+
+def _processes(file: FileEntity, apps: dict[str, App], profile: Profile) -> int:
+    """Processes that could read the file: those of the apps that use it; one app's ranks are enough to be all."""
+    of_apps = [apps[name].processes for name in file.apps if name in apps]
+    return sum(of_apps) if of_apps else profile.workflow.processes
+
+
+def _distinct(file: FileEntity) -> int | None:
+    """Distinct bytes that are read: never more than the file has, since requests may reach past its end."""
+    found = file.io.footprint.read
+    if found is None or file.size is None:
+        return found if found is not None else file.size
+    # A size of 0 is that of a file whose end nobody saw.
+    return min(found, file.size) if file.size else found
+
+
+def _commands(file: FileEntity, size: int, system: System) -> list[str]:
+    name = text_literal(file.path)
+    lines = comment(
+        "in the program: read on rank 0, send to all\n"
+        "  if (rank == 0) {\n"
+        f"    int fd = open({name}, O_RDONLY);\n"
+        f"    n = read(fd, buffer, {size});  close(fd);\n"
+        "  }\n"
+        "  MPI_Bcast(&n, 1, MPI_LONG, 0, MPI_COMM_WORLD);\n"
+        "  MPI_Bcast(buffer, n, MPI_BYTE, 0, MPI_COMM_WORLD);"
+    )
+    near = system.node_local()
+    path = quoted_path(file.path)
+    if near is None or near.dir is None or path is None or "$" in near.dir:
+        return lines
+    copy = quoted_path(posixpath.join(near.dir, posixpath.basename(file.path)))
+    if copy is None:
+        return lines
+    # One copy per node; which launcher the job has, only the user knows.
+    return [*lines, *comment(f"or without changing it, once on every node, then name the copy:\n  cp {path} {copy}")]

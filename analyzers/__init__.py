@@ -1,0 +1,7 @@
+"""From the table of calls to the parts of a profile: one entity or measure per file."""
+
+from __future__ import annotations
+
+# An editable install puts the repository's root on the path, where this folder has a bare name too.
+if __name__ != "vani.analyzers":
+    raise ImportError(f"this package is vani.analyzers: import it by that name, not as {__name__!r}")

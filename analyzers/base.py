@@ -1,0 +1,326 @@
+"""What a measure is, and what it sees: batches of calls with everything local made global.
+
+The engine reads each partition once for all measures of a pass: every measure gets each batch, in order, then hands
+on a small result; results of partitions are combined in any order. Partitions hold whole processes, so what belongs
+to one process (its positions, its busy time) never has to be put together from two partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.analyzers.keyed import Dense
+from vani.calls import FileClass, Flag, Layer
+
+__all__ = ["NO_VALUE", "Accumulator", "Batch", "Context", "Facts", "Measure", "World"]
+
+NO_VALUE = np.iinfo(np.int64).min
+"""Stands for null in columns of integers."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class World:
+    """The workload as the manifests of its stores tell it, before any call is read."""
+
+    paths: tuple[str, ...]
+    """Path of each global file code; traces that name the same path share the code."""
+    file_class: NDArray[np.int8]
+    apps: tuple[str, ...]
+    app_of_trace: tuple[int, ...]
+    process_base: tuple[int, ...]
+    """First global process number of each trace."""
+    processes: int
+    shift_ns: tuple[int, ...]
+    """Start of each trace after that of the first."""
+    span_ns: int
+    """End of the last call."""
+    known_sizes: Ints
+    """Shape (files,): size of a file before the run as job.yaml knows it, else `NO_VALUE`."""
+
+    @property
+    def files(self) -> int:
+        return len(self.paths)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a partition's batches need to become global."""
+
+    world: World
+    trace: int
+    file_codes: NDArray[np.int64]
+    """Global code of each of the trace's own file codes."""
+
+    @property
+    def app(self) -> int:
+        return self.world.app_of_trace[self.trace]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the first pass found out, for the second."""
+
+    phase_start: Ints
+    """Shape (phases,): start of each phase in ns, app after app, ascending within an app."""
+    phase_app: Ints
+    first_phase: Ints
+    """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
+    ends: Ends
+    linked: NDArray[np.bool_]
+    """Shape (files,): files that are both written and read, through which processes can depend on each other."""
+
+    @property
+    def phases(self) -> int:
+        return len(self.phase_start)
+
+
+BUCKETS = 4096
+"""Moments at which the ends of files are known: the run is cut into so many pieces of equal length."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """How far each file reached, by time: what is beyond has been asked for in vain."""
+
+    known: NDArray[np.bool_]
+    """Shape (files,): the run made the file, or its size before the run is known."""
+    keys: Ints
+    """file * (BUCKETS + 1) + bucket, ascending."""
+    reach: Ints
+    """Largest end so far at each key."""
+    bucket_ns: int
+
+    def at(self, file: Ints, time_ns: Ints) -> Ints:
+        """End of each file at a moment, 0 before anything was written; valid where `known`."""
+        found = np.zeros(len(file), np.int64)
+        if len(self.keys):
+            wanted = file * (BUCKETS + 1) + np.minimum(time_ns // self.bucket_ns, BUCKETS)
+            place = np.searchsorted(self.keys, wanted, side="right") - 1
+            same = (place >= 0) & (self.keys[place] // (BUCKETS + 1) == file)
+            found[same] = self.reach[place[same]]
+        return found
+
+    def last(self, files: int) -> Ints:
+        """Largest end that each file ever had, shape (files,); `NO_VALUE` where unknown."""
+        found = np.where(self.known, 0, NO_VALUE)
+        owner = self.keys // (BUCKETS + 1)
+        if len(owner):
+            final = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
+            keep = self.known[owner[final]]
+            found[owner[final][keep]] = self.reach[final][keep]
+        del files
+        return found
+
+
+class Batch:
+    """The counted file-system calls of a batch: layers posix and stdio, nested ones left out.
+
+    Attributes are numpy arrays of shape (n,). `file` is -1 where none is known; `offset` and `bytes` are `NO_VALUE`
+    where null. Times are nanoseconds since the workload began.
+    """
+
+    def __init__(self, context: Context, calls: pa.RecordBatch, facts: Facts | None = None) -> None:
+        self.context = context
+        self.facts = facts
+        self._calls = calls
+        layer = _numbers(calls, "layer")
+        flags = _numbers(calls, "flags")
+        counted = (layer <= Layer.STDIO) & ((flags & Flag.NESTED) == 0)
+        self._rows: NDArray[np.int64] | None = None if counted.all() else np.flatnonzero(counted)
+
+    def __len__(self) -> int:
+        return self._calls.num_rows if self._rows is None else len(self._rows)
+
+    def _column(self, name: str) -> NDArray[Any]:
+        values = _numbers(self._calls, name)
+        return values if self._rows is None else values[self._rows]
+
+    @cached_property
+    def kind(self) -> NDArray[np.int8]:
+        return self._column("kind")
+
+    @cached_property
+    def layer(self) -> NDArray[np.int8]:
+        return self._column("layer")
+
+    @cached_property
+    def via(self) -> NDArray[np.int8]:
+        return self._column("via")
+
+    @cached_property
+    def flags(self) -> NDArray[np.int16]:
+        return self._column("flags")
+
+    @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        return self._column("rank")
+
+    @cached_property
+    def process(self) -> Ints:
+        return self.rank.astype(np.int64) + self.context.world.process_base[self.context.trace]
+
+    @cached_property
+    def file(self) -> Ints:
+        local = self._column("file")
+        codes = self.context.file_codes
+        if not len(codes):
+            return np.full(len(local), -1, np.int64)
+        return np.where(local < 0, -1, codes[np.maximum(local, 0)])
+
+    @cached_property
+    def bytes(self) -> Ints:
+        return self._column("bytes")
+
+    @cached_property
+    def offset(self) -> Ints:
+        return self._column("offset")
+
+    @cached_property
+    def start(self) -> Ints:
+        return self._column("start_ns") + self.context.world.shift_ns[self.context.trace]
+
+    @cached_property
+    def duration(self) -> Ints:
+        return self._column("duration_ns")
+
+    @cached_property
+    def end(self) -> Ints:
+        return self.start + self.duration
+
+    @cached_property
+    def included(self) -> NDArray[np.bool_]:
+        """The call is on a file (or directory) that is no noise: see the contract, "file"."""
+        classes = self.context.world.file_class
+        if not len(classes):
+            return np.zeros(len(self), np.bool_)
+        return (self.file >= 0) & (classes[np.maximum(self.file, 0)] == FileClass.DATASET)
+
+    @cached_property
+    def phase(self) -> Ints:
+        """Phase of each call; the number of phases for excluded calls."""
+        facts = self._facts
+        first, last = facts.first_phase[self.context.app], facts.first_phase[self.context.app + 1]
+        starts = facts.phase_start[first:last]
+        if len(starts) <= 1:
+            found = np.full(len(self), first, np.int64)
+        else:
+            found = np.maximum(np.searchsorted(starts, self.start, side="right") - 1, 0) + first
+        if not self.included.all():
+            found[~self.included] = facts.phases
+        return found
+
+    @cached_property
+    def cell(self) -> Dense:
+        """Codes of the (phase, file) pairs of the batch; `cell_key` of `World.files` gives them back."""
+        return Dense.of(self.phase * (self.context.world.files + 1) + self.file + 1)
+
+    @cached_property
+    def by_process_and_file(self) -> Ints:
+        """Order of the calls by process, then file, in recorded order."""
+        return _stable_order(self._process_file)
+
+    @cached_property
+    def _process_file(self) -> Ints:
+        base = self.process - self.process[0] if len(self) else self.process
+        return base * (self.context.world.files + 1) + self.file + 1
+
+    @cached_property
+    def process_file_starts(self) -> NDArray[np.bool_]:
+        """In that order: where another process or file begins."""
+        key = self._process_file[self.by_process_and_file]
+        return np.append(True, key[1:] != key[:-1]) if len(key) else np.empty(0, np.bool_)
+
+    @property
+    def _facts(self) -> Facts:
+        if self.facts is None:
+            raise RuntimeError("phases are known in the second pass only")
+        return self.facts
+
+    def all_calls(self, name: str) -> NDArray[Any]:
+        """A column of all calls of the batch, those of libraries too."""
+        return _numbers(self._calls, name)
+
+
+def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
+    column = calls.column(name)
+    if column.null_count:
+        column = column.fill_null(NO_VALUE if column.type == pa.int64() else -1)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _stable_order(keys: Ints) -> Ints:
+    if not len(keys):
+        return keys
+    low, high = int(keys.min()), int(keys.max())
+    if low == high:
+        return np.arange(len(keys))
+    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
+    if high - low < 1 << 16:
+        return np.argsort((keys - low).astype(np.uint16), kind="stable")
+    if high - low <= 8 * len(keys) + 65536:
+        dense = Dense.of(keys)
+        if len(dense.keys) < 1 << 16:
+            return np.argsort(dense.codes.astype(np.uint16), kind="stable")
+    return np.argsort(keys, kind="stable")
+
+
+class Accumulator(Protocol):
+    """Collects one partition."""
+
+    def add(self, batch: Batch) -> None:
+        """Take the next batch of the partition."""
+
+    def result(self) -> Any:
+        """Hand on what was found: small, picklable, and complete."""
+
+
+class Measure(Protocol):
+    """One thing that is measured in calls; its module's docstring defines it."""
+
+    name: str
+    columns: frozenset[str]
+    """Columns of `vani.calls.CALLS` that it reads besides layer and flags."""
+
+    def begin(self, context: Context, facts: Facts | None) -> Accumulator:
+        """Start a partition."""
+
+    def combine(self, parts: Sequence[Any]) -> Any:
+        """Put results of partitions together; associative, and free of order. `parts` may be empty."""
+
+
+@dataclass
+class Pairs:
+    """Counts under pairs of integers, such as (cell, size)."""
+
+    first: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    second: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    count: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @staticmethod
+    def merged(parts: Sequence[Pairs]) -> Pairs:
+        """Add up counts of equal pairs; sorted by first, then second."""
+        parts = [p for p in parts if len(p.first)]
+        if not parts:
+            return Pairs()
+        first = np.concatenate([p.first for p in parts])
+        second = np.concatenate([p.second for p in parts])
+        return count_pairs(first, second, np.concatenate([p.count for p in parts]))
+
+
+def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
+    """Count (or add up the weights of) equal pairs."""
+    if not len(first):
+        return Pairs()
+    a, b = Dense.of(first), Dense.of(second)
+    both = Dense.of(a.codes * len(b.keys) + b.codes)
+    count = both.count() if weight is None else both.sum(weight)
+    return Pairs(a.keys[both.keys // len(b.keys)], b.keys[both.keys % len(b.keys)], count)

@@ -1,0 +1,221 @@
+"""From stores to a profile: the world, the passes, the entities, the self-check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vani.analyzers.base import NO_VALUE, Context, World
+from vani.analyzers.entities.apps import apps, file_counts
+from vani.analyzers.entities.dataset import dataset
+from vani.analyzers.entities.dependencies import app_dependencies
+from vani.analyzers.entities.files import files, roles, sizes
+from vani.analyzers.entities.interfaces import interfaces
+from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
+from vani.analyzers.entities.phases import phases
+from vani.analyzers.entities.view import View
+from vani.analyzers.iostats import empty_stats
+from vani.analyzers.keyed import Keyed
+from vani.analyzers.measures.clocks import skew_ns
+from vani.analyzers.passes import Measured, measure
+from vani.analyzers.self_check import check
+from vani.calls import FileClass
+from vani.engine.run import Engine
+from vani.schema.job import Job
+from vani.schema.profile import Excluded, Generator, Profile, TraceEntity, Workflow
+from vani.schema.system import System
+from vani.store.read import Store
+
+__all__ = ["Options", "characterise", "world_of"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can choose. `list_files`: how many files are listed, None for all."""
+
+    phase_gap_s: float | None = None
+    list_files: int | None = 100
+
+
+def world_of(stores: Sequence[Store], names: Sequence[str], job_: Job | None) -> tuple[World, list[Context]]:
+    """Number files, apps and processes over all traces, and put the traces on one clock.
+
+    Parameters
+    ----------
+    names
+        Name of the app of each trace.
+    """
+    codes: dict[str, int] = {}
+    classes: list[int] = []
+    local: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+    for store in stores:
+        table = store.files
+        own = np.empty(len(table), np.int64)
+        for i, (path, kind) in enumerate(zip(table["path"].to_pylist(), table["class"].to_pylist(), strict=True)):
+            code = codes.setdefault(path, len(codes))
+            if code == len(classes):
+                classes.append(kind)
+            own[i] = code
+        local.append(own)
+    starts = [s.manifest.start_unix_s for s in stores]
+    known = [s for s in starts if s is not None]
+    origin = min(known) if known and len(known) == len(stores) else None
+    shifts = [0 if origin is None or s is None else round((s - origin) * 1e9) for s in starts]
+    order: dict[str, int] = {}
+    for index in sorted(range(len(stores)), key=lambda i: (shifts[i], i)):
+        order.setdefault(names[index], len(order))
+    ranks = [s.manifest.ranks for s in stores]
+    sizes_known = np.full(len(codes), NO_VALUE)
+    if job_ is not None and job_.dataset is not None:
+        for path, code in codes.items():
+            size = job_.size_of(path)
+            if size is not None:
+                sizes_known[code] = size
+    world = World(
+        paths=tuple(codes),
+        file_class=np.array(classes, dtype=np.int8),
+        apps=tuple(order),
+        app_of_trace=tuple(order[n] for n in names),
+        process_base=tuple(int(b) for b in np.cumsum([0, *ranks])[:-1]),
+        processes=sum(ranks),
+        shift_ns=tuple(shifts),
+        span_ns=max(shift + s.manifest.span_ns for shift, s in zip(shifts, stores, strict=True)),
+        known_sizes=sizes_known,
+    )
+    return world, [Context(world, i, own) for i, own in enumerate(local)]
+
+
+def characterise(
+    stores: Sequence[Store],
+    names: Sequence[str],
+    engine: Engine,
+    *,
+    version: str,
+    job_: Job | None = None,
+    system: System | None = None,
+    options: Options | None = None,
+    refused: Sequence[tuple[str, str]] = (),
+) -> tuple[Profile, View]:
+    """Characterise a workload.
+
+    Parameters
+    ----------
+    stores, names
+        One per trace, with the name of its app.
+    refused
+        (path, why) of traces that could not be read.
+
+    Returns
+    -------
+    profile, view
+        The profile, checked; and what was measured, for graphs.
+
+    Raises
+    ------
+    SelfCheckError
+        The numbers contradict each other.
+    """
+    options = options or Options()
+    world, contexts = world_of(stores, names, job_)
+    measured = measure(
+        world, stores, contexts, engine, phase_gap_s=options.phase_gap_s, list_files=options.list_files
+    )
+    view = View(measured, job_, system)
+    profile = _assemble(view, version, options, refused)
+    check(profile)
+    return profile, view
+
+
+def _assemble(view: View, version: str, options: Options, refused: Sequence[tuple[str, str]]) -> Profile:
+    measured, world = view.measured, view.world
+    role_of, size_of = roles(view), sizes(view)
+    cores = cores_used(view)
+    counts = file_counts(view, None)
+    shares = view.io_share_of_process
+    profile = Profile(
+        generator=Generator(name="vani", version=version),
+        traces=_traces(view),
+        job=job(view),
+        workflow=Workflow(
+            apps=len(world.apps),
+            processes=world.processes,
+            cpu_cores_used_per_node=cores,
+            gpus_used_per_node=gpus_used(view),
+            runtime_s=world.span_ns / 1e9,
+            io=view.workload_stats,
+            files=counts,
+            app_dependencies=app_dependencies(view),
+            io_time_share=float(shares.mean()) if len(shares) else None,
+        ),
+        apps=apps(view),
+        phases=phases(view),
+        interfaces=interfaces(view),
+        middleware=middleware(view, cores),
+        storage=storage(view),
+        dataset=dataset(view, role_of, size_of),
+        files=files(view, role_of, size_of),
+        excluded=_excluded(view),
+        provenance={},
+    )
+    return profile.model_copy(update={"provenance": _provenance(view, options, refused, counts.total)})
+
+
+def _traces(view: View) -> list[TraceEntity]:
+    found = []
+    for index, store in enumerate(view.measured.stores):
+        m = store.manifest
+        skew = skew_ns(view.measured.results["clocks"], index, m.ranks)
+        found.append(
+            TraceEntity(
+                path=m.source, tool=m.tool, format=m.format, layout=m.layout,
+                app=view.world.apps[view.world.app_of_trace[index]], ranks=m.ranks, records=m.records,
+                functions=m.functions, start_unix_s=m.start_unix_s, span_s=m.span_ns / 1e9,
+                repaired_times=m.repaired_times, clock_skew_s=None if skew is None else skew / 1e9,
+                complete=m.complete, problems=m.problems,
+            )
+        )
+    return found
+
+
+def _excluded(view: View) -> Excluded:
+    operations: Keyed = view.measured.results["operations"]
+    phase, file = view.cells.phase(operations.keys), view.cells.file(operations.keys)
+    mine = np.unique(file[(phase == view.excluded_phase) & (file >= 0)])
+    others = mine[view.world.file_class[mine] != FileClass.DATASET] if len(mine) else mine
+    io = view.phase_stats.get(view.excluded_phase) or empty_stats()
+    return Excluded(files=len(others), io=io)
+
+
+def _provenance(view: View, options: Options, refused: Sequence[tuple[str, str]], files_total: int) -> dict[str, str]:
+    notes: dict[str, str] = {}
+    for store in view.measured.stores:
+        for attribute, why in store.manifest.limits:
+            notes.setdefault(attribute, why)
+    notes.update(view.notes)
+    listed = len(view.measured.listed)
+    if listed < files_total:
+        notes["files"] = f"the {listed} files with most I/O time of {files_total:,}; --files all lists every one"
+    given = options.phase_gap_s is not None
+    notes["apps.phase_gap_s"] = (
+        "given with --phase-gap" if given else "found from the data: the widest range of thresholds (on a logarithmic scale) that "
+        "gives the same phases, and in it the geometric middle"
+    )
+    unplaced = view.measured.results["footprint"].others
+    if len(unplaced) and unplaced["unplaced"].any():
+        notes["io.footprint"] = f"at least: {int(unplaced['unplaced'].sum()):,} operations lie where the trace cannot tell"
+    if view.measured.results["footprint"].given_up:
+        notes["io.footprint"] = "more separate extents than are kept in memory (4 million)"
+    unsized = view.measured.results["operations"]
+    if len(unsized) and unsized["unsized"].any():
+        notes["io.transfer_size"] = f"the size of {int(unsized['unsized'].sum()):,} operations is not in the trace: counted as unknown"
+    starts = [s.manifest.start_unix_s for s in view.measured.stores]
+    if len(starts) > 1 and any(s is None for s in starts):
+        notes["workflow.runtime_s"] = "some trace does not store its start: all are taken to start at the same time"
+    skews = [t.clock_skew_s for t in _traces(view) if t.clock_skew_s]
+    if skews:
+        notes["traces.clock_skew_s"] = f"the ranks' clocks disagree by at least {max(skews):.6g} s: order between ranks is known only to that"
+    for path, why in refused:
+        notes[f"traces[{path}]"] = f"left out: {why}"
+    return notes

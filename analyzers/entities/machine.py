@@ -1,0 +1,140 @@
+"""Job, middleware and storage (tables II, VII, VIII, IX): what the trace cannot know.
+
+Everything comes from job.yaml (`vani collect`) and system.yaml; what neither says is null, and provenance says so.
+"""
+
+from __future__ import annotations
+
+from vani.analyzers.entities.view import View
+from vani.calls import FileClass
+from vani.schema.profile import JobEntity, Middleware, NodeLocalStorage, SharedStorage, Storage
+from vani.schema.system import BurstBuffer, FileSystem
+
+__all__ = ["job", "middleware", "storage"]
+
+_NO_JOB = "not in the trace: run `vani collect` inside the job and pass job.yaml with --job"
+_NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` lists them)"
+
+
+def job(view: View) -> JobEntity:
+    """Job configuration."""
+    found = view.job
+    names = ("nodes", "cpu_cores_per_node", "gpus_per_node", "node_local_bb_dirs", "shared_bb_dirs", "pfs_dirs",
+             "time_limit_s", "scheduler", "memory_per_node")
+    values = {}
+    for name in names:
+        value = getattr(found, name) if found is not None else None
+        values[name] = value
+        if found is None:
+            view.notes[f"job.{name}"] = _NO_JOB
+        elif value is None:
+            view.notes[f"job.{name}"] = f"{view.job_name}: {found.unknown.get(name, 'not said')}"
+        else:
+            view.notes[f"job.{name}"] = view.job_name
+    return JobEntity(**values)
+
+
+def cores_used(view: View) -> int | None:
+    """Processes per node: the cores that a node's processes occupy, one each."""
+    nodes = view.job.nodes if view.job is not None else None
+    if not nodes:
+        view.notes["workflow.cpu_cores_used_per_node"] = _NO_JOB
+        return None
+    # Instances of a workflow may run one after the other: the largest is what a node certainly held.
+    most = max((s.manifest.ranks for s in view.measured.stores), default=0)
+    per_node = max(view.job.processes_per_node) if view.job and view.job.processes_per_node else None
+    view.notes["workflow.cpu_cores_used_per_node"] = (
+        f"{view.job_name}: processes per node" if per_node else f"processes of the largest trace / nodes of {view.job_name}"
+    )
+    return per_node or -(-most // nodes)
+
+
+def gpus_used(view: View) -> int | None:
+    """GPUs in use, which only calls of a GPU layer could show."""
+    view.notes["workflow.gpus_used_per_node"] = "the trace holds no GPU calls, and job.yaml tells only what was given"
+    return None
+
+
+def middleware(view: View, cores: int | None) -> Middleware:
+    """Cores and memory that are left for middleware on a node."""
+    found = view.job
+    total = found.cpu_cores_per_node if found is not None else None
+    if total is None and view.system is not None:
+        total = view.system.compute.cores_per_node
+    memory = found.memory_per_node if found is not None else None
+    if memory is None and view.system is not None:
+        memory = view.system.compute.memory_per_node
+        if memory is not None:
+            view.notes["middleware.memory_per_node"] = f"system: {view.system.name} (memory of a node, not what is free)"
+    elif memory is not None:
+        view.notes["middleware.memory_per_node"] = view.job_name
+    if memory is None:
+        view.notes["middleware.memory_per_node"] = _NO_JOB
+    extra = None if total is None or cores is None else max(0, total - cores)
+    view.notes["middleware.extra_cores_per_node"] = _NO_JOB if extra is None else "cores per node - cores used per node"
+    view.notes["middleware.libraries"] = "buffering libraries leave no calls of their own in a Recorder trace"
+    return Middleware(extra_cores_per_node=extra, memory_per_node=memory, libraries=[])
+
+
+def storage(view: View) -> Storage:
+    """Node-local storage and the file system that most bytes of the data set lie on."""
+    return Storage(node_local=_node_local(view), shared=_shared(view))
+
+
+def _node_local(view: View) -> NodeLocalStorage:
+    near: BurstBuffer | None = view.system.node_local() if view.system is not None else None
+    dirs = view.job.node_local_bb_dirs if view.job is not None else None
+    name = f"system: {view.system.name}" if view.system is not None else ""
+    directory = near.dir if near is not None and near.dir else (dirs[0] if dirs else None)
+    view.notes["storage.node_local.dir"] = name if near is not None and near.dir else view.job_name if dirs else _NO_SYSTEM
+    capacity = near.capacity_per_node if near is not None else None
+    source = name
+    if capacity is None and directory and view.job is not None:
+        mount = view.job.mount_of(directory)
+        capacity = mount.capacity if mount is not None else None
+        source = view.job_name
+    rates = [r for r in ((near.bandwidth_per_node.read, near.bandwidth_per_node.write) if near else ()) if r is not None]
+    view.notes["storage.node_local.capacity_per_node"] = source if capacity is not None else _NO_SYSTEM
+    view.notes["storage.node_local.parallel_ops"] = name if near is not None and near.parallel_ops is not None else _NO_SYSTEM
+    view.notes["storage.node_local.max_bandwidth_per_node"] = name if rates else _NO_SYSTEM
+    return NodeLocalStorage(
+        dir=directory,
+        capacity_per_node=capacity,
+        parallel_ops=near.parallel_ops if near is not None else None,
+        max_bandwidth_per_node=max(rates) if rates else None,
+    )
+
+
+def _shared(view: View) -> SharedStorage:
+    path = _typical_path(view)
+    system: FileSystem | None = None
+    if view.system is not None:
+        system = view.system.file_system_for(path) if path else None
+        if system is None and len(view.system.file_systems) == 1:
+            system = view.system.file_systems[0]
+    mount = view.job.mount_of(path) if view.job is not None and path else None
+    name = f"system: {view.system.name}" if view.system is not None else _NO_SYSTEM
+    kind = mount.type if mount is not None else system.type if system is not None else None
+    directory = mount.dir if mount is not None else system.mounts[0] if system is not None and system.mounts else None
+    rates = [r for r in ((system.max_bandwidth.read, system.max_bandwidth.write) if system else ()) if r is not None]
+    capacity = system.capacity if system is not None and system.capacity is not None else mount.capacity if mount else None
+    said = {
+        "type": kind, "dir": directory, "capacity": capacity,
+        "parallel_servers": system.servers if system is not None else None,
+        "max_bandwidth": max(rates) if rates else None,
+    }
+    for key, value in said.items():
+        from_job = mount is not None and (key in ("type", "dir") or (key == "capacity" and (system is None or system.capacity is None)))
+        view.notes[f"storage.shared.{key}"] = (
+            (view.job_name if from_job else name) if value is not None
+            else f"system: {view.system.name} does not say" if view.system is not None else _NO_SYSTEM
+        )
+    return SharedStorage(**said)  # type: ignore[arg-type]
+
+
+def _typical_path(view: View) -> str | None:
+    """Path of the listed data-set file that cost the most time."""
+    for code in view.measured.listed.tolist():
+        if view.world.file_class[code] == FileClass.DATASET and view.world.paths[code].startswith("/"):
+            return view.world.paths[code]
+    return None

@@ -1,0 +1,101 @@
+"""Unions of intervals, in groups: of time (who was busy when) and of file offsets (what was touched)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Intervals", "merge", "total_length"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Half-open intervals [start, end) by group; shape (n,) each."""
+
+    group: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    start: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    end: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @staticmethod
+    def joined(parts: list[Intervals]) -> Intervals:
+        """All intervals of the parts, merged."""
+        parts = [p for p in parts if len(p)]
+        if not parts:
+            return Intervals()
+        if len(parts) == 1:
+            return parts[0]
+        return merge(
+            np.concatenate([p.group for p in parts]),
+            np.concatenate([p.start for p in parts]),
+            np.concatenate([p.end for p in parts]),
+        )
+
+
+def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
+    """Join overlapping and touching intervals of a group; empty ones vanish.
+
+    Parameters
+    ----------
+    group, start, end
+        Shape (n,), any order, `start <= end`.
+
+    Returns
+    -------
+    Intervals
+        Sorted by group and start, disjoint and not touching within a group. Idempotent and free of order, so
+        partial results may be merged again.
+    """
+    full = end > start
+    if not full.all():
+        group, start, end = group[full], start[full], end[full]
+    if not len(group):
+        return Intervals()
+    groups, codes = _numbered(group)
+    low = int(start.min())
+    span = int(end.max()) - low + 1
+    if len(groups) * span < 1 << 62:
+        # Starts and ends are sorted apart: between the i-th end and the (i+1)-th start nothing is open exactly
+        # when the former is smaller. Sorting values is far faster than sorting rows.
+        base = codes * span - low
+        first = np.sort(start + base)
+        last = np.sort(end + base)
+        gap = last[:-1] < first[1:]
+        # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
+        opens = first[np.append(True, gap)]
+        closes = last[np.append(gap, True)]
+        number = opens // span
+        return Intervals(groups[number], opens - number * span + low, closes - number * span + low)
+    order = np.lexsort((start, codes))
+    codes, start, end = codes[order], start[order], end[order]
+    pieces = [
+        merge(np.full(b - a, groups[codes[a]]), start[a:b], end[a:b])
+        for a, b in _runs(codes)
+    ]
+    return Intervals(*(np.concatenate([getattr(p, n) for p in pieces]) for n in ("group", "start", "end")))
+
+
+def _numbered(group: Ints) -> tuple[Ints, Ints]:
+    if (group == group[0]).all():
+        return group[:1], np.zeros(len(group), np.int64)
+    groups, codes = np.unique(group, return_inverse=True)
+    return groups, codes
+
+
+def _runs(codes: Ints) -> list[tuple[int, int]]:
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    return list(zip(starts.tolist(), np.append(starts[1:], len(codes)).tolist(), strict=True))
+
+
+def total_length(intervals: Intervals) -> tuple[Ints, Ints]:
+    """Length of the union of each group: (groups, lengths), groups ascending."""
+    if not len(intervals):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts = np.flatnonzero(np.append(True, intervals.group[1:] != intervals.group[:-1]))
+    return intervals.group[starts], np.add.reduceat(intervals.end - intervals.start, starts)

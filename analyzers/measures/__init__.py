@@ -1,0 +1,1 @@
+"""What is measured in calls, one measure per module."""

@@ -1,0 +1,215 @@
+"""Access pattern of data operations, per process and file (tables VI, VII: "access pattern").
+
+A data operation of a process on a file is, compared with the data operation of that process on that file before it,
+
+- strided, if it is one of three or more operations in a row at one distance that do not just continue one another;
+- consecutive, if it begins where that one ended;
+- sequential, if it begins further on;
+- random otherwise.
+
+The first operation of a process on a file has no predecessor: it is of the class of its successor, consecutive where
+there is none. Appended data is consecutive. An operation whose offset is unknown continues the one before (no seek
+lay between) or jumps to where the trace cannot tell (sequential, after a seek to the end). Unit: operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, Pairs, count_pairs
+from vani.analyzers.keyed import Dense, Keyed
+from vani.calls import Flag, Kind
+
+__all__ = ["CONSECUTIVE", "NAMES", "RANDOM", "SEQUENTIAL", "STRIDED", "AccessPattern", "PatternResult"]
+
+CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
+NAMES = ("consecutive", "sequential", "strided", "random")
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PatternResult:
+    """`cells`: a column per class by cell. `layers`: the same by app * 16 + layer. `strides`: by (file, bytes)."""
+
+    cells: Keyed
+    layers: Keyed
+    strides: Pairs
+
+
+class AccessPattern:
+    """See the module's docstring."""
+
+    name = "access_pattern"
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "via"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del facts
+        return _Collector(context)
+
+    def combine(self, parts: Sequence[PatternResult]) -> PatternResult:
+        return PatternResult(
+            Keyed.merged([p.cells for p in parts]),
+            Keyed.merged([p.layers for p in parts]),
+            Pairs.merged([p.strides for p in parts]),
+        )
+
+
+@dataclass
+class _Run:
+    """Data operations in order of process, file and record; shape (n,) each."""
+
+    key: Ints
+    """process * (files + 1) + file + 1."""
+    cell: Ints
+    via: Ints
+    begin: Ints
+    size: Ints
+    append: Bools
+    jumped: Bools
+    """A seek to an unknown place came before."""
+    first: Bools
+    """The process's first operation on the file."""
+    counted: Bools
+    """Already counted; still here because its successors are compared with it."""
+
+    def take(self, rows: NDArray[np.int64] | Bools) -> _Run:
+        return _Run(*(getattr(self, f.name)[rows] for f in fields(_Run)))
+
+    @staticmethod
+    def joined(one: _Run, other: _Run) -> _Run:
+        order = np.argsort(np.concatenate((one.key, other.key)), kind="stable")
+        return _Run(*(np.concatenate((getattr(one, f.name), getattr(other, f.name)))[order] for f in fields(_Run)))
+
+
+class _Collector:
+    """The class of an operation depends on two before and two behind it: so many are held from batch to batch."""
+
+    def __init__(self, context: Context) -> None:
+        self._app = context.app
+        self._files = context.world.files + 1
+        self._cells: list[Keyed] = []
+        self._layers: list[Keyed] = []
+        self._strides: list[Pairs] = []
+        self._held: _Run | None = None
+        self._jumps = np.empty(0, np.int64)
+
+    def add(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        order = batch.by_process_and_file
+        data = batch.kind[order] <= Kind.WRITE
+        named = batch.file[order] >= 0
+        nameless = order[data & ~named]
+        if len(nameless):
+            self._count(batch.cell.keys[batch.cell.codes[nameless]], batch.via[nameless], np.zeros(len(nameless), np.int64))
+        jumps = ((batch.flags[order] & Flag.SEEK) != 0) & (batch.offset[order] == NO_VALUE) & named
+        rows = order[(data & named) | jumps]
+        key = batch.process[rows] * self._files + batch.file[rows] + 1
+        jump = batch.kind[rows] > Kind.WRITE
+        jumped = np.zeros(len(rows), np.bool_)
+        pending = self._jumps
+        if jump.any() or len(pending):
+            jumped[1:] = jump[:-1] & (key[1:] == key[:-1])
+            opens = np.append(True, key[1:] != key[:-1])
+            jumped |= opens & np.isin(key, pending)
+            closes = np.append(opens[1:], True)
+            self._jumps = np.union1d(pending[~np.isin(pending, key)], key[closes & jump])
+        rows, key, jumped = rows[~jump], key[~jump], jumped[~jump]
+        size = batch.bytes[rows]
+        new = _Run(
+            key, batch.cell.keys[batch.cell.codes[rows]], batch.via[rows].astype(np.int64), batch.offset[rows],
+            np.where(size == NO_VALUE, 0, size), (batch.flags[rows] & Flag.APPEND) != 0, jumped,
+            np.append(True, key[1:] != key[:-1])[: len(key)], np.zeros(len(key), np.bool_),
+        )
+        if self._held is not None:
+            new.first &= ~np.isin(new.key, self._held.key)
+            new = _Run.joined(self._held, new)
+        self._take(new, going_on=int(batch.process[-1]))
+
+    def _take(self, run: _Run, *, going_on: int) -> None:
+        """Count what can no longer change, hold the rest; `going_on` is the process that may still have calls."""
+        n = len(run.key)
+        if not n:
+            self._held = None
+            return
+        kind, delta = classify(run.key, run.begin, run.size, run.append, run.jumped, run.first)
+        closes = np.append(run.key[1:] != run.key[:-1], True)
+        index = np.arange(n)
+        last = index[closes][np.cumsum(np.append(0, closes[:-1]))]
+        behind = last - index
+        is_open = run.key // self._files == going_on
+        ready = ~run.counted & (~is_open | (behind >= 2))
+        self._count(run.cell[ready], run.via[ready], kind[ready])
+        strides = ready & (kind == STRIDED) & (delta != NO_VALUE)
+        if strides.any():
+            self._strides.append(count_pairs(run.key[strides] % self._files - 1, delta[strides]))
+            if len(self._strides) > 32:
+                self._strides = [Pairs.merged(self._strides)]
+        run.counted |= ready
+        keep = is_open & (behind <= 3)
+        self._held = run.take(keep) if keep.any() else None
+        self._jumps = self._jumps[self._jumps // self._files == going_on]
+
+    def _count(self, cell: Ints, via: Ints, kind: Ints) -> None:
+        if not len(cell):
+            return
+        for keys, store in ((cell, self._cells), (via.astype(np.int64) + 16 * self._app, self._layers)):
+            dense = Dense.of(keys)
+            table = np.bincount(dense.codes * 4 + kind, minlength=4 * len(dense.keys)).reshape(-1, 4)
+            store.append(Keyed(dense.keys, {n: table[:, i] for i, n in enumerate(NAMES)}))
+            if len(store) > 64:
+                store[:] = [Keyed.merged(store)]
+
+    def result(self) -> PatternResult:
+        if self._held is not None:
+            self._take(self._held, going_on=-1)
+        return PatternResult(Keyed.merged(self._cells), Keyed.merged(self._layers), Pairs.merged(self._strides))
+
+
+def classify(key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, first: Bools) -> tuple[Ints, Ints]:
+    """Class of each operation and its distance from the one before (`NO_VALUE` where there is none).
+
+    Parameters
+    ----------
+    key
+        Process and file, ascending; in recorded order within.
+    begin, size
+        Offset (`NO_VALUE` where unknown) and bytes.
+    append
+        The data was appended.
+    jumped
+        A seek to an unknown place came before.
+    first
+        The process's first operation on the file: nothing was left out in front.
+    """
+    n = len(key)
+    starts = np.append(True, key[1:] != key[:-1])
+    known = begin != NO_VALUE
+    paired = np.zeros(n, np.bool_)
+    paired[1:] = ~starts[1:] & known[1:] & known[:-1]
+    delta = np.full(n, NO_VALUE)
+    delta[1:][paired[1:]] = (begin[1:] - begin[:-1])[paired[1:]]
+    before = np.zeros(n, np.int64)
+    before[1:] = begin[:-1] + size[:-1]
+    continues = paired & (begin == before)
+    kind = np.where(continues, CONSECUTIVE, np.where(paired & (begin > before), SEQUENTIAL, RANDOM))
+    # Without both offsets nothing can be compared: it goes on, unless a seek led to where the trace cannot tell.
+    kind[~paired] = np.where(jumped, SEQUENTIAL, CONSECUTIVE)[~paired]
+    again = np.zeros(n, np.bool_)
+    again[1:] = paired[1:] & paired[:-1] & (delta[1:] == delta[:-1]) & ~continues[1:] & ~append[1:] & (delta[1:] != 0)
+    strided = again.copy()
+    strided[:-1] |= again[1:]
+    strided[:-2] |= again[2:]
+    kind[append] = CONSECUTIVE
+    kind[strided] = STRIDED
+    alone = np.append(starts[1:], True)
+    heirs = np.flatnonzero(first & ~strided & ~append & ~alone)
+    kind[heirs] = kind[heirs + 1]
+    return kind, delta
+

@@ -1,0 +1,77 @@
+"""Do the ranks' clocks agree? What calls that wait for every rank prove.
+
+No rank leaves an MPI_Barrier on MPI_COMM_WORLD before the last one has entered it. If by its own clock it did, the
+clocks disagree by at least the difference. The first 256 such calls of every rank are compared. Unit: nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.keyed import Keyed, group
+from vani.calls import Flag
+
+__all__ = ["Clocks", "skew_ns"]
+
+_FIRST = 256
+_HOW = {"latest_start": "max", "earliest_end": "min"}
+
+
+class Clocks:
+    """Columns by trace * 256 + number of the call: latest_start, earliest_end, ranks."""
+
+    name = "clocks"
+    columns = frozenset({"rank", "start_ns", "duration_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del facts
+        return _Collector(context.trace)
+
+    def combine(self, parts: Sequence[Keyed]) -> Keyed:
+        return Keyed.merged(parts, _HOW)  # type: ignore[arg-type]
+
+
+class _Collector:
+    def __init__(self, trace: int) -> None:
+        self._trace = trace
+        self._parts: list[Keyed] = []
+        self._rank, self._seen = -1, 0
+
+    def add(self, batch: Batch) -> None:
+        rows = np.flatnonzero((batch.all_calls("flags") & Flag.WORLD) != 0)
+        if not len(rows):
+            return
+        rank = batch.all_calls("rank")[rows]
+        start = batch.all_calls("start_ns")[rows]
+        end = start + batch.all_calls("duration_ns")[rows]
+        opens = np.append(True, rank[1:] != rank[:-1])
+        first = np.maximum.accumulate(np.where(opens, np.arange(len(rows)), 0))
+        number = np.arange(len(rows)) - first
+        number[rank == self._rank] += self._seen
+        self._seen = int(number[-1]) + 1
+        self._rank = int(rank[-1])
+        early = number < _FIRST
+        if early.any():
+            self._parts.append(
+                group(
+                    number[early] + self._trace * _FIRST,
+                    {"latest_start": start[early], "earliest_end": end[early], "ranks": np.ones(int(early.sum()), np.int64)},
+                    _HOW,  # type: ignore[arg-type]
+                )
+            )
+
+    def result(self) -> Keyed:
+        return Keyed.merged(self._parts, _HOW)  # type: ignore[arg-type]
+
+
+def skew_ns(clocks: Keyed, trace: int, ranks: int) -> int | None:
+    """Least disagreement of a trace's clocks; None where no call tells."""
+    if not len(clocks):
+        return None
+    mine = (clocks.keys // _FIRST == trace) & (clocks["ranks"] == ranks)
+    if not mine.any() or ranks < 2:
+        return None
+    return max(0, int((clocks["latest_start"] - clocks["earliest_end"])[mine].max()))

@@ -1,0 +1,110 @@
+"""Footprint: the distinct bytes of files that were touched (contract: union of the extents over all processes).
+
+1,280 processes that read one file of 4 KiB have a footprint of 4 KiB. Appended data whose place in the file no
+single process knows is new by definition and is added. Unit: bytes. A file with more than 4 million separate
+extents is beyond the memory that is kept for this: its footprint is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.keyed import Dense, Keyed
+from vani.calls import Flag, Kind
+
+__all__ = ["Footprint", "FootprintResult"]
+
+_MOST_EXTENTS = 4_000_000
+
+
+@dataclass(frozen=True)
+class FootprintResult:
+    """`extents` by cell * 2 + direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
+
+    `given_up` is set where there were more extents than are kept.
+    """
+
+    extents: Intervals
+    others: Keyed
+    given_up: bool = False
+
+
+class Footprint:
+    """See the module's docstring."""
+
+    name = "footprint"
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del context, facts
+        return _Collector()
+
+    def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
+        return _capped(
+            FootprintResult(
+                Intervals.joined([p.extents for p in parts]),
+                Keyed.merged([p.others for p in parts]),
+                any(p.given_up for p in parts),
+            )
+        )
+
+
+def _capped(result: FootprintResult) -> FootprintResult:
+    if result.given_up or len(result.extents) > _MOST_EXTENTS:
+        return FootprintResult(Intervals(), result.others, given_up=True)
+    return result
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self._extents: list[Intervals] = []
+        self._others: list[Keyed] = []
+        self._held = 0
+        self._given_up = False
+
+    def add(self, batch: Batch) -> None:
+        order = batch.by_process_and_file
+        data = (batch.kind[order] <= Kind.WRITE) & (batch.file[order] >= 0)
+        rows = order if data.all() else order[data]
+        if not len(rows):
+            return
+        begin, size = batch.offset[rows], batch.bytes[rows]
+        side = batch.cell.codes[rows] * 2 + batch.kind[rows]
+        known = (begin != NO_VALUE) & (size != NO_VALUE)
+        if not known.all():
+            blind = rows[~known]
+            dense = Dense.of(batch.cell.codes[blind])
+            appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != NO_VALUE)
+            self._others.append(
+                Keyed(
+                    batch.cell.keys[dense.keys],
+                    {
+                        "appended": dense.sum(np.maximum(batch.bytes[blind], 0), appended),
+                        "unplaced": dense.count(~appended),
+                    },
+                )
+            )
+            begin, size, side = begin[known], size[known], side[known]
+        if self._given_up or not len(begin):
+            return
+        end = begin + size
+        # Runs that just continue are joined before anything is sorted: most data is written so.
+        opens = np.append(True, (begin[1:] != end[:-1]) | (side[1:] != side[:-1]))
+        closes = np.append(opens[1:], True)
+        found = merge(side[opens], begin[opens], end[closes])
+        keys = batch.cell.keys[found.group // 2] * 2 + found.group % 2
+        self._extents.append(Intervals(keys, found.start, found.end))
+        self._held += len(found)
+        if self._held > _MOST_EXTENTS // 4 or len(self._extents) > 32:
+            self._extents = [Intervals.joined(self._extents)]
+            self._held = len(self._extents[0])
+            if self._held > _MOST_EXTENTS:
+                self._given_up, self._extents = True, []
+
+    def result(self) -> FootprintResult:
+        return _capped(FootprintResult(Intervals.joined(self._extents), Keyed.merged(self._others), self._given_up))

@@ -1,0 +1,72 @@
+"""Number of calls and their bytes, per phase and file (tables III to V, X, XI: "I/O amount", "I/O ops dist").
+
+A data operation is a read or write of layers posix and stdio, a metadata operation every other call of these
+layers; a call made inside another of them is not counted again. `bytes` is what the calls asked for (moved, where
+the trace stores return values). Unit: calls, bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.keyed import Keyed
+from vani.calls import Flag, Kind
+
+__all__ = ["Operations"]
+
+_HOW = {"first": "min", "last": "max"}
+
+
+class Operations:
+    """Columns per cell: reads, writes, metadata, bytes_read, bytes_written, unsized, opens, first, last (ns)."""
+
+    name = "operations"
+    columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del context, facts
+        return _Collector()
+
+    def combine(self, parts: Sequence[Keyed]) -> Keyed:
+        return Keyed.merged(parts, _HOW)  # type: ignore[arg-type]
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self._parts: list[Keyed] = []
+
+    def add(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        cell, kind, size = batch.cell, batch.kind, batch.bytes
+        read, write = kind == Kind.READ, kind == Kind.WRITE
+        known = np.where(size == NO_VALUE, 0, size)
+        end = batch.end
+        first = np.full(len(cell.keys), np.iinfo(np.int64).max)
+        last = np.full(len(cell.keys), np.iinfo(np.int64).min)
+        np.minimum.at(first, cell.codes, batch.start)
+        np.maximum.at(last, cell.codes, end)
+        self._parts.append(
+            Keyed(
+                cell.keys,
+                {
+                    "reads": cell.count(read),
+                    "writes": cell.count(write),
+                    "metadata": cell.count(kind == Kind.METADATA),
+                    "bytes_read": cell.sum(known, read),
+                    "bytes_written": cell.sum(known, write),
+                    "unsized": cell.count((read | write) & (size == NO_VALUE)),
+                    "opens": cell.count((batch.flags & Flag.OPEN) != 0),
+                    "first": first,
+                    "last": last,
+                },
+            )
+        )
+        if len(self._parts) > 64:
+            self._parts = [Keyed.merged(self._parts, _HOW)]  # type: ignore[arg-type]
+
+    def result(self) -> Keyed:
+        return Keyed.merged(self._parts, _HOW)  # type: ignore[arg-type]

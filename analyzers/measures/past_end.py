@@ -1,0 +1,64 @@
+"""Bytes that reads asked for beyond the end of their file (contract, `past_end`), which cannot have been moved.
+
+The end of a file is known where the run made the file, or where job.yaml knows its size; it is then the furthest
+that writes and truncations of any process had reached by the time the read ended (to a 4,096th of the run, and never
+earlier), so the figure is a lower bound. Unit: bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.keyed import Dense, Keyed
+from vani.calls import Kind
+
+__all__ = ["PastEnd"]
+
+
+class PastEnd:
+    """Columns per cell: bytes beyond the end, reads on files whose end is known."""
+
+    name = "past_end"
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del context
+        if facts is None:
+            raise ValueError("ends of files are known in the second pass")
+        return _Collector(facts)
+
+    def combine(self, parts: Sequence[Keyed]) -> Keyed:
+        return Keyed.merged(parts)
+
+
+class _Collector:
+    def __init__(self, facts: Facts) -> None:
+        self._ends = facts.ends
+        self._parts: list[Keyed] = []
+
+    def add(self, batch: Batch) -> None:
+        if not len(self._ends.known):
+            return
+        read = (batch.kind == Kind.READ) & (batch.file >= 0)
+        read &= self._ends.known[np.maximum(batch.file, 0)]
+        rows = np.flatnonzero(read & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
+        if not len(rows):
+            return
+        begin, size = batch.offset[rows], batch.bytes[rows]
+        end = self._ends.at(batch.file[rows], batch.end[rows])
+        beyond = begin + size - np.maximum(begin, end)
+        dense = Dense.of(batch.cell.codes[rows])
+        self._parts.append(
+            Keyed(
+                batch.cell.keys[dense.keys],
+                {"beyond": dense.sum(np.clip(beyond, 0, size)), "reads": dense.count()},
+            )
+        )
+        if len(self._parts) > 64:
+            self._parts = [Keyed.merged(self._parts)]
+
+    def result(self) -> Keyed:
+        return Keyed.merged(self._parts)

@@ -1,0 +1,113 @@
+"""Who does what: processes per phase and per file, bytes per process (tables IV and XI, "# processes", FPP or shared).
+
+A process uses a file if it opens it or makes a data operation on it. Unit: processes, bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.keyed import Dense, Keyed, group
+from vani.calls import Flag, Kind
+
+__all__ = ["Processes", "ProcessesResult"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ProcessesResult:
+    """`files` and `apps` (by app * (files + 1) + file): processes, readers, writers. `phases`: processes.
+
+    `processes`: bytes_read, bytes_written, calls by process, of files of the data set.
+    """
+
+    files: Keyed
+    apps: Keyed
+    phases: Keyed
+    processes: Keyed
+
+
+class Processes:
+    """See the module's docstring."""
+
+    name = "processes"
+    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        if facts is None:
+            raise ValueError("phases are known in the second pass")
+        return _Collector(context, facts)
+
+    def combine(self, parts: Sequence[ProcessesResult]) -> ProcessesResult:
+        return ProcessesResult(
+            *(Keyed.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases", "processes"))
+        )
+
+
+class _Collector:
+    def __init__(self, context: Context, facts: Facts) -> None:
+        self._context = context
+        self._files = context.world.files + 1
+        self._phases = facts.phases + 1
+        self._uses: list[Keyed] = []
+        self._in_phase: list[Ints] = []
+        self._totals: list[Keyed] = []
+
+    def add(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        included = batch.included
+        kind, flags = batch.kind, batch.flags
+        read, write = kind == Kind.READ, kind == Kind.WRITE
+        uses = (batch.file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
+        rows = np.flatnonzero(uses)
+        if len(rows):
+            dense = Dense.of(batch.process[rows] * self._files + batch.file[rows] + 1)
+            self._uses.append(
+                Keyed(
+                    dense.keys,
+                    {"readers": (dense.count(read[rows]) > 0).astype(np.int64), "writers": (dense.count(write[rows]) > 0).astype(np.int64)},
+                )
+            )
+        self._in_phase.append(Dense.of((batch.process * self._phases + batch.phase)[included]).keys)
+        dense = Dense.of(batch.process[included])
+        size = np.where(batch.bytes == NO_VALUE, 0, batch.bytes)[included]
+        self._totals.append(
+            Keyed(
+                dense.keys,
+                {
+                    "bytes_read": dense.sum(size, read[included]),
+                    "bytes_written": dense.sum(size, write[included]),
+                    "reads": dense.count(read[included]),
+                    "writes": dense.count(write[included]),
+                    "calls": dense.count(),
+                },
+            )
+        )
+        if len(self._totals) > 64:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        self._uses = [Keyed.merged(self._uses, {"readers": "max", "writers": "max"})]
+        self._in_phase = [np.unique(np.concatenate(self._in_phase))] if self._in_phase else []
+        self._totals = [Keyed.merged(self._totals)]
+
+    def result(self) -> ProcessesResult:
+        self._shrink()
+        uses = self._uses[0]
+        if len(uses):
+            columns = {"processes": np.ones(len(uses), np.int64), **uses.columns}
+            file = uses.keys % self._files - 1
+            files = group(file, columns)
+            apps = group(file + 1 + self._context.app * self._files, columns)
+        else:
+            files = apps = Keyed()
+        in_phase = self._in_phase[0] if self._in_phase else np.empty(0, np.int64)
+        phases = group(in_phase % self._phases, {"processes": np.ones(len(in_phase), np.int64)})
+        return ProcessesResult(files, apps, phases if len(in_phase) else Keyed(), self._totals[0])

@@ -1,0 +1,181 @@
+"""First pass: what later measures need to know beforehand.
+
+- when each app was busy, without pauses shorter than a floor (a ten-thousandth of the run, at least 1 ms): phases
+  are found in it. A pause of the whole app is a pause of every process, so dropping short pauses early loses none;
+- per file: calls and time by kind (which files matter, which are written and read);
+- per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
+  made the file: what is asked for beyond that was not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vani.analyzers.base import BUCKETS, NO_VALUE, Batch, Context, Ends, Facts, World
+from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.keyed import Dense, How, Keyed, group
+from vani.calls import Flag, Kind
+
+__all__ = ["Survey", "SurveyResult", "bucket_ns", "ends_of", "pause_floor_ns"]
+
+_REACH: dict[str, How] = {"reach": "max"}
+_FILES: dict[str, How] = {"last_use": "max", "last_remove": "max"}
+
+
+def pause_floor_ns(world: World) -> int:
+    """Shortest pause that can separate phases."""
+    return max(1_000_000, world.span_ns // 10_000)
+
+
+def bucket_ns(world: World) -> int:
+    """Length of one of the pieces of the run."""
+    return max(1, -(-(world.span_ns + 1) // BUCKETS))
+
+
+@dataclass(frozen=True)
+class SurveyResult:
+    """`busy`: by app. `files`: by file code. `reach`: by file and moment."""
+
+    busy: Intervals
+    files: Keyed
+    reach: Keyed
+
+
+class Survey:
+    """See the module's docstring."""
+
+    name = "survey"
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del facts
+        return _Collector(context)
+
+    def combine(self, parts: Sequence[SurveyResult]) -> SurveyResult:
+        # Joining intervals once more must not close pauses that are longer than the floor: they touch nothing.
+        return SurveyResult(
+            Intervals.joined([p.busy for p in parts]),
+            Keyed.merged([p.files for p in parts], _FILES),
+            Keyed.merged([p.reach for p in parts], _REACH),
+        )
+
+
+class _Collector:
+    def __init__(self, context: Context) -> None:
+        self._floor = pause_floor_ns(context.world)
+        self._bucket = bucket_ns(context.world)
+        self._app = context.app
+        self._busy = Intervals()
+        self._files: list[Keyed] = []
+        self._reach: list[Keyed] = []
+
+    def add(self, batch: Batch) -> None:
+        rows = np.flatnonzero(batch.included)
+        if not len(rows):
+            return
+        self._add_busy(batch, rows)
+        file = batch.file[rows]
+        kind = batch.kind[rows]
+        flags = batch.flags[rows]
+        dense = Dense.of(file)
+        duration = batch.duration[rows]
+        made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
+        start = batch.start[rows]
+        removes = (flags & Flag.REMOVE) != 0
+        uses = (kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)
+        last = {n: np.full(len(dense.keys), -1) for n in ("last_use", "last_remove")}
+        np.maximum.at(last["last_use"], dense.codes[uses], start[uses])
+        np.maximum.at(last["last_remove"], dense.codes[removes], start[removes])
+        columns = {
+            "reads": dense.count(kind == Kind.READ),
+            "writes": dense.count(kind == Kind.WRITE),
+            "metadata": dense.count(kind == Kind.METADATA),
+            "time": dense.sum(duration),
+            "opens": dense.count((flags & Flag.OPEN) != 0),
+            "makes": dense.count(made),
+            **last,
+        }
+        self._files.append(Keyed(dense.keys, columns))
+        self._add_reach(batch, rows)
+        if len(self._files) > 64:
+            self._shrink()
+
+    def _add_busy(self, batch: Batch, rows: Any) -> None:
+        start, end = batch.start[rows], batch.end[rows]
+        app = np.full(len(rows), self._app, np.int64)
+        if len(start) > 1 and (start[1:] >= start[:-1]).all():
+            reached = np.maximum.accumulate(end)
+            opens = np.append(True, start[1:] - reached[:-1] > self._floor)
+            closes = np.append(opens[1:], True)
+            found = Intervals(app[opens], start[opens], np.maximum(reached[closes], start[opens] + 1))
+        else:
+            found = _shorter(merge(app, start, np.maximum(end, start + 1) + self._floor), self._floor)
+        parts = [self._busy, found]
+        longer = [Intervals(p.group, p.start, p.end + self._floor) for p in parts if len(p)]
+        self._busy = _shorter(Intervals.joined(longer), self._floor)
+
+    def _add_reach(self, batch: Batch, rows: Any) -> None:
+        offset, size = batch.offset[rows], batch.bytes[rows]
+        kind, flags = batch.kind[rows], batch.flags[rows]
+        resized = ((flags & Flag.RESIZE) != 0) & (offset != NO_VALUE)
+        wrote = (kind == Kind.WRITE) & (offset != NO_VALUE) & (size > 0)
+        telling = np.flatnonzero(resized | wrote)
+        if not len(telling):
+            return
+        reach = offset[telling] + np.where(wrote[telling], size[telling], 0)
+        bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
+        self._reach.append(group(batch.file[rows][telling] * (BUCKETS + 1) + bucket, {"reach": reach}, _REACH))
+
+    def _shrink(self) -> None:
+        self._files = [Keyed.merged(self._files, _FILES)]
+        self._reach = [Keyed.merged(self._reach, _REACH)]
+
+    def result(self) -> SurveyResult:
+        self._shrink()
+        return SurveyResult(self._busy, self._files[0], self._reach[0])
+
+
+def _shorter(intervals: Intervals, by: int) -> Intervals:
+    return Intervals(intervals.group, intervals.start, intervals.end - by)
+
+
+def join_busy(busy: Intervals, floor: int) -> Intervals:
+    """Close pauses up to the floor once more, after partitions were put together."""
+    if not len(busy):
+        return busy
+    return _shorter(merge(busy.group, busy.start, busy.end + floor), floor)
+
+
+def ends_of(world: World, survey: SurveyResult) -> Ends:
+    """How far each file reached over time.
+
+    A file's end is known if the run made it (an open that creates or truncates) or if job.yaml knows its size. That
+    an open with O_CREAT made the file, and did not find it, is an assumption that the readers' limits name.
+    """
+    files = world.files
+    known = np.zeros(files, np.bool_)
+    made = survey.files.where(survey.files["makes"] > 0).keys if len(survey.files) else survey.files.keys
+    known[made] = True
+    sized = world.known_sizes != NO_VALUE
+    known |= sized
+    keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)
+    if sized.any():
+        start = Keyed(np.flatnonzero(sized) * (BUCKETS + 1), {"reach": world.known_sizes[sized]})
+        both = Keyed.merged([Keyed(keys, {"reach": reach}), start], _REACH)
+        keys, reach = both.keys, both["reach"]
+    if len(keys):
+        owner = keys // (BUCKETS + 1)
+        # The largest end so far within each file: lifted apart by file, one running maximum serves all.
+        order = np.cumsum(np.append(0, (owner[1:] != owner[:-1]).astype(np.int64)))
+        widest = int(reach.max()) + 1
+        if (int(order[-1]) + 1) * widest < 1 << 62:
+            reach = np.maximum.accumulate(reach + order * widest) - order * widest
+        else:
+            bounds = np.append(np.flatnonzero(np.append(True, owner[1:] != owner[:-1])), len(owner))
+            for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+                reach[a:b] = np.maximum.accumulate(reach[a:b])
+    return Ends(known, keys, reach, bucket_ns(world))

@@ -1,0 +1,170 @@
+"""Runs the measures over the stores: a first pass for what others need to know, a second for the rest, then windows.
+
+Each partition is read once per pass for all its measures. What passes between is small.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import Batch, Context, Facts, Measure, World
+from vani.analyzers.intervals import Intervals
+from vani.analyzers.keyed import Keyed
+from vani.analyzers.measures import busy_time
+from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
+from vani.analyzers.phase_gap import default_gap_ns, split
+from vani.engine.run import Engine
+from vani.store.read import Store
+
+__all__ = ["Measured", "measure", "measures"]
+
+_ENTRY_POINTS = "vani.analyzers"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that was measured in a workload."""
+
+    world: World
+    stores: Sequence[Store]
+    facts: Facts
+    phase_end: NDArray[np.int64]
+    gap_ns: Sequence[int | None]
+    """Gap of each app; None where it has no I/O."""
+    survey: SurveyResult
+    results: Mapping[str, Any]
+    """By name of the measure."""
+    listed: NDArray[np.int64]
+    """File codes of the files that are listed, most I/O time first."""
+    busy: Keyed
+    """See `busy_time.busy_in`."""
+
+
+def measures() -> list[Measure]:
+    """The measures of the second pass: those of the package, and those that are installed as plug-ins."""
+    package = import_module("vani.analyzers.measures")
+    found: list[Measure] = []
+    for module in pkgutil.iter_modules(package.__path__):
+        members = vars(import_module(f"vani.analyzers.measures.{module.name}"))
+        for name in members.get("__all__", ()):
+            candidate = members[name]
+            if isinstance(candidate, type) and hasattr(candidate, "begin") and candidate is not Survey:
+                found.append(candidate())
+    found += [point.load()() for point in entry_points(group=_ENTRY_POINTS)]
+    return found
+
+
+@dataclass(frozen=True)
+class _Task:
+    store: Store
+    part: int
+    context: Context
+
+
+def _run_part(task: _Task, wanted: Sequence[Measure], facts: Facts | None) -> list[Any]:
+    """One partition, once, for all measures."""
+    columns = sorted({"layer", "flags"}.union(*(m.columns for m in wanted)))
+    collectors = [m.begin(task.context, facts) for m in wanted]
+    for calls in task.store.batches(task.store.manifest.parts[task.part], columns):
+        batch = Batch(task.context, calls, facts)
+        for collector in collectors:
+            collector.add(batch)
+    return [collector.result() for collector in collectors]
+
+
+def measure(
+    world: World,
+    stores: Sequence[Store],
+    contexts: Sequence[Context],
+    engine: Engine,
+    *,
+    phase_gap_s: float | None = None,
+    list_files: int | None = 100,
+) -> Measured:
+    """Measure a workload.
+
+    Parameters
+    ----------
+    stores, contexts
+        One per trace.
+    phase_gap_s
+        Pause that separates phases; None finds it from the data.
+    list_files
+        How many files to look at one by one, those with most I/O time; None for all.
+    """
+    tasks = [
+        _Task(store, part, context)
+        for store, context in zip(stores, contexts, strict=True)
+        for part in range(len(store.manifest.parts))
+    ]
+    first = Survey()
+    survey = first.combine([r[0] for r in engine.map(partial(_run_part, wanted=[first], facts=None), tasks, stage="survey")])
+    floor = pause_floor_ns(world)
+    busy = join_busy(survey.busy, floor)
+    facts, ends, gaps = _facts(world, survey, busy, floor, phase_gap_s)
+    wanted = measures()
+    parts = engine.map(partial(_run_part, wanted=wanted, facts=facts), tasks, stage="measure")
+    results = {m.name: m.combine([p[i] for p in parts]) for i, m in enumerate(wanted)}
+    listed = _important(world, survey, results["processes"].files, list_files)
+    numbers = np.full(world.files, -1, np.int64)
+    numbers[listed] = np.arange(len(listed))
+    groups = [
+        (context, group)
+        for store, context in zip(stores, contexts, strict=True)
+        for part in store.manifest.parts
+        for group in store.row_groups(part)
+        if group.rows
+    ]
+    pieces = busy_time.windows(groups, facts, numbers, workers=engine.workers, workload=len(world.apps) > 1)
+    total = Keyed.merged(engine.map(busy_time.busy_in, pieces, stage="overlap"))
+    return Measured(world, stores, facts, ends, gaps, survey, results, listed, total)
+
+
+def _facts(
+    world: World, survey: SurveyResult, busy: Intervals, floor: int, phase_gap_s: float | None
+) -> tuple[Facts, NDArray[np.int64], list[int | None]]:
+    starts, ends, apps, firsts, gaps = [], [], [], [0], []
+    for app in range(len(world.apps)):
+        mine = busy.group == app
+        start, end = busy.start[mine], busy.end[mine]
+        gap: int | None = None
+        if len(start):
+            pauses = start[1:] - end[:-1]
+            found = default_gap_ns(pauses, run_ns=int(end[-1] - start[0]), floor_ns=floor)
+            gap = found if phase_gap_s is None else round(phase_gap_s * 1e9)
+        start, end = split(start, end, gap or 0)
+        starts.append(start)
+        ends.append(end)
+        apps.append(np.full(len(start), app, np.int64))
+        firsts.append(firsts[-1] + len(start))
+        gaps.append(gap)
+    linked = np.zeros(world.files, np.bool_)
+    if len(survey.files):
+        both = (survey.files["reads"] > 0) & (survey.files["writes"] > 0)
+        linked[survey.files.keys[both]] = True
+    facts = Facts(
+        np.concatenate(starts), np.concatenate(apps), np.array(firsts), ends_of(world, survey), linked
+    )
+    return facts, np.concatenate(ends), gaps
+
+
+def _important(world: World, survey: SurveyResult, used: Keyed, most: int | None) -> NDArray[np.int64]:
+    """Files of the data set that are listed: those that cost most time, then by name."""
+    if not len(used) or not len(survey.files):
+        return np.empty(0, np.int64)
+    files = used.keys[np.isin(used.keys, survey.files.keys)]
+    time = survey.files.at(files, "time")
+    order = sorted(range(len(files)), key=lambda i: (-int(time[i]), world.paths[files[i]])) if most is None else None
+    if order is None:
+        cut = np.argsort(-time, kind="stable")[: max(0, most or 0)]
+        order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), world.paths[files[i]]))
+    return files[np.array(order, dtype=np.int64)]

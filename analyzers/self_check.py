@@ -1,0 +1,110 @@
+"""Do the numbers of a profile agree with each other? A contradiction is a fault of Vani, never a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vani.errors import SelfCheckError
+from vani.schema.profile import IOStats, Profile, Sizes
+
+__all__ = ["check"]
+
+_CLOSE = 1e-6
+
+
+def check(profile: Profile) -> None:
+    """Raise SelfCheckError, naming the attribute, if two numbers of the profile contradict each other."""
+    for fault in _faults(profile):
+        raise SelfCheckError(f"self-check failed: {fault}", todo="please report this with the trace; nothing was written")
+
+
+def _faults(p: Profile) -> Iterator[str]:
+    blocks = {
+        "workflow.io": p.workflow.io, "dataset.io": p.dataset.io, "excluded.io": p.excluded.io,
+        **{f"apps[{i}].io": a.io for i, a in enumerate(p.apps)},
+        **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases)},
+        **{f"files[{i}].io": a.io for i, a in enumerate(p.files)},
+    }
+    for where, io in blocks.items():
+        yield from (f"{where}.{text}" for text in _block(io))
+    yield from _parts(p)
+    runtime = p.workflow.runtime_s
+    if p.workflow.io.busy_s.total > runtime * (1 + _CLOSE) + _CLOSE:
+        yield f"workflow.io.busy_s.total {p.workflow.io.busy_s.total} is longer than the run, {runtime}"
+    for i, app in enumerate(p.apps):
+        if app.io.busy_s.total > app.runtime_s * (1 + _CLOSE) + _CLOSE:
+            yield f"apps[{i}].io.busy_s.total is longer than its run time"
+        if app.balance and app.balance.slowest_io_time_s > app.runtime_s * (1 + _CLOSE) + _CLOSE:
+            yield f"apps[{i}].balance.slowest_io_time_s is longer than its run time"
+        if app.files.shared + app.files.file_per_process != app.files.total:
+            yield f"apps[{i}].files does not add up"
+    for i, phase in enumerate(p.phases):
+        if phase.start_s > phase.end_s or phase.io.busy_s.total > phase.runtime_s + _CLOSE:
+            yield f"phases[{i}] ends before it starts, or is busier than long"
+    counts = p.workflow.files
+    if counts.shared + counts.file_per_process != counts.total or counts.total != p.dataset.files:
+        yield "workflow.files does not add up"
+    if p.workflow.processes != sum(t.ranks for t in p.traces):
+        yield "workflow.processes is not the sum of the traces' ranks"
+
+
+def _block(io: IOStats) -> Iterator[str]:
+    b = io.bytes
+    if b.read is not None and b.written is not None and b.total != b.read + b.written:
+        yield f"bytes: {b.read} + {b.written} is not {b.total}"
+    for name, share in (("ops_share", io.ops_share), ("time_share", io.time_share)):
+        if share is not None and abs(share.data + share.metadata - 1) > _CLOSE:
+            yield f"{name} adds up to {share.data + share.metadata}"
+    if io.access_pattern is not None:
+        total = sum(io.access_pattern.model_dump().values())
+        if abs(total - 1) > _CLOSE:
+            yield f"access_pattern adds up to {total}"
+    for side, sizes, ops in (("read", io.transfer_size.read, io.ops.read), ("write", io.transfer_size.write, io.ops.write)):
+        if (sizes is None) != (ops == 0):
+            yield f"transfer_size.{side} does not fit {ops} operations"
+        elif sizes is not None:
+            yield from (f"transfer_size.{side}.{text}" for text in _sizes(sizes, ops))
+    for name in ("time_s", "busy_s"):
+        times = getattr(io, name)
+        parts = times.read + times.write + times.metadata
+        if times.total > parts * (1 + _CLOSE) + _CLOSE or max(times.read, times.write, times.metadata) > times.total + _CLOSE:
+            yield f"{name}: total {times.total} is not between its parts and their sum {parts}"
+        if parts and not sum(io.ops.model_dump().values()):
+            yield f"{name}: time without an operation"
+    if io.busy_s.total > io.time_s.total * (1 + _CLOSE) + _CLOSE:
+        yield f"busy_s.total {io.busy_s.total} is longer than the time of all processes, {io.time_s.total}"
+    if io.past_end.read is not None and b.read is not None and io.past_end.read > b.read:
+        yield f"past_end.read {io.past_end.read} is more than was asked for, {b.read}"
+    for name, moved in (("read", b.read), ("written", b.written)):
+        touched = getattr(io.footprint, name)
+        if touched is not None and moved is not None and touched > moved:
+            yield f"footprint.{name} {touched} is more than was moved, {moved}"
+
+
+def _sizes(sizes: Sizes, ops: int) -> Iterator[str]:
+    if sum(sizes.histogram.values()) != ops:
+        yield f"histogram adds up to {sum(sizes.histogram.values())}, not {ops}"
+    order = [s for s in (sizes.min, sizes.p50, sizes.p90, sizes.max) if s is not None]
+    if order != sorted(order):
+        yield f"percentiles are out of order: {order}"
+
+
+def _parts(p: Profile) -> Iterator[str]:
+    whole = p.workflow.io
+    for name in ("apps", "phases"):
+        parts = [e.io for e in getattr(p, name)]
+        for block, key in (("bytes", "read"), ("bytes", "written"), ("ops", "read"), ("ops", "write"), ("ops", "metadata")):
+            total = sum(getattr(getattr(io, block), key) for io in parts)
+            if total != getattr(getattr(whole, block), key):
+                yield f"{name}: {block}.{key} adds up to {total}, the workflow has {getattr(getattr(whole, block), key)}"
+        spent = sum(io.time_s.total for io in parts)
+        if abs(spent - whole.time_s.total) > _CLOSE * max(1.0, whole.time_s.total):
+            yield f"{name}: time_s.total adds up to {spent}, the workflow has {whole.time_s.total}"
+    if len(p.files) == p.dataset.files:
+        for key in ("read", "written"):
+            total = sum(getattr(f.io.bytes, key) for f in p.files)
+            if total != getattr(whole.bytes, key):
+                yield f"files: bytes.{key} adds up to {total}, the workflow has {getattr(whole.bytes, key)}"
+    counted = sum(sum(io.ops.model_dump().values()) for io in (whole, p.excluded.io))
+    if counted > sum(t.records for t in p.traces):
+        yield f"{counted} operations are more than the traces' records"

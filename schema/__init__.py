@@ -1,0 +1,7 @@
+"""The documents: what a profile, an advice, a system, a job, a policy and a plan consist of."""
+
+from __future__ import annotations
+
+# An editable install puts the repository's root on the path, where this folder has a bare name too.
+if __name__ != "vani.schema":
+    raise ImportError(f"this package is vani.schema: import it by that name, not as {__name__!r}")

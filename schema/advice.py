@@ -1,0 +1,111 @@
+"""advice.yaml: recommended settings, each with its evidence, source and expected gain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.base import Model
+
+__all__ = ["Advice", "Evidence", "Expected", "NoRecommendation", "ProfileRef", "Recommendation", "Severity",
+           "SystemRef", "Target"]
+
+Scalar = str | int | float | bool | None
+Setting = Scalar | list[Scalar] | dict[str, Scalar] | list[dict[str, Scalar]]
+Severity = Literal["high", "medium", "low", "info"]
+
+
+class Target(Model):
+    """What a setting is for."""
+
+    kind: Literal["file", "directory", "dataset", "app", "job"]
+    path: str | None = None
+    app: str | None = None
+
+
+class Evidence(Model):
+    """A number of the profile or the system description that the recommendation rests on."""
+
+    attribute: str = Field(description="path in the profile, or `system.` and a path in the system description")
+    value: Setting
+
+
+class Expected(Model):
+    """What following the recommendation is expected to change; never more than the I/O time there is."""
+
+    metric: str
+    before: float | None
+    after: float | None
+    speedup: float | None
+    low: float | None
+    high: float | None
+    method: str
+
+
+class Recommendation(Model):
+    """One verdict of one rule."""
+
+    rule: str
+    name: str
+    severity: Severity
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    target: Target
+    current: dict[str, Setting]
+    recommended: dict[str, Setting]
+    evidence: list[Evidence]
+    reason: str
+    expected: Expected | None
+    apply: list[str]
+    source: list[str]
+
+
+class NoRecommendation(Model):
+    """A rule that was looked at and has nothing to recommend."""
+
+    rule: str
+    why: str
+
+
+class ProfileRef(Model):
+    """The profile that was judged."""
+
+    path: str | None
+    sha256: str
+
+
+class SystemRef(Model):
+    """The system description that it was judged by."""
+
+    name: str | None
+    sha256: str
+
+
+class Advice(Model):
+    """Every rule that was looked at is in one of the two lists."""
+
+    schema_: Literal["vani.advice/1"] = Field(alias="schema", default="vani.advice/1")
+    profile: ProfileRef
+    system: SystemRef
+    recommendations: list[Recommendation]
+    no_recommendation: list[NoRecommendation]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Advice:
+        """Read advice from YAML; raises DocumentError if the file is no valid advice."""
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build advice
+
+        return load(Path(path), cls)
+
+    def save(self, path: str | Path) -> None:
+        """Write the advice as YAML; the file appears whole or not at all."""
+        from vani.schema.document import dump  # noqa: PLC0415
+
+        dump(self, Path(path))
+
+    def to_yaml(self) -> str:
+        """The advice as YAML text."""
+        from vani.schema.document import dumps  # noqa: PLC0415
+
+        return dumps(self)

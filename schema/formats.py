@@ -1,0 +1,91 @@
+"""Which format a file has: by its first bytes where it can be read, else by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+__all__ = ["HEAD_BYTES", "format_of", "format_of_head", "format_of_name"]
+
+HEAD_BYTES: Final = 4096
+"""So many bytes of a file decide. The HDF5 superblock may stand at 0, 512, 1024 or 2048."""
+
+_SUFFIXES: Final = {
+    ".h5": "hdf5", ".hdf5": "hdf5", ".hdf": "hdf5", ".he5": "hdf5",
+    ".nc": "netcdf", ".nc3": "netcdf", ".nc4": "netcdf", ".cdf": "netcdf", ".netcdf": "netcdf",
+    ".fits": "fits", ".fit": "fits", ".fts": "fits",
+    ".npz": "npz", ".npy": "npy",
+    ".zip": "zip", ".gz": "gzip", ".tgz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd",
+    ".tar": "tar",
+    ".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".tif": "tiff", ".tiff": "tiff",
+    ".grib": "grib", ".grib2": "grib", ".grb": "grib", ".grb2": "grib",
+    ".root": "root", ".parquet": "parquet", ".arrow": "arrow", ".tfrecord": "tfrecord", ".bp": "adios",
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".xml": "xml",
+    ".vtk": "vtk", ".vtu": "vtk", ".txt": "text", ".log": "text", ".out": "text", ".tbl": "text",
+    ".hdr": "text", ".nml": "text",
+    ".bin": "bin", ".dat": "bin", ".raw": "bin",
+}  # fmt: skip
+
+_HDF5: Final = b"\x89HDF\r\n\x1a\n"
+_MAGIC: Final = (
+    (b"CDF\x01", "netcdf"), (b"CDF\x02", "netcdf"), (b"CDF\x05", "netcdf"),
+    (b"SIMPLE  =", "fits"),
+    (b"\x93NUMPY", "npy"),
+    (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
+    (b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"),
+    (b"II*\0", "tiff"), (b"MM\0*", "tiff"), (b"II+\0", "tiff"), (b"MM\0+", "tiff"),
+    (b"GRIB", "grib"), (b"root", "root"), (b"PAR1", "parquet"), (b"ARROW1\0\0", "arrow"),
+)  # fmt: skip
+
+# What lies inside a container of a general format, known by the name of the file only.
+_SPECIAL: Final = {("hdf5", "netcdf"), ("zip", "npz")}
+_TEXT: Final = {"csv", "json", "yaml", "xml", "vtk", "text"}
+
+
+def format_of_name(path: str) -> str | None:
+    """Guess the format from the last suffix of `path`; None for an unknown one."""
+    return _SUFFIXES.get(PurePosixPath(path).suffix.lower())
+
+
+def format_of_head(head: bytes) -> str | None:
+    """Tell the format from a file's first `HEAD_BYTES` bytes; None for an unknown one.
+
+    Sources: the specifications of the formats (HDF5 format 3.0, II.A: the superblock may follow a
+    user block of 512 bytes times a power of two).
+    """
+    if any(head.startswith(_HDF5, at) for at in (0, 512, 1024, 2048)):
+        return "hdf5"
+    if head[257:262] == b"ustar":
+        return "tar"
+    return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
+
+
+def format_of(path: Path) -> str:
+    """Tell the format of the file at `path`: by content, by name where content says less; else `bin`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    found, named = format_of_head(head), format_of_name(path.name)
+    if found is not None:
+        return named if named is not None and (found, named) in _SPECIAL else found
+    if named in _TEXT or named == "bin" or not head:
+        return named or "bin"
+    # A suffix that promises a magic number which is not there is no evidence.
+    return "text" if _is_text(head) else "bin"
+
+
+def _is_text(head: bytes) -> bool:
+    if any(byte < 9 or 13 < byte < 32 for byte in head):
+        return False
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        # The last character may have been cut in two.
+        return len(head) == HEAD_BYTES and error.start > HEAD_BYTES - 4
+    return True

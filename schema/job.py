@@ -1,0 +1,178 @@
+"""job.yaml: what only the running job knows: its size, its limits, its mounts, its data set.
+
+A person may write one by hand with few keys; `vani collect` writes all of them. Null is "not known",
+and `unknown` says why; an empty list is "known that there is none".
+"""
+
+from __future__ import annotations
+
+import posixpath
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.base import Model
+
+__all__ = ["DatasetFile", "DatasetSample", "Gpfs", "Job", "Limits", "Lustre", "Mount"]
+
+Count = Annotated[int, Field(ge=0)]
+Bytes = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
+
+
+class Mount(Model):
+    """A file system that the job sees."""
+
+    dir: str = Field(description="mount point")
+    type: str = Field(description="as the kernel names it: lustre, gpfs, beegfs, nfs4, tmpfs, xfs, ...")
+    device: str | None = Field(
+        default=None, description="source of the mount, such as `10.0.0.1@o2ib:/scratch`"
+    )
+    capacity: Bytes | None = Field(default=None, description="bytes")
+    free: Bytes | None = Field(default=None, description="bytes that the user may still write")
+
+
+class Lustre(Model):
+    """What `lfs` says about a Lustre mount."""
+
+    dir: str = Field(description="mount point")
+    stripe_count: int | None = Field(
+        default=None, ge=-1, description="default of the directory; -1 is all targets"
+    )
+    stripe_size: Bytes | None = Field(default=None, description="default of the directory, bytes")
+    layout: str | None = Field(
+        default=None, description="composite default layout as `-E ... -c ...`; null where plain"
+    )
+    osts: Count | None = Field(default=None, description="object storage targets")
+    mdts: Count | None = Field(default=None, description="metadata targets")
+    capacity: Bytes | None = Field(default=None, description="bytes over all targets")
+    free: Bytes | None = Field(default=None, description="bytes over all targets")
+
+
+class Gpfs(Model):
+    """What `mmlsfs` says about a GPFS (Storage Scale) mount."""
+
+    dir: str = Field(description="mount point")
+    device: str = Field(description="name of the file system")
+    block_size: Bytes | None = Field(default=None, description="bytes")
+    subblock_size: Bytes | None = Field(default=None, description="smallest allocation, bytes")
+    version: str | None = Field(default=None, description="version of the file-system format")
+
+
+class Limits(Model):
+    """What the job may use of a node."""
+
+    cpus: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="cores by CPU-time quota of the cgroup"
+    )
+    affinity_cpus: Count | None = Field(default=None, description="logical CPUs on which the process may run")
+    memory: Bytes | None = Field(default=None, description="bytes by the cgroup")
+    cgroup: Literal[1, 2] | None = Field(default=None, description="version of the control groups")
+
+
+class DatasetFile(Model):
+    """A file of the data set as it lay there when `vani collect` ran."""
+
+    path: str = Field(description="absolute path")
+    size: Bytes = Field(description="bytes")
+    format: str | None = Field(default=None, description="hdf5, netcdf, npz, fits, ..., bin")
+    dims: list[int] | None = Field(default=None, description="shape of its (largest) array")
+
+
+class DatasetSample(Model):
+    """The data set, or a bounded sample of it."""
+
+    root: str = Field(description="folder that was looked through")
+    files: list[DatasetFile] = Field(default_factory=list, description="the files listed one by one")
+    count: Count = Field(default=0, description="files seen")
+    formats: dict[str, Count] = Field(default_factory=dict, description="files by format, of those listed")
+    total_size: Bytes = Field(default=0, description="bytes of all files seen")
+    sampled: bool = Field(
+        default=False, description="true where a bound ended the search: there may be more files"
+    )
+    problems: list[str] = Field(default_factory=list, description="folders and files that could not be read")
+
+
+class Job(Model):
+    """One job of a batch system (table II), as it sees itself."""
+
+    schema_: Literal["vani.job/1"] = Field(default="vani.job/1", alias="schema")
+    scheduler: str | None = Field(default=None, description="slurm, lsf, pbs, flux; null where none is seen")
+    job_id: str | None = Field(default=None, description="the scheduler's name of the job")
+    nodes: Count | None = Field(default=None, description="compute nodes of the job")
+    node_list: list[str] | None = Field(default=None, description="host names, one per node")
+    processes: Count | None = Field(
+        default=None, description="processes (tasks, ranks) that the job was given"
+    )
+    processes_per_node: list[Count] | None = Field(
+        default=None, description="per node, in the order of the nodes"
+    )
+    cpu_cores_per_node: Count | None = Field(
+        default=None, description="cores; of the job's share where it shares nodes"
+    )
+    gpus_per_node: Count | None = Field(default=None, description="GPUs that the job may use")
+    memory_per_node: Bytes | None = Field(default=None, description="bytes that the job may use")
+    time_limit_s: Seconds | None = Field(default=None, description="seconds")
+    node_local_bb_dirs: list[str] | None = Field(
+        default=None, description="folders on storage of the node itself"
+    )
+    shared_bb_dirs: list[str] | None = Field(
+        default=None, description="folders on a burst buffer that nodes share"
+    )
+    pfs_dirs: list[str] | None = Field(default=None, description="mount points of parallel file systems")
+    apps: dict[str, str] = Field(
+        default_factory=dict, description="name of the app by name of the trace directory"
+    )
+    limits: Limits = Field(default_factory=Limits, description="limits inside a node")
+    mounts: list[Mount] | None = Field(default=None, description="file systems that hold data")
+    lustre: list[Lustre] | None = Field(default=None, description="one per Lustre mount")
+    gpfs: list[Gpfs] | None = Field(default=None, description="one per GPFS mount")
+    dataset: DatasetSample | None = Field(
+        default=None, description="the input as it lay there before the run"
+    )
+    unknown: dict[str, str] = Field(default_factory=dict, description="why a field is null, by field")
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {posixpath.normpath(f.path): f.size for f in self.dataset.files} if self.dataset else {}
+
+    def size_of(self, path: str) -> int | None:
+        """Tell the size in bytes that the file at `path` had; None where the data set does not hold it.
+
+        A relative `path` is taken from the root of the data set.
+        """
+        if self.dataset is None:
+            return None
+        return self._sizes.get(posixpath.normpath(posixpath.join(self.dataset.root, path)))
+
+    def mount_of(self, path: str) -> Mount | None:
+        """Find the mount that holds `path`: the one with the longest mount point above it."""
+        holding = [mount for mount in self.mounts or () if is_below(path, mount.dir)]
+        return max(holding, key=lambda mount: len(mount.dir.rstrip("/")), default=None)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Job:
+        """Read a job from YAML.
+
+        Raises
+        ------
+        DocumentError
+            The file is no valid job.
+        """
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a job
+
+        return load(path, cls)
+
+    def save(self, path: str | Path) -> None:
+        """Write the job as YAML; the file appears whole or not at all."""
+        from vani.schema.document import dump  # noqa: PLC0415
+
+        dump(self, path)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Tell whether `path` is `folder` or lies in it, by name only."""
+    path, folder = posixpath.normpath(path), posixpath.normpath(folder).rstrip("/")
+    return path == folder or path.startswith(folder + "/")

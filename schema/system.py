@@ -1,0 +1,221 @@
+"""system.yaml: what a machine has: nodes, file systems, burst buffers, forwarding nodes, network.
+
+Figures that no source gives are null. `sources` says where each figure comes from, by the key's path.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.base import Model
+from vani.schema.job import is_below
+
+__all__ = ["BurstBuffer", "Compute", "FileSystem", "Forwarding", "Network", "Rates", "StripingRule", "System"]
+
+Count = Annotated[int, Field(ge=0)]
+Bytes = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0)]
+
+
+class Rates(Model):
+    """Bytes per second by direction."""
+
+    read: Rate | None = Field(default=None, description="bytes per second")
+    write: Rate | None = Field(default=None, description="bytes per second")
+
+
+class Compute(Model):
+    """The compute nodes."""
+
+    nodes: Count | None = Field(default=None, description="compute nodes of the whole machine")
+    cores_per_node: Count | None = Field(default=None, description="cores, not hardware threads")
+    memory_per_node: Bytes | None = Field(default=None, description="bytes")
+    gpus_per_node: Count | None = Field(default=None, description="GPUs")
+
+
+class StripingRule(Model):
+    """What the site tells users to set for single files from a size on."""
+
+    above: Bytes = Field(description="size of one file in bytes from which on the rule holds")
+    stripe_count: int = Field(ge=-1, description="-1 is all targets")
+    stripe_size: Bytes | None = Field(default=None, description="bytes")
+    pool: str | None = Field(default=None, description="pool of targets")
+
+
+class FileSystem(Model):
+    """A file system that all nodes share."""
+
+    name: str = Field(description="the site's name for it")
+    type: str = Field(description="lustre, gpfs, beegfs, nfs, ...")
+    mounts: list[str] = Field(default_factory=list, description="mount points on compute nodes")
+    servers: Count | None = Field(default=None, description="data servers (OSS, NSD servers)")
+    targets: Count | None = Field(default=None, description="targets (OSTs, NSDs) over all servers")
+    metadata_servers: Count | None = Field(default=None, description="metadata servers (MDS)")
+    metadata_targets: Count | None = Field(default=None, description="metadata targets (MDTs)")
+    capacity: Bytes | None = Field(default=None, description="bytes")
+    bandwidth_per_target: Rates = Field(default_factory=Rates, description="of one target")
+    bandwidth_per_server: Rates = Field(default_factory=Rates, description="of one data server")
+    max_bandwidth: Rates = Field(default_factory=Rates, description="of the whole file system")
+    metadata_ops_per_s: Rate | None = Field(
+        default=None, description="metadata operations per second, all servers"
+    )
+    version: str | None = Field(default=None, description="of the servers' software, such as 2.15")
+    stripe_count: int | None = Field(default=None, ge=-1, description="Lustre: default; -1 is all targets")
+    stripe_size: Bytes | None = Field(default=None, description="Lustre: default, bytes")
+    max_stripe_count: Count | None = Field(default=None, description="Lustre: the most that the site allows")
+    overstriping: bool | None = Field(
+        default=None, description="Lustre: `lfs setstripe -C` works (2.13 and later)"
+    )
+    dom_size: Bytes | None = Field(
+        default=None, description="Lustre: largest Data-on-MDT component, bytes; 0 is off"
+    )
+    site_pfl: str | None = Field(
+        default=None,
+        description="Lustre: default composite layout of the site; the site asks not to override it",
+    )
+    striping_rules: list[StripingRule] = Field(
+        default_factory=list, description="Lustre: what the site says to set by hand, by file size"
+    )
+    block_size: Bytes | None = Field(default=None, description="GPFS: bytes")
+    subblock_size: Bytes | None = Field(default=None, description="GPFS: smallest allocation, bytes")
+    note: str | None = Field(default=None, description="anything that advice should repeat")
+
+
+class BurstBuffer(Model):
+    """Fast storage near the compute nodes."""
+
+    name: str = Field(description="what users call it")
+    kind: Literal["node_local", "shared"] = Field(description="seen by one node, or by all nodes of the job")
+    type: str = Field(description="tmpfs, nvme, datawarp, rabbit, beeond, ...")
+    dir: str | None = Field(default=None, description="folder; may hold variables such as $USER")
+    uses_memory: bool = Field(
+        default=False, description="true where its bytes are taken from the job's memory"
+    )
+    capacity_per_node: Bytes | None = Field(default=None, description="bytes")
+    capacity: Bytes | None = Field(default=None, description="bytes over the whole machine")
+    bandwidth_per_node: Rates = Field(default_factory=Rates, description="of one node")
+    max_bandwidth: Rates = Field(default_factory=Rates, description="over the whole machine")
+    parallel_ops: Count | None = Field(default=None, description="operations at the same time, per node")
+    request: list[str] = Field(default_factory=list, description="lines of a job script that ask for it")
+
+
+class Forwarding(Model):
+    """Nodes between the compute nodes and the file system that do their I/O."""
+
+    io_nodes: Count | None = Field(default=None, description="forwarding nodes (I/O nodes, LNet routers)")
+    io_nodes_in_use: Count | None = Field(
+        default=None, description="of these in daily use; null where all are"
+    )
+    bandwidth_per_io_node: Rate | None = Field(default=None, description="bytes per second")
+    compute_nodes_per_io_node: Count | None = Field(default=None, description="compute nodes that share one")
+    bridge_nodes_per_io_node: Count | None = Field(
+        default=None, description="Blue Gene: bridge nodes before one"
+    )
+    link_bandwidth: Rate | None = Field(default=None, description="of one link to it, bytes per second")
+    choices: list[Count] = Field(default_factory=list, description="numbers of I/O nodes a job may be given")
+    direct_access: bool | None = Field(default=None, description="true where jobs may do without")
+    user_can_choose: bool | None = Field(default=None, description="true where a user can set the number")
+
+
+class Network(Model):
+    """How much a compute node can send and receive."""
+
+    type: str | None = Field(default=None, description="such as InfiniBand EDR")
+    bandwidth_per_node: Rate | None = Field(default=None, description="bytes per second")
+
+
+class System(Model):
+    """A machine."""
+
+    schema_: Literal["vani.system/1"] = Field(default="vani.system/1", alias="schema")
+    name: str = Field(description="name of the machine")
+    base: str | None = Field(
+        default=None, description="bundled machine whose figures hold where this document is silent"
+    )
+    description: str | None = Field(default=None, description="one sentence")
+    generic: bool = Field(
+        False, description="true where the figures are typical and of no machine: advice says so"
+    )
+    compute: Compute = Field(default_factory=Compute, description="compute nodes")
+    file_systems: list[FileSystem] = Field(
+        default_factory=list, description="shared file systems, scratch first"
+    )
+    burst_buffers: list[BurstBuffer] = Field(default_factory=list, description="nearest first")
+    forwarding: Forwarding | None = Field(
+        default=None, description="null where compute nodes reach the servers directly"
+    )
+    network: Network = Field(default_factory=Network, description="network of the compute nodes")
+    sources: dict[str, str] = Field(
+        default_factory=dict,
+        description="where a figure comes from, by path, such as `file_systems[0].targets`",
+    )
+
+    def file_system_for(self, path: str) -> FileSystem | None:
+        """Find the shared file system that holds `path`: the one with the longest mount point above it.
+
+        None where no mount is above it, or a burst buffer lies between.
+        """
+        mounts: list[tuple[int, FileSystem | None]] = [
+            (_depth(mount), system)
+            for system in self.file_systems
+            for mount in system.mounts
+            if is_below(path, mount)
+        ]
+        mounts += [(_depth(near.dir), None) for near in self.burst_buffers if _holds(near, path)]
+        return max(mounts, key=lambda mount: mount[0], default=(0, None))[1]
+
+    def burst_buffer_for(self, path: str) -> BurstBuffer | None:
+        """Find the burst buffer that holds `path`."""
+        return next((near for near in self.burst_buffers if _holds(near, path)), None)
+
+    def file_system(self, type: str, *, under: str | None = None) -> FileSystem | None:
+        """Find a file system of a type (`lustre`): the one that holds `under`, else the first of all."""
+        if under is not None:
+            found = self.file_system_for(under)
+            return found if found is not None and found.type == type else None
+        return next((system for system in self.file_systems if system.type == type), None)
+
+    def node_local(self) -> BurstBuffer | None:
+        """The nearest storage of a node itself."""
+        return next((near for near in self.burst_buffers if near.kind == "node_local"), None)
+
+    def source_of(self, path: str) -> str | None:
+        """Tell where the figure at `path` comes from: its own source, else that of the part it is in."""
+        while path:
+            if path in self.sources:
+                return self.sources[path]
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return None
+
+    @classmethod
+    def load(cls, path: str | Path) -> System:
+        """Read a machine from YAML, without following `base`; see `vani.systems.load_system`.
+
+        Raises
+        ------
+        DocumentError
+            The file is no valid system.
+        """
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a system
+
+        return load(path, cls)
+
+    def save(self, path: str | Path) -> None:
+        """Write the machine as YAML; the file appears whole or not at all."""
+        from vani.schema.document import dump  # noqa: PLC0415
+
+        dump(self, path)
+
+
+def _depth(mount: str | None) -> int:
+    return len(posixpath.normpath(mount or "").rstrip("/"))
+
+
+def _holds(near: BurstBuffer, path: str) -> bool:
+    """Folders with variables hold everything below their fixed part."""
+    fixed = (near.dir or "").split("$")[0]
+    return bool(fixed.strip("/")) and is_below(path, fixed)

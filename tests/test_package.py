@@ -1,0 +1,126 @@
+"""Promises about the repository as a whole: its layout, what it costs to import, what it depends on."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import vani
+
+ROOT = Path(__file__).resolve().parent.parent
+LINKED = ("schema", "analyzers", "advisors")
+CODE = ("vani", *LINKED)
+
+# Together they cost more than a second; only what decodes, validates or draws may load them.
+HEAVY = {"dask", "distributed", "isal", "networkx", "numpy", "pandas", "pyarrow", "pydantic", "rich"}
+# They say that something is shared, not what it is.
+SHAPELESS = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
+
+
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def modules() -> list[str]:
+    """Names of all modules of Vani; rglob does not follow the links, so each counts once."""
+    names = []
+    for folder in CODE:
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts if folder == "vani" else ("vani", *parts))
+            names.append(name.removesuffix(".__init__"))
+    return sorted(names)
+
+
+def loaded_packages(importtime: str) -> set[str]:
+    """Top-level names in the report of `python -X importtime`."""
+    names = re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", importtime, re.MULTILINE)
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("folder", LINKED)
+def test_a_top_level_folder_is_linked_into_the_package(folder):
+    link = ROOT / "vani" / folder
+    assert link.is_symlink()
+    assert link.readlink() == Path("..") / folder
+
+
+@pytest.mark.parametrize("folder", LINKED)
+def test_a_linked_package_refuses_its_bare_name(folder):
+    done = run_python("-c", f"import {folder}")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"ImportError: this package is vani.{folder}")
+
+
+@pytest.mark.parametrize("folder", LINKED)
+def test_a_linked_package_imports_under_its_full_name(folder):
+    done = run_python("-c", f"import vani.{folder}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("-c", "import vani"), ("-m", "vani", "--help"), ("-m", "vani", "--version")]
+)
+def test_what_needs_no_data_loads_no_heavy_library(arguments):
+    done = run_python("-X", "importtime", *arguments)
+    assert done.returncode == 0, done.stderr
+    loaded = loaded_packages(done.stderr)
+    assert "vani" in loaded
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("name", vani.__all__)
+def test_a_public_name_of_vani_resolves(name):
+    assert getattr(vani, name) is not None
+    assert name in dir(vani)
+
+
+def test_an_unknown_name_of_vani_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'vani' has no attribute 'advice'"):
+        vani.advice  # noqa: B018 - the access itself is what must fail
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if not name.endswith("__main__")])
+def test_what_a_module_exports_exists(name):
+    module = importlib.import_module(name)
+    exported = getattr(module, "__all__", [])
+    assert len(exported) == len(set(exported))
+    assert [item for item in exported if not hasattr(module, item)] == []
+
+
+def test_the_version_is_that_of_the_changelog_and_the_citation():
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cited = re.search(r"^version: (\S+)", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert cited is not None
+    assert newest[1] == cited[1] == vani.__version__
+
+
+def test_no_module_is_named_after_its_shape():
+    folders = [ROOT / folder for folder in (*CODE, "tests", "benchmarks", "examples")]
+    paths = [path for folder in folders for path in (folder, *folder.rglob("*.py"))]
+    words = {
+        path: set(path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "_").split("_"))
+        for path in paths
+    }
+    assert [path for path in paths if words[path] & SHAPELESS] == []
+
+
+def test_every_dependency_is_explained_and_nothing_else():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    declared = [
+        *project["project"]["dependencies"],
+        *(item for group in project["project"]["optional-dependencies"].values() for item in group),
+        *project["build-system"]["requires"],
+    ]
+    needed = {re.match(r"[\w.-]+", item)[0].lower() for item in declared}
+    rows = re.findall(r"^\| `([^`]+)` \| \S.*", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
+    assert sorted(name.lower() for name in rows) == sorted(needed)

@@ -1,0 +1,284 @@
+"""Recorder traces that Recorder's own recorder2parquet converted.
+
+What the files hold (facts from the converter, and format document, section 7): a series of files
+`<process of the converter>_<number>.parquet` with rank after rank, calls in recorded order, numbered by
+`index` from 1 in each series (32 bits, so it wraps); at most ten arguments as texts, `arg_count` may be larger;
+times as float32 seconds; row groups of 1,024 rows. Of a compiler-instrumented function (`cat` 4) only its name
+is left.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.errors import TraceError
+from vani.readers.base import Limit, Piece
+from vani.readers.functions import FACTS
+from vani.readers.parquet.delivery import Rows
+from vani.readers.parquet.reader import (
+    Known,
+    Names,
+    PairCounter,
+    ParquetReader,
+    calls_of,
+    integers,
+    nanoseconds,
+    plain_texts,
+)
+from vani.readers.recorder.call_table import CallTable
+from vani.readers.recorder.signatures import NO_VALUE, PathTable, Signatures, interpret
+
+__all__ = ["Recorder2ParquetReader"]
+
+_ARGUMENTS = tuple(f"args_{i}" for i in range(1, 11))
+_HEAD = ("func_id", "cat", "level", "thread_id", "arg_count")
+_USER_CATEGORY = "4"
+_USER_FUNCTION = "user_function"
+_SERIES = re.compile(r"(?P<series>\d+)_\d+\.parquet")
+_BETWEEN = "\x1f"
+"""Between the columns of a key: the unit separator of ASCII, which is in no path that people type."""
+
+Ints = NDArray[np.int64]
+
+_LIMITS = (
+    Limit(
+        "io.time_s",
+        "recorder2parquet stores times as float32 seconds: from 16 s on they are coarser than 1 us, from 256 s on "
+        "than 30 us, and short calls have no duration",
+    ),
+    Limit(
+        "phases",
+        "recorder2parquet of Recorder 2.5 and 3.0 repeats time stamps where calls repeat: times may be wrong, the "
+        "compressed trace has the right ones",
+    ),
+    Limit(
+        "io.bytes",
+        "Recorder stores no return values: bytes are what calls asked for, short reads and failed calls look whole",
+    ),
+    Limit(
+        "io.past_end",
+        "file ends follow from writes, truncations and opens; a file that the run opens with O_CREAT before "
+        "anything else is taken to have been empty then",
+    ),
+    Limit(
+        "io.access_pattern",
+        "Recorder names files, not descriptors: two descriptors of one path in one process share a position",
+    ),
+    Limit(
+        "io.footprint",
+        "offsets stored as patterns over ranks are unknown; those stored as differences (intraprocess pattern "
+        "recognition) look like offsets and are taken for them",
+    ),
+    Limit("interfaces", "at most ten arguments of a call are kept"),
+    Limit("traces.start", "the start of the run is not stored"),
+    Limit("workflow.processes", "a process without a call behind the last one that has some is not counted"),
+)
+_FLAT = Limit(
+    "interfaces",
+    "call depth is 0 everywhere: a call is taken as made by the library call whose interval contains it",
+)
+
+
+class Recorder2ParquetReader(ParquetReader):
+    """A `_parquet` folder that Recorder's recorder2parquet wrote.
+
+    Distinct calls (function, depth, thread and arguments) become a call table like that of a Recorder trace,
+    so that its signatures are interpreted by the same code; rows then only hold their signature's number.
+    """
+
+    tool = "recorder2parquet"
+    _required: ClassVar = {
+        "rank": pa.int64(),
+        "tstart": pa.float64(),
+        "tend": pa.float64(),
+        "func_id": pa.large_string(),
+        "arg_count": pa.int64(),
+        **dict.fromkeys(_ARGUMENTS, pa.large_string()),
+    }
+    _optional: ClassVar = {
+        "index": pa.int64(),
+        "thread_id": pa.int64(),
+        "cat": pa.int64(),
+        "level": pa.int64(),
+    }
+
+    _keys: pa.LargeBinaryArray
+    _signatures: Signatures
+
+    def _scan(self) -> Known:
+        names, paths = Names(), PathTable()
+        keys, counts, calls = self._distinct()
+        table, has_patterns = _call_table(keys, names)
+        signatures = interpret(table, tuple(names.names), paths, {})
+        # `a*r+b`: r counts calls of a group of ranks, which only the compressed trace tells.
+        unresolved = signatures.slope != 0
+        signatures.value[unresolved] = NO_VALUE
+        signatures.slope[:] = 0
+        self._keys, self._signatures = keys, signatures
+        pairs = PairCounter()
+        for _, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
+            pairs.add(integers(batch["rank"]), signatures.file[self._ids(batch)])
+        problems = list(signatures.problems)
+        if has_patterns:
+            lost = int(counts[unresolved].sum())
+            problems.append(
+                f"offsets of {lost} calls are unresolved patterns such as 4096*r+0: they stay unknown"
+            )
+        return Known(
+            calls,
+            paths,
+            names.names,
+            pairs.users(len(paths.paths)),
+            bool((signatures.depth > 0).any()),
+            _facts(table, names.names, counts),
+            problems,
+        )
+
+    def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints]:
+        """Distinct keys in order of first sight, how often each occurs, and the calls by rank."""
+        keys = pa.array([], pa.large_binary())
+        counts = np.zeros(0, dtype=np.int64)
+        calls = np.zeros(0, dtype=np.int64)
+        series_of_rank: dict[str, Ints] = {}
+        for number, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
+            rank = integers(batch["rank"])
+            calls = calls_of(calls, rank)
+            self._note_series(number, rank, series_of_rank)
+            encoded = pc.dictionary_encode(_key(batch))
+            known = pc.index_in(encoded.dictionary, value_set=keys)
+            fresh = pc.is_null(known)
+            keys = pa.concat_arrays([keys, encoded.dictionary.filter(fresh)])
+            code = pc.fill_null(known, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+            is_fresh = fresh.to_numpy(zero_copy_only=False)
+            code[is_fresh] = len(counts) + np.arange(int(is_fresh.sum()))
+            counts = np.concatenate((counts, np.zeros(int(is_fresh.sum()), np.int64)))
+            times = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(code))
+            counts[code] += times
+        return keys, counts, calls
+
+    def _note_series(self, number: int, rank: Ints, seen: dict[str, Ints]) -> None:
+        """Refuse what two conversions with different numbers of processes leave in one folder."""
+        match = _SERIES.fullmatch(self._parts.names[number])
+        if match is None:
+            return
+        mine = np.unique(rank)
+        for series, others in seen.items():
+            if series != match["series"] and (both := np.intersect1d(mine, others)).size:
+                raise TraceError(
+                    f"rank {both[0]} is in files {series}_* and {match['series']}_*: two conversions are mixed",
+                    where=self.path,
+                    todo="empty the folder and convert again",
+                )
+        seen[match["series"]] = np.union1d(seen.get(match["series"], mine), mine)
+
+    def _ids(self, batch: dict[str, pa.Array]) -> NDArray[np.int32]:
+        """Signature of each row."""
+        encoded = pc.dictionary_encode(_key(batch))
+        code = pc.fill_null(pc.index_in(encoded.dictionary, value_set=self._keys), 0)
+        ids: NDArray[np.int32] = code.to_numpy(zero_copy_only=False)[
+            encoded.indices.to_numpy(zero_copy_only=False)
+        ]
+        return ids
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        limits = list(_LIMITS)
+        if not self.known.nested:
+            limits.append(_FLAT)
+        return tuple(limits)
+
+    def _load(self, ranks: range, known: Known, piece: Piece) -> Rows:
+        rank: list[Ints] = []
+        ids: list[NDArray[np.int32]] = []
+        number: list[Ints] = []
+        begin: list[NDArray[np.float64]] = []
+        end: list[NDArray[np.float64]] = []
+        for _, batch in self._parts.batches(["rank", "index", "tstart", "tend", *_HEAD, *_ARGUMENTS], ranks):
+            rank.append(integers(batch["rank"]))
+            ids.append(self._ids(batch))
+            # Read as unsigned, the converter's 32-bit number ascends for twice as long.
+            unnumbered = np.zeros(len(rank[-1]), np.int64)
+            number.append(integers(batch["index"]) & 0xFFFFFFFF if "index" in batch else unnumbered)
+            begin.append(batch["tstart"].to_numpy(zero_copy_only=False))
+            end.append(batch["tend"].to_numpy(zero_copy_only=False))
+        if not rank:
+            empty = np.empty(0, np.int64)
+            return Rows(empty.astype(np.int32), self._signatures, empty.astype(np.int32), empty, empty)
+        of_rank = np.concatenate(rank)
+        order = np.lexsort((np.concatenate(number), of_rank))
+        start_s, end_s = np.concatenate(begin)[order], np.concatenate(end)[order]
+        start, stop = nanoseconds(start_s), nanoseconds(end_s)
+        piece.repaired_times += int((~(end_s >= start_s) | ~(start_s >= 0)).sum())
+        return Rows(
+            of_rank[order].astype(np.int32),
+            self._signatures,
+            np.concatenate(ids)[order],
+            start,
+            np.maximum(stop - start, 0),
+        )
+
+
+def _key(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
+    """All that tells one call from another but its time, as one text per row."""
+    rows = len(batch["rank"])
+    parts = []
+    for name in (*_HEAD, *_ARGUMENTS):
+        column = batch.get(name)
+        if column is None:
+            column = pa.array(np.zeros(rows, np.int64))
+        texts = pc.fill_null(pc.cast(column, pa.large_string()), "")
+        # As bytes: the converter does not check that arguments are UTF-8.
+        parts.append(pc.cast(texts, pa.large_binary()))
+    between = pa.scalar(_BETWEEN.encode(), pa.large_binary())
+    key = pc.binary_join_element_wise(*parts, between)
+    strange = pc.count_substring(key, _BETWEEN)
+    if pc.any(pc.not_equal(strange, len(parts) - 1)).as_py():
+        parts = [pc.replace_substring(p, pattern=_BETWEEN.encode(), replacement=b"?") for p in parts]
+        key = pc.binary_join_element_wise(*parts, between)
+    return key
+
+
+def _call_table(keys: pa.LargeBinaryArray, names: Names) -> tuple[CallTable, bool]:
+    """Distinct keys as a call table; whether an argument is an unresolved pattern."""
+    width = len(_HEAD) + len(_ARGUMENTS)
+    texts = pa.array(plain_texts(keys), pa.large_string())
+    pieces = pc.split_pattern(texts, _BETWEEN).flatten() if len(texts) else pa.array([], pa.large_string())
+
+    def column(index: int) -> pa.Array:
+        return pieces.take(pa.array(np.arange(len(texts)) * width + index))
+
+    def numbers(name: str) -> Ints:
+        return integers(pc.cast(column(_HEAD.index(name)), pa.int64()))
+
+    is_user = pc.equal(column(_HEAD.index("cat")), _USER_CATEGORY)
+    # Names of a program's own functions could be those of traced calls, and there may be any number of them.
+    called = pc.dictionary_encode(pc.if_else(is_user, _USER_FUNCTION, column(0)))
+    lookup = np.array([names.code(n) for n in called.dictionary.to_pylist()], dtype=np.int64)
+    kept = np.clip(numbers("arg_count"), 0, len(_ARGUMENTS))
+    kept[is_user.to_numpy(zero_copy_only=False)] = 0
+    grid = np.arange(len(texts))[:, None] * width + len(_HEAD) + np.arange(len(_ARGUMENTS))
+    chosen = grid[np.arange(len(_ARGUMENTS)) < kept[:, None]]
+    values = pieces.take(pa.array(chosen))
+    offsets = np.concatenate(([0], np.cumsum(kept))).astype(np.int32)
+    has_patterns = bool(pc.any(pc.match_substring_regex(values, r"^-?\d+\*r\+-?\d+$")).as_py())
+    table = CallTable(
+        thread=numbers("thread_id"),
+        func=lookup[called.indices.to_numpy(zero_copy_only=False)] if len(texts) else np.empty(0, np.int64),
+        depth=np.maximum(numbers("level"), 0),
+        count=None,
+        args=pa.ListArray.from_arrays(pa.array(offsets), values),
+    )
+    return table, has_patterns
+
+
+def _facts(table: CallTable, names: list[str], counts: Ints) -> list[tuple[str, list[str], int]]:
+    wanted = [i for i, n in enumerate(names) if n in FACTS]
+    rows = np.flatnonzero(np.isin(table.func, wanted))[:10_000]
+    texts = table.args.take(pa.array(rows)).to_pylist()
+    return [(names[table.func[r]], t, int(counts[r])) for r, t in zip(rows, texts, strict=True)]

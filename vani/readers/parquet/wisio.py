@@ -1,0 +1,274 @@
+"""Recorder traces that WisIO (also: dfanalyzer) converted to Parquet.
+
+What the columns hold (facts from the converter and from a trace of 1,280 processes):
+
+- `tmid`, the middle of the call, is a whole number of the tracer's ticks; the tick is not stored. `tstart` and
+  `tend` are float32 seconds, too coarse for order; `duration` is float32 too, but of the small number itself.
+- `size` is the third argument of read and write calls (times the second for fread and fwrite), the distance
+  of seeks, whose whence is not kept, and 0 or meaningless elsewhere: never bytes of readv, writev, vfprintf.
+- Only POSIX and stdio calls have a file and a size. `file_name` of fcntl, chmod and rmdir is no file's name.
+- `cat` and `io_cat` follow from the function's name; `acc_pat`, `hostname`, `app` and the hashes add nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.calls import Flag, Layer
+from vani.readers.base import Limit, Piece
+from vani.readers.functions import Meaning, Rule, layer_of, meaning_of
+from vani.readers.parquet.delivery import Rows
+from vani.readers.parquet.reader import (
+    Known,
+    Names,
+    PairCounter,
+    ParquetReader,
+    calls_of,
+    integers,
+    nanoseconds,
+    plain_texts,
+)
+from vani.readers.positions import NO_VALUE
+from vani.readers.recorder.signatures import PathTable, Signatures
+
+__all__ = ["WisIOReader", "spelled_whole"]
+
+_NAMELESS = ("", "UNKNOWN", "???", "NULL", "%p")
+_FILE_IS_ANOTHER_ARGUMENT = ("fcntl", "chmod", "rmdir")
+_USUAL_TICK_S = 1e-7
+_SYSTEM_ROOTS = ("dev", "proc", "sys")
+
+Ints = NDArray[np.int64]
+
+_LIMITS = (
+    Limit(
+        "io.bytes",
+        "bytes are what calls asked for, short reads and failed calls look whole; readv, writev, preadv, pwritev "
+        "and formatted output have no bytes",
+    ),
+    Limit(
+        "io.footprint",
+        "offsets follow from seeks and from what was read and written; the whence of a seek is not stored, every "
+        "one is taken as SEEK_SET; offsets of pread and pwrite are unknown",
+    ),
+    Limit(
+        "io.past_end",
+        "neither flags of open nor lengths of truncations are stored: where files end cannot be told",
+    ),
+    Limit(
+        "io.access_pattern",
+        "files are named, not descriptors: two descriptors of one path in one process share a position",
+    ),
+    Limit("traces.start", "the start of the run is not stored"),
+    Limit("workflow.processes", "a process without a call behind the last one that has some is not counted"),
+)
+_POSIX_ONLY = Limit("interfaces", "the trace holds no layers but POSIX and stdio")
+_BARE_LIBRARIES = Limit("interfaces", "calls of libraries above POSIX have neither file nor bytes")
+
+
+def spelled_whole(path: str) -> str:
+    """Take off a working directory that was put in front of an absolute path (`/p/run//dev/null`).
+
+    The doubled slash alone says too little (programs write `dir//file`): what follows must begin like a path
+    of the system, or like the directory in front of it.
+    """
+    at = path.rfind("//")
+    if at <= 0:
+        return path
+    tail = path[at + 1 :]
+    root = tail.split("/", 2)[1]
+    before = path[1:].split("/", 1)[0] if path.startswith("/") else ""
+    return tail if root and (root in _SYSTEM_ROOTS or root == before) else path
+
+
+class _Files:
+    """Codes of file names as they are spelled; -1 for those that stand for none."""
+
+    def __init__(self, paths: PathTable) -> None:
+        self._paths = paths
+        self._known: dict[str, int] = dict.fromkeys(_NAMELESS, -1)
+
+    def code(self, name: str) -> int:
+        """Return the code of the file that `name` spells."""
+        code = self._known.get(name)
+        if code is None:
+            code = self._known[name] = self._paths.code(spelled_whole(name))
+        return code
+
+
+def _coded(texts: pa.Array, code: Callable[[str], int]) -> NDArray[np.int32]:
+    encoded = pc.dictionary_encode(pc.fill_null(texts, ""))
+    lookup = np.array([code(t) for t in plain_texts(encoded.dictionary)], dtype=np.int32)
+    codes: NDArray[np.int32] = lookup[encoded.indices.to_numpy(zero_copy_only=False)]
+    return codes
+
+
+class WisIOReader(ParquetReader):
+    """A directory of `part.*.parquet` that WisIO's recorder2parquet wrote."""
+
+    tool = "wisio"
+    _required: ClassVar = {
+        "rank": pa.int64(),
+        "func_id": pa.large_string(),
+        "file_name": pa.large_string(),
+        "size": pa.int64(),
+        "tstart": pa.float64(),
+        "tend": pa.float64(),
+        "duration": pa.float64(),
+        "tmid": pa.int64(),
+    }
+    _optional: ClassVar = {
+        "index": pa.int64(),
+        "proc": pa.int64(),
+        "thread_id": pa.int64(),
+        "level": pa.int64(),
+    }
+
+    _tick_ns = _USUAL_TICK_S * 1e9
+    _files: _Files
+    _names: Names
+
+    def _scan(self) -> Known:
+        names, paths, pairs = Names(), PathTable(), PairCounter()
+        files = _Files(paths)
+        calls = np.zeros(0, dtype=np.int64)
+        nested = False
+        ticks = seconds = 0.0
+        processes: set[int] = set()
+        columns = ["rank", "func_id", "file_name", "tstart", "tend", "tmid", "level", "proc"]
+        for _, batch in self._parts.batches(columns):
+            rank = integers(batch["rank"])
+            calls = calls_of(calls, rank)
+            func = _coded(batch["func_id"], names.code)
+            file = _coded(batch["file_name"], files.code)
+            file[np.isin(func, _mistaken(names))] = -1
+            pairs.add(rank, file)
+            nested = nested or bool("level" in batch and (integers(batch["level"]) > 0).any())
+            middle = (_seconds(batch["tstart"]) + _seconds(batch["tend"])) / 2
+            whole = np.isfinite(middle)
+            ticks += float(integers(batch["tmid"])[whole].astype(np.float64).sum())
+            seconds += float(middle[whole].sum())
+            if "proc" in batch and len(processes) < 2:
+                processes.update(pc.unique(batch["proc"]).to_pylist()[:2])
+        problems = []
+        if len(processes) > 1:
+            problems.append("column proc has several values: processes of the same rank are taken as one")
+        self._tick_ns = _tick(seconds, ticks) * 1e9
+        self._files, self._names = files, names
+        return Known(calls, paths, names.names, pairs.users(len(paths.paths)), nested, problems=problems)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        layers = {layer_of(n) for n in self.known.names}
+        times = (
+            "WisIO stores begin and end as float32 seconds, and the middle of each call in whole ticks of "
+            f"{self._tick_ns:g} ns: order follows the middle, time the duration"
+        )
+        above = _POSIX_ONLY if max(layers) <= Layer.STDIO else _BARE_LIBRARIES
+        return Limit("io.time_s", times), *_LIMITS, above
+
+    def _load(self, ranks: range, known: Known, piece: Piece) -> Rows:
+        batches = []
+        columns = ["rank", "func_id", "file_name", "size", "duration", "tmid", "index", "thread_id", "level"]
+        for _, batch in self._parts.batches(columns, ranks):
+            columns_of: dict[str, NDArray[Any]] = {
+                name: integers(a) for name, a in batch.items() if pa.types.is_integer(a.type)
+            }
+            columns_of["func"] = _coded(batch["func_id"], self._names.code)
+            columns_of["file"] = _coded(batch["file_name"], self._files.code)
+            columns_of["duration"] = _seconds(batch["duration"])
+            batches.append(columns_of)
+        if not batches:
+            return _rows_of_none()
+        column = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
+        del batches
+        piece.repaired_times += int(((column["tmid"] < 0) | ~(column["duration"] >= 0)).sum())
+        duration = nanoseconds(column["duration"])
+        middle = np.rint(np.clip(column["tmid"] * self._tick_ns, 0, 4e18)).astype(np.int64)
+        start = np.maximum(middle - duration // 2, 0)
+        layers = np.array([layer_of(n) for n in known.names])
+        tie = column["index"] if "index" in column else np.arange(len(start))
+        if (layers[column["func"]] > Layer.STDIO).any():
+            # An outer call begins first but its middle may lie behind that of a call made inside it.
+            order = np.lexsort((tie, -duration, start, column["rank"]))
+        else:
+            order = np.lexsort((tie, column["tmid"], column["rank"]))
+        column = {name: values[order] for name, values in column.items()}
+        signatures = _signatures(column, known.names)
+        ids = np.arange(len(order), dtype=np.int32)
+        return Rows(column["rank"].astype(np.int32), signatures, ids, start[order], duration[order])
+
+
+def _tick(seconds: float, ticks: float) -> float:
+    """Length of a tick in seconds; tracers use powers of ten, and float32 times are good to 7 digits."""
+    if seconds <= 0 or ticks <= 0:
+        return _USUAL_TICK_S
+    ratio = seconds / ticks
+    power = 10.0 ** round(np.log10(ratio))
+    return power if abs(ratio / power - 1) < 0.05 else ratio
+
+
+def _mistaken(names: Names) -> list[int]:
+    return [i for i, n in enumerate(names.names) if n in _FILE_IS_ANOTHER_ARGUMENT]
+
+
+def _seconds(column: pa.Array) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = pc.fill_null(column, float("nan")).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _rows_of_none() -> Rows:
+    nothing = {name: np.empty(0, np.int64) for name in ("rank", "func", "file", "size", "thread_id", "level")}
+    empty = np.empty(0, np.int64)
+    return Rows(empty.astype(np.int32), _signatures(nothing, []), empty.astype(np.int32), empty, empty)
+
+
+def _holds_bytes(meaning: Meaning) -> bool:
+    """The converter took the third argument, or the product of the second and third."""
+    return meaning.layer <= Layer.STDIO and meaning.size in ((2,), (1, 2))
+
+
+def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
+    """Every row as a signature of its own: sizes and offsets make most of them distinct."""
+    meanings = [meaning_of(n) for n in names]
+    func = column["func"]
+    n = len(func)
+
+    def of_function(values: Sequence[int], dtype: type[np.generic]) -> NDArray[Any]:
+        return np.array(values, dtype=dtype)[func] if n else np.empty(0, dtype)
+
+    size = column["size"]
+    moves = of_function([_holds_bytes(m) for m in meanings], np.bool_)
+    seeks = of_function([m.whence >= 0 and bool(m.flags & Flag.SEEK) for m in meanings], np.bool_)
+    rewinds = of_function([m.rule == Rule.SEEK_SET for m in meanings], np.bool_)
+    file = column["file"].astype(np.int32)
+    file[of_function([n in _FILE_IS_ANOTHER_ARGUMENT for n in names], np.bool_)] = -1
+    value = np.where(seeks, size, NO_VALUE)
+    value[rewinds] = 0
+    rule = of_function([m.rule for m in meanings], np.int8)
+    rule[seeks] = Rule.SEEK_SET
+    zeros = np.zeros(n, np.int64)
+    return Signatures(
+        func=func.astype(np.int16),
+        layer=of_function([m.layer for m in meanings], np.int8),
+        kind=of_function([m.kind for m in meanings], np.int8),
+        depth=np.clip(column.get("level", zeros), 0, 127).astype(np.int8),
+        thread=(column.get("thread_id", zeros) & 0x7FFFFFFF).astype(np.int32),
+        file=file,
+        bytes=np.where(moves, np.maximum(size, 0), NO_VALUE),
+        rule=rule,
+        flags=of_function([m.flags for m in meanings], np.int16),
+        value=value,
+        slope=zeros,
+        slope_group=np.full(n, -1, np.int8),
+        running=np.full(n, -1, np.int8),
+        handle=np.full(n, -1, np.int32),
+        binds=np.zeros(n, np.bool_),
+        rename_to=np.full(n, -1, np.int32),
+    )

@@ -1,0 +1,92 @@
+"""manifest.json: what a store holds, where it came from, and whether it is whole.
+
+A store is valid if its manifest is there (it is written last, and the folder gets its name after that), is of this
+version, names the digest of the trace as it is now, and every part has the size that it says.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vani.errors import StoreError
+
+__all__ = ["STORE_SCHEMA", "Manifest", "PartEntry", "read_manifest"]
+
+STORE_SCHEMA = "vani.store/1"
+_NAME = "manifest.json"
+
+
+@dataclass(frozen=True)
+class PartEntry:
+    """One Parquet file: the calls of `ranks[0] .. ranks[1] - 1`."""
+
+    file: str
+    ranks: tuple[int, int]
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Facts about a whole trace that no call has to be read for. Times are nanoseconds of the ranks' clocks."""
+
+    source: str
+    digest: str
+    tool: str
+    format: str
+    layout: str
+    app: str
+    ranks: int
+    records: int
+    start_unix_s: float | None
+    first_ns: int | None
+    span_ns: int
+    functions: dict[str, int]
+    complete: bool
+    problems: list[str]
+    limits: list[tuple[str, str]]
+    repaired_times: int
+    facts: list[tuple[str, list[str], int]]
+    parts: list[PartEntry]
+    vani: str
+    schema: str = STORE_SCHEMA
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write manifest.json into the folder."""
+        (folder / _NAME).write_text(json.dumps(asdict(self), indent=1, ensure_ascii=True), encoding="ascii")
+
+
+def read_manifest(store: Path) -> Manifest:
+    """Read and check the manifest of the store at `store`.
+
+    Raises
+    ------
+    StoreError
+        No store, one of another version, or one that is not whole.
+    """
+    path = store / _NAME
+    try:
+        raw = json.loads(path.read_text(encoding="ascii"))
+    except FileNotFoundError as error:
+        raise StoreError("is no store: it has no manifest.json", where=store, todo="make one with `vani convert`") from error
+    except (OSError, ValueError) as error:
+        raise StoreError("cannot be read", where=path, todo="make the store again with `vani convert`") from error
+    if not isinstance(raw, dict) or raw.get("schema") != STORE_SCHEMA:
+        found = raw.get("schema") if isinstance(raw, dict) else None
+        raise StoreError(f"is a store of schema {found!r}, not {STORE_SCHEMA}", where=path, todo="make it again with `vani convert`")
+    try:
+        parts = [PartEntry(p["file"], (p["ranks"][0], p["ranks"][1]), p["rows"], p["size"]) for p in raw.pop("parts")]
+        raw["limits"] = [(a, b) for a, b in raw["limits"]]
+        raw["facts"] = [(a, list(b), c) for a, b, c in raw["facts"]]
+        manifest = Manifest(parts=parts, **raw)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise StoreError("is not whole", where=path, todo="make the store again with `vani convert`") from error
+    for part in manifest.parts:
+        file = store / part.file
+        if not file.is_file() or file.stat().st_size != part.size:
+            raise StoreError(f"{part.file} is missing or was changed", where=store, todo="make the store again with `vani convert`")
+    return manifest

@@ -1,0 +1,126 @@
+"""Writing a store: tasks that each decode some ranks into one Parquet file, and the manifest at the end.
+
+The file `calls/part-*.parquet` of a store are one dataset; names with an underscore in front are small tables that
+plain readers of a dataset pass over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vani.atomic import new_directory
+from vani.calls import CALLS, RENAMES
+from vani.readers.base import Piece, TraceReader
+from vani.store.manifest import Manifest, PartEntry
+
+__all__ = ["PartTask", "plan_parts", "write_part", "write_store"]
+
+_DICTIONARY = ["rank", "thread", "func", "layer", "kind", "depth", "via", "flags", "file", "bytes", "duration_ns"]
+_ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
+_SMALL_PART, _LARGE_PART = 1 << 17, 1 << 20
+
+RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """Decode `ranks` of `reader` into `file`."""
+
+    reader: TraceReader
+    ranks: range
+    file: Path
+
+
+def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]]) -> list[range]:
+    """Cut the ranks into runs of about a million calls, or an eighth of a small trace; a rank is never cut."""
+    wanted = int(np.clip(int(calls.sum()) // 8, _SMALL_PART, _LARGE_PART))
+    parts, begin, held = [], 0, 0
+    for rank, count in enumerate(calls.tolist()):
+        if held and held + count > wanted:
+            parts.append(range(begin, rank))
+            begin, held = rank, 0
+        held += count
+    parts.append(range(begin, len(calls)))
+    return parts
+
+
+def write_part(task: PartTask) -> Piece:
+    """Decode some ranks into one Parquet file and tell what was found on the way."""
+    piece = Piece()
+    with pq.ParquetWriter(
+        task.file, CALLS, compression="zstd", compression_level=1, use_dictionary=_DICTIONARY,
+        column_encoding=_ENCODING, write_statistics=True,
+    ) as writer:
+        for batch in task.reader.batches(task.ranks, piece):
+            writer.write_batch(batch)
+    return piece
+
+
+def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks) -> None:
+    """Decode a trace into the store at `path`, which appears whole or not at all.
+
+    Parameters
+    ----------
+    run
+        Runs `write_part` on all tasks, wherever the engine does that, and returns the pieces in order.
+
+    Raises
+    ------
+    TraceError
+        Nothing of the trace can be decoded.
+    """
+    calls = reader.calls_per_rank()
+    with new_directory(path) as folder:
+        (folder / "calls").mkdir()
+        tasks = [
+            PartTask(reader, ranks, folder / "calls" / f"part-{index:05}.parquet")
+            for index, ranks in enumerate(plan_parts(calls))
+        ]
+        pieces = run(write_part, tasks)
+        pq.write_table(reader.files(), folder / "_files.parquet", compression="zstd")
+        pq.write_table(reader.functions(), folder / "_functions.parquet", compression="zstd")
+        renames = [r for p in pieces for r in p.renames]
+        columns = list(zip(*renames, strict=True)) or [()] * 4
+        table = pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, RENAMES, strict=True)], schema=RENAMES)
+        pq.write_table(table, folder / "_renames.parquet", compression="zstd")
+        problems = [*reader.problems, *(m for p in pieces for m in p.problems)]
+        records = sum(p.records for p in pieces)
+        functions: dict[str, int] = {}
+        for piece in pieces:
+            for name, count in piece.functions.items():
+                functions[name] = functions.get(name, 0) + count
+        firsts = [p.first_ns for p in pieces if p.first_ns is not None]
+        Manifest(
+            source=str(reader.path.resolve()),
+            digest=reader.digest(),
+            tool=reader.tool,
+            format=reader.format,
+            layout=reader.layout,
+            app=reader.app,
+            ranks=reader.ranks,
+            records=records,
+            start_unix_s=reader.start_unix_s,
+            first_ns=min(firsts) if firsts else None,
+            span_ns=max((p.span_ns for p in pieces), default=0),
+            functions=dict(sorted(functions.items(), key=lambda item: (-item[1], item[0]))),
+            complete=not problems,
+            problems=problems,
+            limits=[(limit.attribute, limit.why) for limit in reader.limits],
+            repaired_times=sum(p.repaired_times for p in pieces),
+            facts=list(reader.facts()),
+            parts=[
+                PartEntry(
+                    str(task.file.relative_to(folder)), (task.ranks.start, task.ranks.stop), piece.records,
+                    task.file.stat().st_size,
+                )
+                for task, piece in zip(tasks, pieces, strict=True)
+            ],
+            vani=version,
+        ).write(folder)
