@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from vani.analyzers.keyed import Dense
 from vani.calls import FileClass, Flag, Layer
 
-__all__ = ["NO_VALUE", "Accumulator", "Batch", "Context", "Facts", "Measure", "World"]
+__all__ = [
+    "BUCKETS", "NO_VALUE", "Accumulator", "Batch", "Context", "Ends", "Facts", "Measure", "Pairs", "World", "count_pairs",
+    "stable_order",
+]
 
 NO_VALUE = np.iinfo(np.int64).min
 """Stands for null in columns of integers."""
@@ -226,7 +229,7 @@ class Batch:
     @cached_property
     def by_process_and_file(self) -> Ints:
         """Order of the calls by process, then file, in recorded order."""
-        return _stable_order(self._process_file)
+        return stable_order(self._process_file)
 
     @cached_property
     def _process_file(self) -> Ints:
@@ -257,7 +260,8 @@ def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
     return column.to_numpy(zero_copy_only=False)
 
 
-def _stable_order(keys: Ints) -> Ints:
+def stable_order(keys: Ints) -> Ints:
+    """Indices that sort integers, equal ones in their order."""
     if not len(keys):
         return keys
     low, high = int(keys.min()), int(keys.max())

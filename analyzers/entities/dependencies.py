@@ -37,8 +37,10 @@ class _Links:
         self.process, self.file = self.process[order], self.file[order]
         names = ("first_write", "first_read", "last_read", "bytes_written", "bytes_read")
         self.columns = {n: table[n][order] if len(table) else np.empty(0, np.int64) for n in names}
-        starts = np.flatnonzero(np.append(True, self.file[1:] != self.file[:-1])) if len(self.file) else np.empty(0, int)
-        self.bounds = list(zip(starts.tolist(), np.append(starts[1:], len(self.file)).tolist(), strict=True))
+        self.bounds: list[tuple[int, int]] = []
+        if len(self.file):
+            starts = np.flatnonzero(np.append(True, self.file[1:] != self.file[:-1]))
+            self.bounds = list(zip(starts.tolist(), np.append(starts[1:], len(self.file)).tolist(), strict=True))
         apps = np.array(view.world.app_of_trace)
         self.trace = view.trace_of_process[self.process] if len(self.process) else self.process
         self.app = apps[self.trace] if len(self.process) else self.process

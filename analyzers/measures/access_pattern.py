@@ -1,14 +1,15 @@
 """Access pattern of data operations, per process and file (tables VI, VII: "access pattern").
 
-A data operation of a process on a file is, compared with the data operation of that process on that file before it,
+Reads and writes of a process on a file are two streams, which begin anew when the process opens the file. A data
+operation is, compared with the one before it in its stream,
 
 - strided, if it is one of three or more operations in a row at one distance that do not just continue one another;
 - consecutive, if it begins where that one ended;
-- sequential, if it begins further on;
-- random otherwise.
+- sequential, if it begins further on, and neither the operation before nor the one after it goes back;
+- random otherwise: it goes back, or is the way forth between two that do (half of random jumps lead forward).
 
-The first operation of a process on a file has no predecessor: it is of the class of its successor, consecutive where
-there is none. Appended data is consecutive. An operation whose offset is unknown continues the one before (no seek
+The first operation of a stream has no predecessor: it is of the class of its successor, consecutive where there is
+none. Appended data is consecutive. An operation whose offset is unknown continues the one before (no seek
 lay between) or jumps to where the trace cannot tell (sequential, after a seek to the end). Unit: operations.
 """
 
@@ -20,7 +21,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, Pairs, count_pairs
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, Pairs, count_pairs, stable_order
 from vani.analyzers.keyed import Dense, Keyed
 from vani.calls import Flag, Kind
 
@@ -65,7 +66,7 @@ class _Run:
     """Data operations in order of process, file and record; shape (n,) each."""
 
     key: Ints
-    """process * (files + 1) + file + 1."""
+    """(process * (files + 1) + file + 1) * 2 + direction."""
     cell: Ints
     via: Ints
     begin: Ints
@@ -74,7 +75,7 @@ class _Run:
     jumped: Bools
     """A seek to an unknown place came before."""
     first: Bools
-    """The process's first operation on the file."""
+    """The first operation of a stream."""
     counted: Bools
     """Already counted; still here because its successors are compared with it."""
 
@@ -87,6 +88,58 @@ class _Run:
         return _Run(*(np.concatenate((getattr(one, f.name), getattr(other, f.name)))[order] for f in fields(_Run)))
 
 
+class _Events:
+    """Which streams had an event (an open, a jump) since their last data operation."""
+
+    def __init__(self) -> None:
+        self._pending = np.empty(0, np.int64)
+
+    def since(self, file: Ints, stream: Ints, event: Bools, data: Bools) -> Bools:
+        """Mark the data operations with an event on their file since the last operation of their stream.
+
+        Parameters
+        ----------
+        file
+            Ascending; both streams of a file (reads, writes) see its events.
+        stream
+            Of data operations: file * 2 + direction.
+        """
+        marked = np.zeros(len(file), np.bool_)
+        if not len(file) or not (event.any() or len(self._pending)):
+            return marked
+        counted = np.cumsum(event)
+        at = np.flatnonzero(data)
+        order = stable_order(stream[at])
+        at = at[order]
+        own = stream[at]
+        opens = np.append(True, own[1:] != own[:-1])[: len(own)]
+        group = np.searchsorted(file, file[at])
+        before = np.where(group > 0, counted[np.maximum(group - 1, 0)], 0)
+        reached = np.empty(len(at), np.int64)
+        reached[1:] = counted[at][:-1]
+        reached = np.where(opens, before, reached)
+        marked[at] = counted[at] > reached
+        marked[at[opens & np.isin(own, self._pending)]] = True
+        # What comes after the last data operation of a stream waits for the next batch.
+        closes = np.append(opens[1:], True)[: len(own)]
+        done = dict(zip(own[closes].tolist(), counted[at][closes].tolist(), strict=True))
+        happened = np.unique(file[event])
+        ends = counted[np.searchsorted(file, happened, side="right") - 1].tolist()
+        waiting = [
+            s
+            for f, end in zip(happened.tolist(), ends, strict=True)
+            for s in (2 * f, 2 * f + 1)
+            if end > done.get(s, -1)
+        ]
+        still = self._pending[~np.isin(self._pending, own)]
+        self._pending = np.union1d(still, np.array(waiting, dtype=np.int64))
+        return marked
+
+    def forget(self, width: int, process: int) -> None:
+        """Drop what belongs to processes that have no more calls."""
+        self._pending = self._pending[self._pending // width == process]
+
+
 class _Collector:
     """The class of an operation depends on two before and two behind it: so many are held from batch to batch."""
 
@@ -97,38 +150,40 @@ class _Collector:
         self._layers: list[Keyed] = []
         self._strides: list[Pairs] = []
         self._held: _Run | None = None
-        self._jumps = np.empty(0, np.int64)
+        self._jumps, self._opens = _Events(), _Events()
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
         order = batch.by_process_and_file
-        data = batch.kind[order] <= Kind.WRITE
+        kind, flags = batch.kind[order], batch.flags[order]
         named = batch.file[order] >= 0
+        data = kind <= Kind.WRITE
         nameless = order[data & ~named]
         if len(nameless):
             self._count(batch.cell.keys[batch.cell.codes[nameless]], batch.via[nameless], np.zeros(len(nameless), np.int64))
-        jumps = ((batch.flags[order] & Flag.SEEK) != 0) & (batch.offset[order] == NO_VALUE) & named
-        rows = order[(data & named) | jumps]
-        key = batch.process[rows] * self._files + batch.file[rows] + 1
-        jump = batch.kind[rows] > Kind.WRITE
-        jumped = np.zeros(len(rows), np.bool_)
-        pending = self._jumps
-        if jump.any() or len(pending):
-            jumped[1:] = jump[:-1] & (key[1:] == key[:-1])
-            opens = np.append(True, key[1:] != key[:-1])
-            jumped |= opens & np.isin(key, pending)
-            closes = np.append(opens[1:], True)
-            self._jumps = np.union1d(pending[~np.isin(pending, key)], key[closes & jump])
-        rows, key, jumped = rows[~jump], key[~jump], jumped[~jump]
+        jumps = ((flags & Flag.SEEK) != 0) & (batch.offset[order] == NO_VALUE)
+        opens = (flags & Flag.OPEN) != 0
+        keep = named & (data | jumps | opens)
+        rows = order[keep]
+        file = batch.process[rows] * self._files + batch.file[rows] + 1
+        data, jumps, opens = data[keep], jumps[keep], opens[keep]
+        stream = file * 2 + np.where(data, kind[keep], 0)
+        jumped = self._jumps.since(file, stream, jumps, data)
+        opened = self._opens.since(file, stream, opens, data)
+        streams = stable_order(stream[data])
+        rows, key = rows[data][streams], stream[data][streams]
+        jumped, opened = jumped[data][streams], opened[data][streams]
         size = batch.bytes[rows]
+        first = np.append(True, key[1:] != key[:-1])[: len(key)]
+        if self._held is not None:
+            first &= ~np.isin(key, self._held.key)
         new = _Run(
             key, batch.cell.keys[batch.cell.codes[rows]], batch.via[rows].astype(np.int64), batch.offset[rows],
-            np.where(size == NO_VALUE, 0, size), (batch.flags[rows] & Flag.APPEND) != 0, jumped,
-            np.append(True, key[1:] != key[:-1])[: len(key)], np.zeros(len(key), np.bool_),
+            np.where(size == NO_VALUE, 0, size), (batch.flags[rows] & Flag.APPEND) != 0, jumped, first | opened,
+            np.zeros(len(key), np.bool_),
         )
         if self._held is not None:
-            new.first &= ~np.isin(new.key, self._held.key)
             new = _Run.joined(self._held, new)
         self._take(new, going_on=int(batch.process[-1]))
 
@@ -137,24 +192,27 @@ class _Collector:
         n = len(run.key)
         if not n:
             self._held = None
+            self._jumps.forget(2 * self._files, going_on)
+            self._opens.forget(2 * self._files, going_on)
             return
         kind, delta = classify(run.key, run.begin, run.size, run.append, run.jumped, run.first)
         closes = np.append(run.key[1:] != run.key[:-1], True)
         index = np.arange(n)
         last = index[closes][np.cumsum(np.append(0, closes[:-1]))]
         behind = last - index
-        is_open = run.key // self._files == going_on
+        is_open = run.key // (2 * self._files) == going_on
         ready = ~run.counted & (~is_open | (behind >= 2))
         self._count(run.cell[ready], run.via[ready], kind[ready])
         strides = ready & (kind == STRIDED) & (delta != NO_VALUE)
         if strides.any():
-            self._strides.append(count_pairs(run.key[strides] % self._files - 1, delta[strides]))
+            self._strides.append(count_pairs(run.key[strides] // 2 % self._files - 1, delta[strides]))
             if len(self._strides) > 32:
                 self._strides = [Pairs.merged(self._strides)]
         run.counted |= ready
         keep = is_open & (behind <= 3)
         self._held = run.take(keep) if keep.any() else None
-        self._jumps = self._jumps[self._jumps // self._files == going_on]
+        self._jumps.forget(2 * self._files, going_on)
+        self._opens.forget(2 * self._files, going_on)
 
     def _count(self, cell: Ints, via: Ints, kind: Ints) -> None:
         if not len(cell):
@@ -178,7 +236,7 @@ def classify(key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, f
     Parameters
     ----------
     key
-        Process and file, ascending; in recorded order within.
+        Process, file and direction, ascending; in recorded order within.
     begin, size
         Offset (`NO_VALUE` where unknown) and bytes.
     append
@@ -186,10 +244,10 @@ def classify(key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, f
     jumped
         A seek to an unknown place came before.
     first
-        The process's first operation on the file: nothing was left out in front.
+        The first operation of a stream.
     """
     n = len(key)
-    starts = np.append(True, key[1:] != key[:-1])
+    starts = np.append(True, key[1:] != key[:-1]) | first
     known = begin != NO_VALUE
     paired = np.zeros(n, np.bool_)
     paired[1:] = ~starts[1:] & known[1:] & known[:-1]
@@ -198,7 +256,11 @@ def classify(key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, f
     before = np.zeros(n, np.int64)
     before[1:] = begin[:-1] + size[:-1]
     continues = paired & (begin == before)
-    kind = np.where(continues, CONSECUTIVE, np.where(paired & (begin > before), SEQUENTIAL, RANDOM))
+    back = paired & (begin < before)
+    beside = np.zeros(n, np.bool_)
+    beside[1:] = back[:-1] & ~starts[1:]
+    beside[:-1] |= back[1:]
+    kind = np.where(continues, CONSECUTIVE, np.where(paired & (begin > before) & ~beside, SEQUENTIAL, RANDOM))
     # Without both offsets nothing can be compared: it goes on, unless a seek led to where the trace cannot tell.
     kind[~paired] = np.where(jumped, SEQUENTIAL, CONSECUTIVE)[~paired]
     again = np.zeros(n, np.bool_)

@@ -213,7 +213,7 @@ class ParquetReader(ABC):
         )
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """(function, arguments, number of calls) of the calls in `functions.FACTS`, where arguments are kept."""
+        """(function, arguments, number of calls) of the calls in `functions.FACTS`, if arguments are kept."""
         return self.known.facts
 
     @property
@@ -236,7 +236,7 @@ class ParquetReader(ABC):
         """Read every row once; the order of what is found must not depend on anything but the files."""
 
     @abstractmethod
-    def _load(self, ranks: range, known: Known, piece: Piece) -> Rows:
+    def _load(self, ranks: range, piece: Piece) -> Rows:
         """All calls of `ranks`, rank by rank in order."""
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -244,11 +244,12 @@ class ParquetReader(ABC):
         private = known.users == 1
         for group in _groups(ranks, known.calls):
             try:
-                rows = self._load(group, known, piece)
+                rows = self._load(group, piece)
             except DamagedPartError as error:
                 lost = int(known.calls[group.start : group.stop].sum())
                 piece.problems.append(
-                    f"ranks {group.start} to {group.stop - 1}: {lost} calls left out, {error.path.name}: {error.what}"
+                    f"ranks {group.start} to {group.stop - 1}: {lost} calls left out, "
+                    f"{error.path.name}: {error.what}"
                 )
                 continue
             yield from deliver(rows, private, known.names, piece, by_time=not known.nested)

@@ -2,9 +2,9 @@
 
 What the files hold (facts from the converter, and format document, section 7): a series of files
 `<process of the converter>_<number>.parquet` with rank after rank, calls in recorded order, numbered by
-`index` from 1 in each series (32 bits, so it wraps); at most ten arguments as texts, `arg_count` may be larger;
-times as float32 seconds; row groups of 1,024 rows. Of a compiler-instrumented function (`cat` 4) only its name
-is left.
+`index` from 1 in each series (32 bits, so it wraps); at most ten arguments as texts, `arg_count` may be
+larger; times as float32 seconds; row groups of 1,024 rows. Of a compiler-instrumented function (`cat` 4) only
+its name is left.
 """
 
 from __future__ import annotations
@@ -49,17 +49,18 @@ Ints = NDArray[np.int64]
 _LIMITS = (
     Limit(
         "io.time_s",
-        "recorder2parquet stores times as float32 seconds: from 16 s on they are coarser than 1 us, from 256 s on "
-        "than 30 us, and short calls have no duration",
+        "recorder2parquet stores times as float32 seconds: from 16 s on they are coarser than 1 us, from 256 s "
+        "on than 30 us, and short calls have no duration",
     ),
     Limit(
         "phases",
-        "recorder2parquet of Recorder 2.5 and 3.0 repeats time stamps where calls repeat: times may be wrong, the "
-        "compressed trace has the right ones",
+        "recorder2parquet of Recorder 2.5 and 3.0 repeats time stamps where calls repeat: times may be wrong, "
+        "the compressed trace has the right ones",
     ),
     Limit(
         "io.bytes",
-        "Recorder stores no return values: bytes are what calls asked for, short reads and failed calls look whole",
+        "Recorder stores no return values: bytes are what calls asked for, short reads and failed calls look "
+        "whole",
     ),
     Limit(
         "io.past_end",
@@ -72,8 +73,8 @@ _LIMITS = (
     ),
     Limit(
         "io.footprint",
-        "offsets stored as patterns over ranks are unknown; those stored as differences (intraprocess pattern "
-        "recognition) look like offsets and are taken for them",
+        "offsets stored as patterns over ranks are unknown; those stored as differences (intraprocess "
+        "pattern recognition) look like offsets and are taken for them",
     ),
     Limit("interfaces", "at most ten arguments of a call are kept"),
     Limit("traces.start", "the start of the run is not stored"),
@@ -127,9 +128,7 @@ class Recorder2ParquetReader(ParquetReader):
         problems = list(signatures.problems)
         if has_patterns:
             lost = int(counts[unresolved].sum())
-            problems.append(
-                f"offsets of {lost} calls are unresolved patterns such as 4096*r+0: they stay unknown"
-            )
+            problems.append(f"offsets of {lost} calls are patterns such as 4096*r+0: unknown")
         return Known(
             calls,
             paths,
@@ -193,7 +192,7 @@ class Recorder2ParquetReader(ParquetReader):
             limits.append(_FLAT)
         return tuple(limits)
 
-    def _load(self, ranks: range, known: Known, piece: Piece) -> Rows:
+    def _load(self, ranks: range, piece: Piece) -> Rows:
         rank: list[Ints] = []
         ids: list[NDArray[np.int32]] = []
         number: list[Ints] = []

@@ -2,8 +2,8 @@
 
 What the columns hold (facts from the converter and from a trace of 1,280 processes):
 
-- `tmid`, the middle of the call, is a whole number of the tracer's ticks; the tick is not stored. `tstart` and
-  `tend` are float32 seconds, too coarse for order; `duration` is float32 too, but of the small number itself.
+- `tmid`, the middle of the call, is a whole number of the tracer's ticks; the tick is not stored. `tstart`
+  and `tend` are float32 seconds, too coarse for order; `duration` is float32 too, but of the small number.
 - `size` is the third argument of read and write calls (times the second for fread and fwrite), the distance
   of seeks, whose whence is not kept, and 0 or meaningless elsewhere: never bytes of readv, writev, vfprintf.
 - Only POSIX and stdio calls have a file and a size. `file_name` of fcntl, chmod and rmdir is no file's name.
@@ -49,13 +49,13 @@ Ints = NDArray[np.int64]
 _LIMITS = (
     Limit(
         "io.bytes",
-        "bytes are what calls asked for, short reads and failed calls look whole; readv, writev, preadv, pwritev "
-        "and formatted output have no bytes",
+        "bytes are what calls asked for, short reads and failed calls look whole; readv, writev, preadv, "
+        "pwritev and formatted output have no bytes",
     ),
     Limit(
         "io.footprint",
-        "offsets follow from seeks and from what was read and written; the whence of a seek is not stored, every "
-        "one is taken as SEEK_SET; offsets of pread and pwrite are unknown",
+        "offsets follow from seeks and from what was read and written; the whence of a seek is not stored, "
+        "every one is taken as SEEK_SET; offsets of pread and pwrite are unknown",
     ),
     Limit(
         "io.past_end",
@@ -173,7 +173,7 @@ class WisIOReader(ParquetReader):
         above = _POSIX_ONLY if max(layers) <= Layer.STDIO else _BARE_LIBRARIES
         return Limit("io.time_s", times), *_LIMITS, above
 
-    def _load(self, ranks: range, known: Known, piece: Piece) -> Rows:
+    def _load(self, ranks: range, piece: Piece) -> Rows:
         batches = []
         columns = ["rank", "func_id", "file_name", "size", "duration", "tmid", "index", "thread_id", "level"]
         for _, batch in self._parts.batches(columns, ranks):
@@ -192,7 +192,8 @@ class WisIOReader(ParquetReader):
         duration = nanoseconds(column["duration"])
         middle = np.rint(np.clip(column["tmid"] * self._tick_ns, 0, 4e18)).astype(np.int64)
         start = np.maximum(middle - duration // 2, 0)
-        layers = np.array([layer_of(n) for n in known.names])
+        names = self._names.names
+        layers = np.array([layer_of(n) for n in names])
         tie = column["index"] if "index" in column else np.arange(len(start))
         if (layers[column["func"]] > Layer.STDIO).any():
             # An outer call begins first but its middle may lie behind that of a call made inside it.
@@ -200,7 +201,7 @@ class WisIOReader(ParquetReader):
         else:
             order = np.lexsort((tie, column["tmid"], column["rank"]))
         column = {name: values[order] for name, values in column.items()}
-        signatures = _signatures(column, known.names)
+        signatures = _signatures(column, names)
         ids = np.arange(len(order), dtype=np.int32)
         return Rows(column["rank"].astype(np.int32), signatures, ids, start[order], duration[order])
 

@@ -1,0 +1,232 @@
+"""One door to every trace: recognise first, read second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vani.errors import InputError, TraceError, UnknownFormatError
+from vani.readers.base import TraceReader
+from vani.readers.parquet import is_parquet, open_parquet
+from vani.readers.parquet.parts import natural
+from vani.readers.recorder.probe import is_recorder
+from vani.readers.recorder.reader import RecorderReader
+
+__all__ = ["Workload", "is_trace", "open_trace", "open_workload"]
+
+_NESTED = 2
+"""How deep traces may lie below a directory that is given: `<directory>/recorder-YYYYMMDD/<trace>`."""
+
+_RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf")
+_RECORDER_NAMES = ("VERSION", "recorder.dat")
+_WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
+
+
+@dataclass(frozen=True)
+class _Foreign:
+    """What another tracer leaves behind, and what to do with it."""
+
+    tool: str
+    suffixes: tuple[str, ...]
+    todo: str = _WITH_RECORDER
+
+    def wrote(self, name: str) -> bool:
+        """Tell it by a file's name."""
+        return name.lower().endswith(self.suffixes)
+
+
+# The order decides where a directory holds several kinds: summaries are often kept beside full traces.
+_FOREIGN = (
+    _Foreign(
+        "an OTF2 trace (Score-P, TAU)", (".otf2",), "OTF2 holds events of other layers; " + _WITH_RECORDER
+    ),
+    _Foreign("a DFTracer trace", (".pfw", ".pfw.gz", ".pfw.zindex", ".pfw.gz.zindex")),
+    _Foreign("a TAU trace", (".trc", ".edf"), _WITH_RECORDER),
+    _Foreign(
+        "a Darshan log",
+        (".darshan", ".darshan_partial"),
+        "Darshan counts calls but keeps no order or time of each; " + _WITH_RECORDER,
+    ),
+)
+_TAU_PROFILE = "profile.0.0.0"
+
+
+@dataclass
+class Workload:
+    """The traces that were given together, those that can be read and those that cannot."""
+
+    readers: list[TraceReader] = field(default_factory=list)
+    refused: list[tuple[Path, InputError]] = field(default_factory=list)
+    """What looks like a trace, or was named as one, and cannot be read."""
+
+
+def is_trace(path: Path) -> bool:
+    """Tell whether a directory is a trace of a kind that Vani reads, damaged or not."""
+    return path.is_dir() and (is_recorder(path) or is_parquet(path))
+
+
+def open_trace(path: Path) -> TraceReader:
+    """Recognise the trace at `path` and return its reader; reads no calls yet.
+
+    Raises
+    ------
+    UnknownFormatError
+        What is there is no trace, or of a tool or version that Vani does not read; says what to do.
+    TraceError
+        The trace is damaged so that nothing of it can be read.
+    InputError
+        There is nothing at `path`.
+    """
+    path = Path(path)
+    if not _exists(path):
+        raise InputError("no such file or directory", where=path, todo="name the folder of a trace")
+    if not path.is_dir():
+        raise _about_file(path)
+    # A Recorder trace may hold converted copies of itself; the original has more to tell.
+    if is_recorder(path):
+        return RecorderReader(path)
+    if is_parquet(path):
+        return open_parquet(path)
+    raise _about_directory(path)
+
+
+def open_workload(paths: Sequence[Path]) -> Workload:
+    """Open the traces of a workload: directories that are traces, and all traces in those that are not.
+
+    Traces stay in the order in which they are given; those found in one directory are in natural order
+    (`step9` before `step10`). A trace that is given twice is opened once. Other files beside traces are passed
+    over. Traces that cannot be read are listed, with the reason, as long as one can be.
+
+    Raises
+    ------
+    InputError
+        Nothing was given, a path does not exist, or nothing can be read (the first reason is raised).
+    """
+    if not paths:
+        raise InputError("no trace was given", todo="name the folder of a trace")
+    given = [Path(p) for p in paths]
+    for path in given:
+        if not _exists(path):
+            raise InputError("no such file or directory", where=path, todo="name the folder of a trace")
+    workload = Workload()
+    seen: set[Path] = set()
+    for path in given:
+        try:
+            found = [path] if not path.is_dir() else list(_traces_in(path, _NESTED)) or [path]
+        except InputError as error:
+            workload.refused.append((path, error))
+            continue
+        for trace in found:
+            real = trace.resolve()
+            if real in seen:
+                continue
+            seen.add(real)
+            try:
+                reader = open_trace(trace)
+                # Whether anything can be decoded shows in the tables; they are needed next in any case.
+                reader.calls_per_rank()
+            except InputError as error:
+                workload.refused.append((trace, error))
+            else:
+                workload.readers.append(reader)
+    if not workload.readers:
+        raise workload.refused[0][1]
+    return workload
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError) as error:
+        # A name too long, a loop of links, a byte 0: the text of the error says which.
+        raise InputError(
+            f"cannot be looked at ({error})", where=path, todo="name the folder of a trace"
+        ) from error
+
+
+def _traces_in(path: Path, depth: int) -> Iterator[Path]:
+    if is_trace(path):
+        yield path
+        return
+    if not depth:
+        return
+    for folder in _folders(path):
+        try:
+            yield from _traces_in(folder, depth - 1)
+        except TraceError:
+            # A folder beside the traces that may not be listed is none of them.
+            continue
+
+
+def _folders(path: Path) -> list[Path]:
+    # Names that begin with `_` or `.` are what tools put beside traces (`_text`, `_parquet`).
+    return sorted(
+        (p for p in _entries(path) if p.is_dir() and not p.name.startswith(("_", "."))),
+        key=lambda p: natural(p.name),
+    )
+
+
+def _entries(path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError as error:
+        raise TraceError(f"cannot be listed ({error.strerror})", where=path) from error
+
+
+def _about_file(path: Path) -> UnknownFormatError:
+    """Say what a file is that was named in place of a directory."""
+    name = path.name
+    if name in _RECORDER_NAMES or path.suffix in _RECORDER_SUFFIXES:
+        return UnknownFormatError(
+            "is one file of a Recorder trace", where=path, todo=f"name its folder, {path.parent}"
+        )
+    if path.suffix == ".parquet":
+        return UnknownFormatError("is one Parquet file", where=path, todo=f"name its folder, {path.parent}")
+    foreign = _foreign([name])
+    if foreign is not None:
+        return UnknownFormatError(
+            f"is {foreign.tool}, which Vani does not read", where=path, todo=foreign.todo
+        )
+    if name.endswith((".tar", ".tar.gz", ".tgz", ".zip", ".tar.xz", ".tar.zst", ".tar.bz2")):
+        return UnknownFormatError("is an archive", where=path, todo="unpack it and name the trace's folder")
+    if path.suffix in (".yaml", ".yml"):
+        return UnknownFormatError(
+            "is a YAML document, no trace",
+            where=path,
+            todo="name the folder of a trace, or run `vani advise` on a profile",
+        )
+    return UnknownFormatError(
+        "is a file, no trace", where=path, todo="name the folder that holds recorder.mt and VERSION"
+    )
+
+
+def _about_directory(path: Path) -> UnknownFormatError:
+    """Say what a directory holds that is no trace."""
+    entries = _entries(path)
+    if not entries:
+        return UnknownFormatError(
+            "is an empty folder", where=path, todo="name a folder that holds recorder.mt and VERSION"
+        )
+    foreign = _foreign([e.name for e in entries])
+    if foreign is not None:
+        return UnknownFormatError(
+            f"holds {foreign.tool}, which Vani does not read", where=path, todo=foreign.todo
+        )
+    within = list(_traces_in(path, _NESTED))
+    if within:
+        return UnknownFormatError(
+            f"is no trace but holds {len(within)}", where=path, todo=f"name one of them, such as {within[0]}"
+        )
+    return UnknownFormatError(
+        "is no trace", where=path, todo="name a folder that holds recorder.mt and VERSION"
+    )
+
+
+def _foreign(names: Sequence[str]) -> _Foreign | None:
+    for kind in _FOREIGN:
+        if any(kind.wrote(n) for n in names):
+            return kind
+    if _TAU_PROFILE in names or any(n.startswith("profile.0.") or n == "tauprofile.xml" for n in names):
+        return _Foreign("a TAU profile", ())
+    return None

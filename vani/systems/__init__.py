@@ -1,0 +1,144 @@
+"""Machines: those bundled by name, and those that users describe on top of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from vani.errors import DocumentError, InputError
+from vani.schema.document import check, read_text, read_tree
+from vani.schema.system import System
+
+__all__ = ["known_systems", "load_system"]
+
+_FOLDER: Final = Path(__file__).parent
+_MAX_BASES: Final = 10
+_NAMED: Final = ("file_systems", "burst_buffers")
+"""Lists whose entries are known by name, not by position."""
+
+Tree = dict[str, Any]
+
+
+def known_systems() -> list[str]:
+    """Names of the bundled machines, sorted."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+def load_system(name_or_path: str | Path) -> System:
+    """Load a bundled machine by name, or a machine from a YAML file.
+
+    A file that says `base: lassen` (a bundled name, or a path seen from the file's folder) needs to
+    hold only what differs. Mappings are merged key by key; so are file systems and burst buffers of
+    the same name, and those that the base does not have come first. Other lists replace the base's.
+    A figure that the file sets has the file as its source.
+
+    Raises
+    ------
+    InputError
+        No bundled machine and no file of that name.
+    DocumentError
+        The file is no valid machine, or its bases go round in a circle.
+    """
+    path = _find(str(name_or_path), Path())
+    text = read_text(path)
+    tree = _with_base(read_tree(text, System, where=str(path)), path, _MAX_BASES)
+    return check(tree, System, text=text, where=str(path))
+
+
+def _find(name: str, folder: Path) -> Path:
+    if name in known_systems():
+        return _FOLDER / f"{name}.yaml"
+    path = folder / name
+    if not path.exists():
+        known = ", ".join(known_systems())
+        raise InputError(
+            f"no machine and no file is called {name!r}", todo=f"known are {known}; or name a YAML file"
+        )
+    return path
+
+
+def _with_base(tree: Tree, path: Path, bases_left: int) -> Tree:
+    """`tree`, the document at `path`, on top of all its bases."""
+    name = tree.get("base")
+    if not isinstance(name, str):
+        return tree
+    if not bases_left:
+        raise DocumentError(
+            "its bases go round in a circle", where=path, todo="end them in a bundled machine"
+        )
+    try:
+        found = _find(name, path.parent)
+    except InputError as error:
+        raise DocumentError(f"base: {error.what}", where=path, todo=error.todo) from None
+    text = read_text(found)
+    base = _with_base(read_tree(text, System, where=str(found)), found, bases_left - 1)
+    check(base, System, text=text, where=str(found))
+    own = tree.get("sources")
+    merged = _merge({key: value for key, value in base.items() if key != "sources"}, tree)
+    if own is not None and not isinstance(own, dict):
+        return merged
+    sources = _moved(base.get("sources") or {}, base, merged)
+    sources |= dict.fromkeys(_figures(tree), path.name)
+    return {**merged, "sources": sources | (own or {})}
+
+
+def _merge(base: Tree, top: Tree) -> Tree:
+    merged = dict(base)
+    for key, value in top.items():
+        below = base.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            merged[key] = _merge(below, value)
+        elif key in _NAMED and isinstance(value, list) and isinstance(below, list):
+            merged[key] = _merge_named(below, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _merge_named(base: list[Any], top: list[Any]) -> list[Any]:
+    """The entries of `top` in their order (so that errors find their lines), then what else `base` has."""
+    names = {_name(entry): entry for entry in base}
+    merged = [
+        _merge(names[_name(entry)], entry) if isinstance(entry, dict) and _name(entry) in names else entry
+        for entry in top
+    ]
+    taken = {_name(entry) for entry in top}
+    return merged + [entry for entry in base if _name(entry) not in taken]
+
+
+def _name(entry: object) -> str | None:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _moved(sources: Mapping[str, str], base: Tree, merged: Tree) -> dict[str, str]:
+    """The base's sources under the positions that its entries have after merging."""
+    moved = {}
+    for path, source in sources.items():
+        match = re.match(r"(\w+)\[(\d+)\]", path)
+        if match is None or match[1] not in _NAMED:
+            moved[path] = source
+            continue
+        entries, index = merged[match[1]], int(match[2])
+        if not isinstance(entries, list) or index >= len(base[match[1]]):
+            continue
+        name = _name(base[match[1]][index])
+        names = [_name(entry) for entry in entries]
+        if name in names:
+            moved[f"{match[1]}[{names.index(name)}]{path[match.end() :]}"] = source
+    return moved
+
+
+def _figures(tree: object, path: str = "") -> Iterator[str]:
+    """Paths of everything that `tree` sets, but for what describes the document itself."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if path or key not in ("schema", "base", "name", "description", "sources"):
+                yield from _figures(value, f"{path}.{key}" if path else key)
+    elif isinstance(tree, list) and path in _NAMED:
+        for index, value in enumerate(tree):
+            yield from _figures(value, f"{path}[{index}]")
+    else:
+        yield path
