@@ -37,7 +37,8 @@ bench: .venv/.test ## measure speed and memory
 	.venv/bin/python -m benchmarks
 
 docs: .venv/.test ## regenerate the pages and schemas that are made from the code
-	.venv/bin/python docs/generate.py
+	.venv/bin/python -m vani.schema.document
+	.venv/bin/python -m vani.advisors.pages docs/rules
 
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test

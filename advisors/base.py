@@ -91,7 +91,8 @@ class Finding:
         Seconds of the run that the setting can act on at all; an upper bound of its gain, which decides the
         severity where `gain` is unknown.
     files
-        Paths that the setting is about: two rules that turn contradicting knobs on one file are found by them.
+        Paths that the setting is about: two rules that turn contradicting knobs on one file are found by
+        them.
     gain
         None where an input is missing; `reason` then says what to supply.
     """
@@ -141,8 +142,8 @@ class Rule:
     family
         The knob that the rule turns: the folder that it lies in.
     needs
-        Paths of profile attributes (`workflow.io_time_share`, `files[].readers`) without which the rule cannot
-        judge: it is not asked where one of them is null, and the advice says so.
+        Paths of profile attributes (`workflow.io_time_share`, `files[].readers`) without which the rule
+        cannot judge: it is not asked where one of them is null, and the advice says so.
     settles
         What the recommendation decides about a file, as in `vani.advisors.conflicts`; empty: nothing that
         another rule could contradict.
@@ -218,7 +219,9 @@ class Rule:
                 where=cls.__module__,
                 todo=f"they must be {', '.join(SECTIONS)}",
             )
-        return Page(first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()})
+        return Page(
+            first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()}
+        )
 
 
 def _number(value: Number | str, default: Number, what: str) -> Number:

@@ -148,5 +148,9 @@ def _matching(words: Iterable[str]) -> set[type[Rule]]:
 def _unknown(word: str, known: Iterable[str]) -> InputError:
     by_lower = {key.lower(): key for key in known}
     near = difflib.get_close_matches(word.strip().lower(), by_lower, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(by_lower[key] for key in near)}?" if near else "`vani rules` lists them all"
+    hint = (
+        f"did you mean {' or '.join(by_lower[key] for key in near)}?"
+        if near
+        else "`vani rules` lists them all"
+    )
     return InputError(f"no rule is called {word!r}", todo=hint)

@@ -29,12 +29,15 @@ from vani.schema.yaml_text import emit, line_of, parse
 __all__ = [
     "LIFTS",
     "MODULES",
+    "check",
     "document_model",
     "dump",
     "dumps",
     "json_schema",
     "load",
     "loads",
+    "read_text",
+    "read_tree",
     "schema_name",
 ]
 
@@ -66,16 +69,17 @@ def load(path: str | Path, model: type[Document]) -> Document:
     DocumentError
         No file, no text, no YAML, or not what `model` says; names the line.
     """
-    return loads(_read(Path(path)), model, where=str(path))
+    return loads(read_text(path), model, where=str(path))
 
 
 def loads(text: str, model: type[Document], *, where: str = "document") -> Document:
     """Read a document from `text`; `where` is the name that errors give it. See `load`."""
     with _no_collection():
-        return _checked(text, model, where)
+        return check(read_tree(text, model, where=where), model, text=text, where=where)
 
 
-def _checked(text: str, model: type[Document], where: str) -> Document:
+def read_tree(text: str, model: type[BaseModel], *, where: str) -> Doc:
+    """Parse a document and lift it to the version of `model`, but check no more than its `schema:`."""
     begin = f"begin it with `schema: {schema_name(model)}`"
     tree = parse(text, where)
     if tree is None:
@@ -83,7 +87,11 @@ def _checked(text: str, model: type[Document], where: str) -> Document:
     if not isinstance(tree, dict):
         found = "a list" if isinstance(tree, list) else f"only {_shown(tree)}"
         raise DocumentError(f"holds {found}, not a mapping of keys", where=where, todo=begin)
-    tree = _lifted(tree, model, text, where)
+    return _lifted(tree, model, text, where)
+
+
+def check(tree: Doc, model: type[Document], *, text: str, where: str) -> Document:
+    """Turn a tree into a document; `text` is where an error's line is looked up."""
     try:
         return model.model_validate(tree)
     except ValidationError as error:
@@ -93,8 +101,9 @@ def _checked(text: str, model: type[Document], where: str) -> Document:
 def dumps(document: BaseModel) -> str:
     """Write a document as YAML: keys in the order of the model, the same document the same bytes.
 
-    Floats are rounded to nine significant digits (from 1e8 on to whole numbers), so that `loads(dumps(x)) == x` holds for every
-    document that was read, and for a computed one up to that rounding.
+    Floats are rounded to nine significant digits (from 1e8 on to whole numbers), so that
+    `loads(dumps(x)) == x` holds for every document that was read, and for a computed one up to that
+    rounding.
     """
     with _no_collection():
         return emit(document.model_dump(by_alias=True))
@@ -149,7 +158,15 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _read(path: Path) -> str:
+def read_text(path: str | Path) -> str:
+    """Read the text of a document.
+
+    Raises
+    ------
+    DocumentError
+        No file, too long, or not UTF-8.
+    """
+    path = Path(path)
     try:
         if path.is_dir():
             raise DocumentError("is a directory", where=path, todo="name a YAML file")

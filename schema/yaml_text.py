@@ -317,8 +317,9 @@ def emit(tree: Mapping[str, object]) -> str:
     """Write a tree as YAML text that ends in a newline; the same tree gives the same text.
 
     Collections that fit into `WIDTH` columns stand on one line. Floats are rounded to nine
-    significant digits, or to whole numbers from 1e8 on. Tuples are lists, enumerations their values, paths text. Characters that are
-    no Unicode (lone surrogates) cannot be written in YAML and become text such as `\udc80`.
+    significant digits, or to whole numbers from 1e8 on. Tuples are lists, enumerations their values,
+    paths text. Characters that are no Unicode (lone surrogates) cannot be written in YAML and become
+    text such as `\udc80`.
 
     Raises
     ------

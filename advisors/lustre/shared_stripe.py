@@ -60,26 +60,28 @@ class StripeCount(Rule):
     """A large shared file lies on too few Lustre targets, or in stripes that its processes collide in.
 
     Looks at
-        Shared files on Lustre of at least `min_bytes`: how many processes read or write them, how fast one of them
-        goes, the distance between the offsets that they access at the same moment (from the stride, or from
-        the block of each process), the usual transfer size, and the machine's targets.
+        Shared files on Lustre of at least `min_bytes`: how many processes read or write them, how fast one of
+        them goes, the distance between the offsets that they access at the same moment (from the stride, or
+        from the block of each process), the usual transfer size, and the machine's targets.
     Why
-        A file is no faster than the targets that it lies on, however many processes use it. Where stripes do not
-        match what neighbouring processes access at the same time, all of them queue at one target while the others
-        are idle.
+        A file is no faster than the targets that it lies on, however many processes use it. Where stripes do
+        not match what neighbouring processes access at the same time, all of them queue at one target while
+        the others are idle.
     Recommends
-        The stripe count of AIOT's equation 3 (bandwidth that the processes offer / bandwidth of one target), capped
-        where twice the targets would give less than `knee_gain` more, rounded up to a power of two, and never
-        more than the file system has or the site allows. The stripe size is the distance between neighbouring
-        processes' simultaneous offsets, a multiple of 64 KiB; where that is not known, a multiple of the transfer size.
-        New files get it from their folder (`lfs setstripe`), existing inputs are copied into it (`lfs migrate`).
-        Where the site has a composite layout of its own, only the site's own rules are followed.
+        The stripe count of AIOT's equation 3 (bandwidth that the processes offer / bandwidth of one target),
+        capped where twice the targets would give less than `knee_gain` more, rounded up to a power of two,
+        and never more than the file system has or the site allows. The stripe size is the distance between
+        neighbouring processes' simultaneous offsets, a multiple of 64 KiB; where that is not known, a
+        multiple of the transfer size. New files get it from their folder (`lfs setstripe`), existing inputs
+        are copied into it (`lfs migrate`). Where the site has a composite layout of its own, only the site's
+        own rules are followed.
     Stays silent when
-        No file is shared, or none of them large; the data is not on Lustre, or nobody knows where it is; the default
-        layout is already the recommended one; the site asks not to override its layout.
+        No file is shared, or none of them large; the data is not on Lustre, or nobody knows where it is; the
+        default layout is already the recommended one; the site asks not to override its layout.
     Source
-        AIOT, equation 3 and figure 10. Lustre manual, section 19.2, and lfs-setstripe(1). Knee and rates: OPRAEL's
-        measured sweep (see `advisors/models/striping.py`). Variation between runs: Xie et al., section IV-D.
+        AIOT, equation 3 and figure 10. Lustre manual, section 19.2, and lfs-setstripe(1). Knee and rates:
+        OPRAEL's measured sweep (see `advisors/models/striping.py`). Variation between runs: Xie et al.,
+        section IV-D.
     Example
         128 processes on 8 nodes write one file of 32 GiB in blocks of 256 MiB on targets of 0.83 GB/s:
         `lfs setstripe -c 16 -S 256M DIR`. Measured there: 659 MiB/s on 1 target, 3206 on 16, 3447 on 32.
@@ -97,13 +99,14 @@ class StripeCount(Rule):
     min_bytes = 64 * MiB
     # Lustre manual, section 19.2: 512 KiB is the smallest stripe size that makes sense, since RPCs are 1 MiB.
     min_stripe_size = 512 * KiB
-    # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. Only for guesses from the
-    # transfer size: a distance that is known keeps one process per stripe, however large.
+    # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. Only for guesses
+    # from the transfer size: a distance that is known keeps one process per stripe, however large.
     max_guessed_size = 32 * MiB
-    # OPRAEL sweep, 32 GiB: 8 to 16 targets gave 20 % more, 16 to 32 gave 7.5 %; the model's figures are 24 % and 14 %.
+    # OPRAEL sweep, 32 GiB: 8 to 16 targets gave 20 % more, 16 to 32 gave 7.5 %; the model's figures are 24 %
+    # and 14 %.
     knee_gain = 0.15
-    # Bytes per second of one process whose transfers are large, where the measured rate is lower: it was measured on
-    # too few targets, perhaps. OPRAEL (paper-independent measurement): one process writes 0.3 GB/s.
+    # Bytes per second of one process whose transfers are large, where the measured rate is lower: it was
+    # measured on too few targets, perhaps. OPRAEL: one process writes 0.3 GB/s.
     process_rate = 300_000_000
     # Transfers below half an RPC of 1 MiB wait for the network, not for targets: their measured rate stands.
     large_transfer = 512 * KiB
@@ -111,8 +114,8 @@ class StripeCount(Rule):
     node_rate = 524_000_000
     # Processes per node where the number of nodes is unknown: OPRAEL's 128 on 8.
     processes_per_node = 16
-    # Bytes per second of one target where no machine is described: 350 to 500 MB/s are typical of disks (Swinburne's
-    # user guide), 0.66 GB/s were measured by OPRAEL.
+    # Bytes per second of one target where no machine is described: 350 to 500 MB/s are typical of disks
+    # (Swinburne's user guide), 0.66 GB/s were measured by OPRAEL.
     target_rate = 500_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -123,10 +126,12 @@ class StripeCount(Rule):
         if not large:
             if all(_extent(f) is None for _, f in shared):
                 return self.nothing(
-                    "files[].footprint and size of the shared files are not known; supply a trace with offsets"
+                    "files[].io.footprint and files[].size of the shared files are not known; "
+                    "supply a trace with offsets"
                 )
             return self.nothing(
-                f"no shared file has {lfs_size(int(self.min_bytes))}iB or more: the layout of smaller ones does not show"
+                f"no shared file has {lfs_size(int(self.min_bytes))}iB or more: "
+                "the layout of smaller ones does not show"
             )
         cases: list[Case] = []
         reasons: list[str] = []
@@ -176,9 +181,11 @@ class StripeCount(Rule):
         return Case(index, file, reads, parallelism, offered, target_rate, layout, has_distance, place)
 
     def _process_rate(self, file: FileEntity, *, reads: bool) -> float:
-        """What one process can move, in bytes per second: equation 3's "I/O bandwidth of a single process"."""
+        """Bytes per second of one process: equation 3's "I/O bandwidth of a single process"."""
         moved, time = (
-            (file.io.bytes.read, file.io.time_s.read) if reads else (file.io.bytes.written, file.io.time_s.write)
+            (file.io.bytes.read, file.io.time_s.read)
+            if reads
+            else (file.io.bytes.written, file.io.time_s.write)
         )
         measured = moved / time if moved and time else 0.0
         sizes = _sizes(file, reads=reads)
@@ -248,13 +255,18 @@ class StripeCount(Rule):
         verb = "read" if first.reads else "write"
         what = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
         sizes = format_bytes(_extent(first.file))
-        has = "" if layout.default_count is None else f", and new files lie on {_targets(layout.default_count)}"
-        why = "the distance between what neighbours access at the same time" if first.has_distance else (
-            "a multiple of the usual transfer"
+        has = (
+            "" if layout.default_count is None else f", and new files lie on {_targets(layout.default_count)}"
+        )
+        why = (
+            "the distance between what neighbours access at the same time"
+            if first.has_distance
+            else "a multiple of the usual transfer"
         )
         text = (
             f"{first.parallelism} processes {verb} {what} ({sizes}){has}: {_targets(layout.count)} of "
-            f"{format_rate(first.target_rate)} carry what they offer, in stripes of {lfs_size(layout.size)}, {why}."
+            f"{format_rate(first.target_rate)} carry what they offer, in stripes of "
+            f"{lfs_size(layout.size)}, {why}."
         )
         if first.place.because:
             text += f" Note: {first.place.because}."

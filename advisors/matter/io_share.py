@@ -20,22 +20,23 @@ class IOShare(Rule):
         The I/O time of the slowest process, the mean over all processes, and the time in which any
         process does I/O, each as a share of the run.
     Why
-        Nothing that is done to storage wins more than the time that the run spends there. Where that is next to
-        nothing, every other recommendation is true and useless.
+        Nothing that is done to storage wins more than the time that the run spends there. Where that is next
+        to nothing, every other recommendation is true and useless.
     Recommends
-        To go on or to stop here: the verdict, and the seconds that bound every other recommendation. The estimate
-        is the I/O time of the slowest process, since most parallel programs wait for it; the range reaches from
-        the mean over the processes (nobody waits) to the time in which any process does I/O (a hard bound).
-        Below `hardly` the verdict is "hardly", and all other recommendations are lowered to `info`.
+        To go on or to stop here: the verdict, and the seconds that bound every other recommendation. The
+        estimate is the I/O time of the slowest process, since most parallel programs wait for it; the range
+        reaches from the mean over the processes (nobody waits) to the time in which any process does I/O (a
+        hard bound). Below `hardly` the verdict is "hardly", and all other recommendations are lowered to
+        `info`.
     Stays silent when
         Never.
     Source
-        Vani paper, table I (I/O share of six workloads: 11 % to 75 %). 5 %: removing it all makes a run 1.05 times
-        as fast, while repetitions of one write differ by more than 1.3 in 10 % (Cetus) to 50 % (Titan) of
-        the samples of Xie et al., section IV-D.
+        Vani paper, table I (I/O share of six workloads: 11 % to 75 %). 5 %: removing it all makes a run 1.05
+        times as fast, while repetitions of one write differ by more than 1.3 in 10 % (Cetus) to 50 % (Titan)
+        of the samples of Xie et al., section IV-D.
     Example
-        CM1 on 1,280 processes runs for 668 s, of which its slowest process spends 4.1 s (0.6 %) in I/O: "I/O hardly
-        matters here".
+        CM1 on 1,280 processes runs for 668 s, of which its slowest process spends 4.1 s (0.6 %) in I/O: "I/O
+        hardly matters here".
     """
 
     id = "MAT001"
@@ -45,7 +46,7 @@ class IOShare(Rule):
     # See Source: a gain this small is within the noise of repeated runs.
     hardly = HARDLY
 
-    def check(self, profile: Profile, system: System) -> Verdict:
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - time needs no machine
         time = io_time(profile)
         return [
             Finding(
@@ -85,7 +86,10 @@ class IOShare(Rule):
             )
         mean = time.mean_s / time.runtime_s
         uneven = f", on average a process spends {format_share(mean)}" if mean < 0.8 * time.share else ""
-        return f"I/O matters: {part} ({format_share(time.share)}) could be won at most; slowest is {who}{uneven}."
+        return (
+            f"I/O matters: {part} ({format_share(time.share)}) could be won at most; "
+            f"slowest is {who}{uneven}."
+        )
 
     @staticmethod
     def _evidence(profile: Profile) -> list[Evidence]:

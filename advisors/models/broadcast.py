@@ -15,7 +15,7 @@ import math
 __all__ = ["LATENCY_S", "broadcast_s"]
 
 LATENCY_S = 10e-6
-"""alpha. Typical for InfiniBand and its kin is 1 to 2 µs (general knowledge); five times that is on the safe side."""
+"""alpha: five times the 1 to 2 µs that are typical of InfiniBand and its kin (general knowledge)."""
 
 
 def broadcast_s(size: int, processes: int, bandwidth: float) -> float:

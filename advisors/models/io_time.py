@@ -3,10 +3,10 @@
 Three readings of "the I/O time" of a run of T seconds with processes p:
 
 - busy: length of the union of all I/O intervals of all processes. Outside it nobody does I/O, so no change to
-  I/O can win more (any critical path of the run lies in I/O only while someone does I/O). A hard bound, far too
-  high where many processes do a little I/O each at different times.
-- slowest: the I/O time of the slowest process. What is won if the run waits for that process: the usual case in
-  bulk-synchronous programs, hence the estimate. Of an app with several instances, which may depend on each
+  I/O can win more (any critical path of the run lies in I/O only while someone does I/O). A hard bound, far
+  too high where many processes do a little I/O each at different times.
+- slowest: the I/O time of the slowest process. What is won if the run waits for that process, the usual case
+  in bulk-synchronous programs, hence the estimate. Of an app with several instances, which may depend on each
   other, the busy time is taken, and apps are added up; busy of the whole workload is the bound again.
 - mean: mean over the processes. What is won if no process ever waits for another.
 """
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HARDLY", "IOTime", "io_time"]
 
-# Removing all of 5 % of a run makes it 1.05 times as fast. That is not visible between runs of one and the same job:
-# Xie et al. (section IV-D) saw write times that differ by more than 1.3 between repetitions for 10 % (Cetus) and
-# 50 % (Titan) of their samples, and the Vani paper's workloads that gained from tuning spent 11 % to 75 % (table I).
+# Removing all of 5 % of a run makes it 1.05 times as fast. That is not visible between runs of one and the
+# same job: Xie et al. (section IV-D) saw write times that differ by more than 1.3 between repetitions for 10
+# % (Cetus) and 50 % (Titan) of their samples, and the Vani paper's workloads that gained from tuning spent 11
+# % to 75 % (table I).
 HARDLY = 0.05
 """Share of the run below which I/O hardly matters."""
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Lustre", "lustre_under"]
 
-SUPPLY = "say where the data lies: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
+SUPPLY = (
+    "say where the data lies: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
+)
 
 
 @dataclass(frozen=True)
@@ -31,27 +33,32 @@ class Lustre:
 def lustre_under(path: str, profile: Profile, system: System) -> Lustre | str:
     """Find the Lustre file system that holds `path`, or say why there is none, as a sentence.
 
-    The system's mounts decide first, then what `vani collect` found for the profile, then a generic description
-    that the user chose, and last a path that has `lustre` in its first folders, which is a hint and no more.
+    The system's mounts decide first, then what `vani collect` found for the profile, then a generic
+    description that the user chose, and last a path that has `lustre` in its first folders, which is a hint
+    and no more.
     """
     here = system.file_system_for(path)
-    if here is not None:
+    if here is not None and here.type == "lustre":
         prefix = f"system.file_systems[{system.file_systems.index(here)}]"
-        if here.type == "lustre":
-            return Lustre(here, prefix, *_trust(system))
+        return Lustre(here, prefix, *_trust(system))
+    if here is not None:
         return f"the data lies on {here.name}, which is {here.type}, not Lustre"
     near = system.burst_buffer_for(path)
     if near is not None:
         return f"the data lies on {near.name}, a burst buffer, not on Lustre"
+    return _without_mount(path, profile, system)
+
+
+def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
+    """What is thought of a path that no mount of the description holds."""
     figures = system.file_system("lustre")
     prefix = f"system.file_systems[{system.file_systems.index(figures)}]" if figures else "system"
     shared = profile.storage.shared
     if shared.type is not None and _holds(shared.dir, path):
         if shared.type.lower() != "lustre":
             return f"the data lies on {shared.type}, not on Lustre"
-        if figures is None:
-            return Lustre(None, prefix, 0.7, "the figures of its targets are typical ones")
-        return Lustre(figures, prefix, *_trust(system))
+        typical = (0.7, "the figures of its targets are typical ones")
+        return Lustre(figures, prefix, *(_trust(system) if figures else typical))
     if system.generic and figures is not None:
         return Lustre(figures, prefix, *_trust(system))
     if system.generic and system.file_systems:

@@ -5,9 +5,9 @@ Equation 3 of AIOT (Gao et al., section III.B.2):
     stripe_count = process_bandwidth * parallelism / target_bandwidth
     stripe_size  = offset_difference / parallelism
 
-The paper does not define offset_difference. Both cases of its figure 10 (four processes, a file of 16 MB) hold if
-it is the span that all processes cover in one concurrent step, that is, if the stripe size is the distance
-between the offsets that neighbouring processes access at the same moment: blocks of 4 MB give 4 MB,
+The paper does not define offset_difference. Both cases of its figure 10 (four processes, a file of 16 MB)
+hold if it is the span that all processes cover in one concurrent step, that is, if the stripe size is the
+distance between the offsets that neighbouring processes access at the same moment: blocks of 4 MB give 4 MB,
 interleaving by 1 MB gives 1 MB.
 
 Equation 3 grows without bound with the number of processes; measured bandwidth does not. A byte passes its
@@ -15,9 +15,9 @@ client and then its target, so with c targets of b bytes/s and clients that offe
 
     1 / B(c) = 1 / (c * b) + 1 / D
 
-Fitted to both ends of the OPRAEL sweep (Tianhe prototype, IOR, 128 processes on 8 nodes, one shared file of 32 GiB;
-writes: 659 MiB/s on 1 target, 3447 on 32) this gives b = 789 MiB/s and D = 4000 MiB/s, and is then 4 to 9 % too low at
-2, 4, 8 and 16 targets. The knee is where twice the targets give less than a given gain g:
+Fitted to both ends of the OPRAEL sweep (Tianhe prototype, IOR, 128 processes on 8 nodes, one shared file of
+32 GiB; writes: 659 MiB/s on 1 target, 3447 on 32) this gives b = 789 MiB/s and D = 4000 MiB/s, and is then 4
+to 9 % too low at 2, 4, 8 and 16 targets. The knee is where twice the targets give less than a given gain g:
 B(2c) / B(c) < 1 + g  <=>  c > (1 - g) / (2 * g) * D / b.
 """
 
@@ -70,9 +70,9 @@ def bandwidth(targets: int, target_bandwidth: float, offered: float) -> float:
 def speedups(before: int, after: int, target_bandwidth: float, offered: float) -> tuple[float, float, float]:
     """How many times as fast a file becomes: least, expected, most.
 
-    Expected is B(after) / B(before). Most is the ratio of the targets: the clients offer more than thought. Least is
-    the smaller one of B's ratio and of that of full overlap, min(c * b, D), divided by 1.3, by which repetitions of
-    one write differ on half of Titan's samples (Xie et al., section IV-D), but never below 1.
+    Expected is B(after) / B(before). Most is the ratio of the targets: the clients offer more than thought.
+    Least is the smaller one of B's ratio and of that of full overlap, min(c * b, D), divided by 1.3, by which
+    repetitions of one write differ on half of Titan's samples (Xie et al., section IV-D), but never below 1.
     """
     expected = bandwidth(after, target_bandwidth, offered) / bandwidth(before, target_bandwidth, offered)
     overlap = min(after * target_bandwidth, offered) / min(before * target_bandwidth, offered)
@@ -89,8 +89,8 @@ def step_distance(
     stride
         Bytes between one process's operations, where they are strided: then it is the span of a step.
     consecutive_share
-        Share of operations, 0..1, that begin where the process's last one ended. At 0.9 and more each process has
-        one block, and the footprint is the span of a step.
+        Share of operations, 0..1, that begin where the process's last one ended. At 0.9 and more each process
+        has one block, and the footprint is the span of a step.
     footprint
         Distinct bytes that the processes access.
 

@@ -23,21 +23,21 @@ class ReadByAll(Rule):
         `min_readers`, of which at most `max_bytes` are touched, over and over: the processes ask for
         at least `min_share` times their number of times the distinct bytes.
     Why
-        The metadata server and the one target that holds the file answer every process in turn, while the run waits
-        for the last of them. Their time grows with the number of processes; a broadcast's grows with its
-        logarithm.
+        The metadata server and the one target that holds the file answer every process in turn, while the run
+        waits for the last of them. Their time grows with the number of processes; a broadcast's grows with
+        its logarithm.
     Recommends
-        To read the file on one process and broadcast it. Where the program cannot be changed, to copy the file
-        to storage of the node before the program starts, and to name that copy.
+        To read the file on one process and broadcast it. Where the program cannot be changed, to copy the
+        file to storage of the node before the program starts, and to name that copy.
     Stays silent when
-        No file is read by all processes; those that are have more than `max_bytes` (staging, not broadcast); each
-        process reads a part of its own; the processes write it too.
+        No file is read by all processes; those that are have more than `max_bytes` (staging, not broadcast);
+        each process reads a part of its own; the processes write it too.
     Source
-        Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur, Rabenseifner and
-        Gropp 2005, section 4.3.
+        Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur,
+        Rabenseifner and Gropp 2005, section 4.3.
     Example
-        1,280 processes of CM1 open `namelist.input` and read the same 16 MiB each: rank 0 reads it, MPI_Bcast sends
-        it, and 1,279 opens are gone.
+        1,280 processes of CM1 open `namelist.input` and read the same 16 MiB each: rank 0 reads it, MPI_Bcast
+        sends it, and 1,279 opens are gone.
     """
 
     id = "POS001"
@@ -53,7 +53,8 @@ class ReadByAll(Rule):
     min_share = 0.9
     # 40 processes per node, each with a copy, take 1 % of Lassen's 256 GB per node (Vani paper, table VIII).
     max_bytes = 64 * MiB
-    # Bytes per second of a broadcast where the network is not described: slower than any machine of the papers.
+    # Bytes per second of a broadcast where the network is not described: slower than any machine of the
+    # papers.
     network_rate = 1_000_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -83,20 +84,22 @@ class ReadByAll(Rule):
         again = [(i, f) for i, f in small if self._is_redundant(f)]
         if not again:
             return self.nothing("the processes read different parts of the files that they share")
-        return [self._finding(index, file, profile, system) for index, file in again]
+        return [self._finding(index, file, system) for index, file in again]
 
     def _is_redundant(self, file: FileEntity) -> bool:
         asked = file.io.bytes.read or 0
         return asked >= self.min_share * file.readers * (_distinct(file) or 0)
 
-    def _finding(self, index: int, file: FileEntity, profile: Profile, system: System) -> Finding:
+    def _finding(self, index: int, file: FileEntity, system: System) -> Finding:
         where, size = f"files[{index}]", _distinct(file) or 0
         asked = file.io.bytes.read or 0
-        gain = self._gain(file, size, profile, system)
+        gain = self._gain(file, size, system)
+        likely = "" if file.io.footprint.read is not None else "most likely "
         reason = (
-            f"All {format_count(file.readers)} processes read the same {format_bytes(size)} of {file.path}: together "
-            f"{format_bytes(asked)} and {format_count(file.opens)} opens, {format_seconds(file.io.time_s.total)} summed "
-            "over the processes. One of them can read it and send it to the others."
+            f"All {format_count(file.readers)} processes read {likely}the same {format_bytes(size)} of "
+            f"{file.path}: together {format_bytes(asked)} and {format_count(file.opens)} opens, "
+            f"{format_seconds(file.io.time_s.total)} summed over the processes. One of them can read it and "
+            "send it to the others."
         )
         if gain is None:
             reason += (
@@ -107,7 +110,7 @@ class ReadByAll(Rule):
         return Finding(
             target=Target("file", file.path, file.apps[0] if file.apps else None),
             reason=reason,
-            confidence=0.8,
+            confidence=0.5 if file.io.footprint.read is None else 0.8,
             touched_s=file.io.busy_s.total,
             recommended={"readers": 1, "then": "broadcast"},
             current=current,
@@ -116,7 +119,11 @@ class ReadByAll(Rule):
                 Evidence(f"{where}.readers", file.readers),
                 Evidence(f"{where}.opens", file.opens),
                 Evidence(f"{where}.io.bytes.read", asked),
-                Evidence(f"{where}.io.footprint.read", file.io.footprint.read),
+                *(
+                    [Evidence(f"{where}.io.footprint.read", file.io.footprint.read)]
+                    if file.io.footprint.read is not None
+                    else []
+                ),
                 Evidence(f"{where}.io.busy_s.total", file.io.busy_s.total),
                 Evidence(f"{where}.io.time_s.total", file.io.time_s.total),
             ],
@@ -125,12 +132,13 @@ class ReadByAll(Rule):
             files=frozenset({file.path}),
         )
 
-    def _gain(self, file: FileEntity, size: int, profile: Profile, system: System) -> Gain | None:
+    def _gain(self, file: FileEntity, size: int, system: System) -> Gain | None:
         """Seconds until the last process has the file.
 
-        Before: the time in which some process opens or reads it (all of them wait for the last), or where they
-        come at different times, the mean of a process. After: what one process needs alone, plus the broadcast. Alone it
-        needs as long as the bytes take at the rate of one target, and at most what a process needed on average.
+        Before: the time in which some process opens or reads it (all of them wait for the last), or where
+        they come at different times, the mean of a process. After: what one process needs alone, plus the
+        broadcast. Alone it needs as long as the bytes take at the rate of one target, and at most what a
+        process needed on average.
         """
         busy, mean = file.io.busy_s.total, file.io.time_s.total / file.readers
         disk = system.file_system_for(file.path) or next(iter(system.file_systems), None)
@@ -142,7 +150,8 @@ class ReadByAll(Rule):
         before = busy if together else mean
         network = system.network.bandwidth_per_node or float(self.network_rate)
         sending = broadcast_s(size, file.readers, network)
-        # Opening costs what it cost one process at the mean, less its share of waiting for the others, at least.
+        # Opening costs what it cost one process at the mean, less its share of waiting for the others, at
+        # least.
         metadata = file.io.time_s.metadata / file.readers
         alone = min(mean, size / rate + metadata)
         return Gain(
@@ -152,13 +161,17 @@ class ReadByAll(Rule):
             best_s=min(before, size / rate + sending),
             worst_s=before,
             method="until the last process has the file: "
-            + ("the time in which any process opens or reads it" if together else "the mean time of a process")
+            + (
+                "the time in which any process opens or reads it"
+                if together
+                else "the mean time of a process"
+            )
             + ", against one process alone and a broadcast (scatter and ring); low: nobody waits for it",
         )
 
 
 def _processes(file: FileEntity, apps: dict[str, App], profile: Profile) -> int:
-    """Processes that could read the file: those of the apps that use it; one app's ranks are enough to be all."""
+    """Processes that could read the file: those of the apps that use it."""
     of_apps = [apps[name].processes for name in file.apps if name in apps]
     return sum(of_apps) if of_apps else profile.workflow.processes
 
@@ -166,10 +179,18 @@ def _processes(file: FileEntity, apps: dict[str, App], profile: Profile) -> int:
 def _distinct(file: FileEntity) -> int | None:
     """Distinct bytes that are read: never more than the file has, since requests may reach past its end."""
     found = file.io.footprint.read
-    if found is None or file.size is None:
-        return found if found is not None else file.size
+    if found is None:
+        found = file.size or _equal_part(file)
     # A size of 0 is that of a file whose end nobody saw.
-    return min(found, file.size) if file.size else found
+    return min(found, file.size) if found is not None and file.size else found
+
+
+def _equal_part(file: FileEntity) -> int | None:
+    """What each process asks for where no offset is known and all ask for equally much."""
+    sizes, asked = file.io.transfer_size.read, file.io.bytes.read
+    if sizes is None or sizes.min is None or sizes.min != sizes.max or asked is None:
+        return None
+    return asked // file.readers
 
 
 def _commands(file: FileEntity, size: int, system: System) -> list[str]:
@@ -191,4 +212,7 @@ def _commands(file: FileEntity, size: int, system: System) -> list[str]:
     if copy is None:
         return lines
     # One copy per node; which launcher the job has, only the user knows.
-    return [*lines, *comment(f"or without changing it, once on every node, then name the copy:\n  cp {path} {copy}")]
+    return [
+        *lines,
+        *comment(f"or without changing it, once on every node, then name the copy:\n  cp {path} {copy}"),
+    ]

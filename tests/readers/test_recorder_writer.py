@@ -1,6 +1,7 @@
 """The writer that other tests trust: held against real traces and against a slow decoder of its own."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -381,11 +382,11 @@ def test_a_generated_trace_holds_what_the_generator_says(layout, pattern, wish, 
 def test_generated_inner_calls_lie_inside_outer_ones(tmp_path):
     generate_trace(tmp_path, Workload(calls=500, pattern="mixed"))
     calls = decode_trace(tmp_path).calls[0]
-    inner = [(outer, call) for outer, call in zip(calls, calls[1:], strict=False) if call.depth == 1]
+    inner = [(outer, call) for outer, call in pairwise(calls) if call.depth == 1]
     assert inner
     assert all(outer.start < call.start < call.end < outer.end for outer, call in inner)
     outer = [call for call in calls if call.depth == 0]
-    assert all(one.end <= next_one.start for one, next_one in zip(outer, outer[1:], strict=False))
+    assert all(one.end <= next_one.start for one, next_one in pairwise(outer))
 
 
 def test_a_grammar_stands_for_far_more_calls_than_it_has_bytes(tmp_path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers.base import TraceReader
-from vani.readers.parquet import is_parquet, open_parquet
+from vani.readers.parquet import is_converted, is_parquet, open_parquet
 from vani.readers.parquet.parts import natural
 from vani.readers.recorder.probe import is_recorder
 from vani.readers.recorder.reader import RecorderReader
@@ -19,6 +20,7 @@ _NESTED = 2
 """How deep traces may lie below a directory that is given: `<directory>/recorder-YYYYMMDD/<trace>`."""
 
 _RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf")
+_RECORDER_PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
 _RECORDER_NAMES = ("VERSION", "recorder.dat")
 _WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
 
@@ -62,8 +64,13 @@ class Workload:
 
 
 def is_trace(path: Path) -> bool:
-    """Tell whether a directory is a trace of a kind that Vani reads, damaged or not."""
-    return path.is_dir() and (is_recorder(path) or is_parquet(path))
+    """Tell whether a directory is a trace of a kind that Vani reads, damaged or not.
+
+    Stricter than what a user may name: a file VERSION alone, or a data set in Parquet, is no trace.
+    """
+    if not path.is_dir():
+        return False
+    return any(_RECORDER_PART.fullmatch(e.name) for e in _entries(path)) or is_converted(path)
 
 
 def open_trace(path: Path) -> TraceReader:
@@ -95,8 +102,8 @@ def open_workload(paths: Sequence[Path]) -> Workload:
     """Open the traces of a workload: directories that are traces, and all traces in those that are not.
 
     Traces stay in the order in which they are given; those found in one directory are in natural order
-    (`step9` before `step10`). A trace that is given twice is opened once. Other files beside traces are passed
-    over. Traces that cannot be read are listed, with the reason, as long as one can be.
+    (`step9` before `step10`). A trace that is given twice is opened once. Other files beside traces are
+    passed over. Traces that cannot be read are listed, with the reason, as long as one can be.
 
     Raises
     ------

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from vani.errors import UnknownFormatError
+from vani.errors import TraceError, UnknownFormatError
 from vani.readers.parquet.parts import column_names, find_parts
 from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
 from vani.readers.parquet.wisio import WisIOReader
 
-__all__ = ["Recorder2ParquetReader", "WisIOReader", "is_parquet", "open_parquet"]
+__all__ = ["Recorder2ParquetReader", "WisIOReader", "is_converted", "is_parquet", "open_parquet"]
 
 _OF_RECORDER = {"arg_count", "args_1", "args_2"}
 _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
@@ -18,6 +19,24 @@ _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
 def is_parquet(path: Path) -> bool:
     """Tell whether a directory, or `_parquet` in it, holds Parquet files, of whatever kind."""
     return bool(find_parts(path))
+
+
+def is_converted(path: Path) -> bool:
+    """Tell whether those files are a converted trace, whole or not; False where no file can be read."""
+    try:
+        return _kind(column_names(find_parts(path))) is not None
+    except TraceError:
+        return False
+
+
+def _kind(names: Sequence[str]) -> type[WisIOReader] | type[Recorder2ParquetReader] | None:
+    """The converter with more of its own columns: if one of them is missing, its reader says so."""
+    if "func_id" not in names and "rank" not in names:
+        return None
+    of_recorder, of_wisio = len(_OF_RECORDER.intersection(names)), len(_OF_WISIO.intersection(names))
+    if of_recorder > of_wisio:
+        return Recorder2ParquetReader
+    return WisIOReader if of_wisio else None
 
 
 def open_parquet(path: Path) -> WisIOReader | Recorder2ParquetReader:
@@ -30,14 +49,11 @@ def open_parquet(path: Path) -> WisIOReader | Recorder2ParquetReader:
     TraceError
         Damaged files.
     """
-    names = set(column_names(find_parts(path)))
-    if "func_id" in names or "rank" in names:
-        # The one with more of its own columns: one that is missing is then named.
-        if len(names & _OF_RECORDER) > len(names & _OF_WISIO):
-            return Recorder2ParquetReader(path)
-        if names & _OF_WISIO:
-            return WisIOReader(path)
-    shown = ", ".join(sorted(names)[:5])
+    names = column_names(find_parts(path))
+    kind = _kind(names)
+    if kind is not None:
+        return kind(path)
+    shown = ", ".join(names[:5])
     raise UnknownFormatError(
         f"Parquet files with columns {shown}: neither WisIO nor recorder2parquet wrote them",
         where=path,

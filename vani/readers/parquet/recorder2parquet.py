@@ -49,13 +49,13 @@ Ints = NDArray[np.int64]
 _LIMITS = (
     Limit(
         "io.time_s",
-        "recorder2parquet stores times as float32 seconds: from 16 s on they are coarser than 1 us, from 256 s "
-        "on than 30 us, and short calls have no duration",
+        "recorder2parquet stores times as float32 seconds: from 16 s on they are coarser than 1 us, from 256 "
+        "s on than 30 us, and short calls have no duration",
     ),
     Limit(
         "phases",
-        "recorder2parquet of Recorder 2.5 and 3.0 repeats time stamps where calls repeat: times may be wrong, "
-        "the compressed trace has the right ones",
+        "recorder2parquet of Recorder 2.5 and 3.0 repeats time stamps where calls repeat: times may be "
+        "wrong, the compressed trace has the right ones",
     ),
     Limit(
         "io.bytes",
@@ -170,7 +170,7 @@ class Recorder2ParquetReader(ParquetReader):
         for series, others in seen.items():
             if series != match["series"] and (both := np.intersect1d(mine, others)).size:
                 raise TraceError(
-                    f"rank {both[0]} is in files {series}_* and {match['series']}_*: two conversions are mixed",
+                    f"rank {both[0]} is in files {series}_* and {match['series']}_*: two conversions mixed",
                     where=self.path,
                     todo="empty the folder and convert again",
                 )

@@ -1,0 +1,85 @@
+"""Recommendations that contradict each other on one file: one place decides which of them is kept.
+
+A rule's `settles` names what it decides about a file. Two findings contradict where they share a file and
+either decide the same thing differently, or one makes the other moot, as `MOOT` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vani.advisors.base import Finding, Rule
+
+__all__ = ["MOOT", "Judged", "resolve"]
+
+MOOT: frozenset[frozenset[str]] = frozenset(
+    {
+        # A file that moves to other storage has no stripes on this one.
+        frozenset({"location", "layout"}),
+    }
+)
+"""Pairs of `settles` that cannot both be followed for one file."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding, the rule that made it, and the seconds that it is expected to win (0 where unknown)."""
+
+    rule: type[Rule]
+    finding: Finding
+    seconds: float
+
+    @property
+    def rank(self) -> tuple[float, float, float, str]:
+        """Sorts the better one first: seconds won, seconds touched, confidence, then the id."""
+        return (-self.seconds, -self.finding.touched_s, -self.finding.confidence, self.rule.id)
+
+
+def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, str]]]:
+    """Keep, of those that contradict each other, the one that wins more.
+
+    Returns
+    -------
+    tuple
+        What is kept, best first, and each loser with the sentence that says to what it lost. A finding is
+        kept or lost as a whole, since a setting for a folder cannot hold for some of its files.
+    """
+    kept: list[Judged] = []
+    lost: list[tuple[Judged, str]] = []
+    by_file: dict[str, list[Judged]] = {}
+    for one in sorted(judged, key=lambda one: one.rank):
+        winner, path = _contradicted(one, by_file)
+        if winner is None:
+            kept.append(one)
+            if one.rule.settles:
+                for path in one.finding.files:
+                    by_file.setdefault(path, []).append(one)
+        else:
+            lost.append((one, _sentence(one, winner, path)))
+    return kept, lost
+
+
+def _contradicted(one: Judged, by_file: dict[str, list[Judged]]) -> tuple[Judged | None, str]:
+    if one.rule.settles:
+        for path in sorted(one.finding.files):
+            for other in by_file.get(path, ()):
+                if _contradict(one, other):
+                    return other, path
+    return None, ""
+
+
+def _contradict(one: Judged, other: Judged) -> bool:
+    if one.rule.settles == other.rule.settles:
+        return dict(one.finding.recommended) != dict(other.finding.recommended)
+    return frozenset({one.rule.settles, other.rule.settles}) in MOOT
+
+
+def _sentence(loser: Judged, winner: Judged, path: str) -> str:
+    def worth(one: Judged) -> str:
+        return f"{one.seconds:.3g} s" if one.finding.gain is not None else "an unknown gain"
+
+    return (
+        f"{path}: given up for {winner.rule.id} ({winner.rule.name}), which contradicts it "
+        f"and is expected to win {worth(winner)} against {worth(loser)}"
+    )

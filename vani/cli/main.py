@@ -1,0 +1,116 @@
+"""`vani`: the group of all commands, and the one place where errors become exit statuses.
+
+0 done; 1 `check` found something; 2 wrong usage or bad input; 3 a fault of Vani; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+import vani
+from vani.errors import VaniError, one_line
+
+__all__ = ["main"]
+
+# Name, module and help of each command: `vani --help` shows them without importing what they need.
+_COMMANDS = {
+    "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
+    "advise": ("vani.cli.advise:advise", "Recommend storage settings for a profile."),
+    "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
+    "collect": ("vani.cli.collect:collect", "Write down what only the running job knows, as job.yaml."),
+    "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),
+    "rules": ("vani.cli.explain:rules", "List the rules of the catalogue."),
+    "systems": ("vani.cli.systems:systems", "List the machines whose descriptions are bundled."),
+    "demo": ("vani.cli.demo:demo", "Profile and advise on a bundled real trace."),
+}
+
+
+class _Commands(click.Group):
+    """Imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in _COMMANDS:
+            import difflib  # noqa: PLC0415 - wanted only for a misspelt command
+
+            near = difflib.get_close_matches(name, _COMMANDS, 1)
+            ctx.fail(f"no command {name!r}; " + (f"did you mean {near[0]!r}?" if near else "`vani --help` lists them"))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml` and `vani advise profile.yaml`.",
+)
+@click.version_option(vani.__version__, prog_name="vani")
+def commands() -> None:
+    """Find the storage settings that a program needs, from a trace of its run."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and end the process with its exit status."""
+    sys.exit(_run(args))
+
+
+def _run(args: list[str] | None) -> int:
+    try:
+        status = commands.main(args, prog_name="vani", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as error:
+        return _say(error.format_message(), 2)
+    except (click.Abort, KeyboardInterrupt):
+        return _say("interrupted", 130)
+    except VaniError as error:
+        return _say(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output went away: nobody is left to tell. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _say("not enough memory; use --scheduler synchronous, or a machine with more", 3)
+    except OSError as error:
+        return _say(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a fault of Vani ends in one line, too
+        if os.environ.get("VANI_TRACEBACK"):
+            raise
+        return _say(
+            f"a fault of Vani itself: {type(error).__name__}: {error}; "
+            "please report it (VANI_TRACEBACK=1 shows where it happened)", 3,
+        )
+
+
+def _say(text: Any, status: int) -> int:  # noqa: ANN401
+    print(f"vani: {one_line(str(text))}", file=sys.stderr)  # noqa: T201
+    return status
+
+
+if __name__ == "__main__":
+    main()
