@@ -28,6 +28,9 @@ from vani.schema.profile import Excluded, Generator, Profile, TraceEntity, Workf
 from vani.schema.system import System
 from vani.store.read import Store
 
+_MEMORY_SPEED = 25e9
+"""Bytes per second that one process can copy at most: no core of today does more (STREAM copy results)."""
+
 __all__ = ["Options", "characterise", "world_of"]
 
 
@@ -216,6 +219,15 @@ def _provenance(view: View, options: Options, refused: Sequence[tuple[str, str]]
     skews = [t.clock_skew_s for t in _traces(view) if t.clock_skew_s]
     if skews:
         notes["traces.clock_skew_s"] = f"the ranks' clocks disagree by at least {max(skews):.6g} s: order between ranks is known only to that"
+    for direction, rate, seconds in (
+        ("read", view.workload_stats.bytes.read, view.workload_stats.time_s.read),
+        ("write", view.workload_stats.bytes.written, view.workload_stats.time_s.write),
+    ):
+        if rate and seconds and rate / seconds > _MEMORY_SPEED:
+            notes[f"io.bandwidth.{direction}"] = (
+                f"{rate / seconds / 1e9:.3g} GB/s of each process is more than memory delivers: the calls asked for more than "
+                "they moved (bytes are requests), or the clock is too coarse for calls this short"
+            )
     for path, why in refused:
         notes[f"traces[{path}]"] = f"left out: {why}"
     return notes

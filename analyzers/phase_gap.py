@@ -4,7 +4,7 @@ The paper splits phases by "a threshold between two I/O calls" and gives no valu
 app, longest first, are g1 >= g2 >= ...; a threshold between g(k+1) and gk gives k + 1 phases, whatever its value in
 that range. Taken is the range that is widest on a logarithmic scale, and in it the geometric middle: the number of
 phases stays the same for the widest choice of thresholds around it, so neither noise in the times nor a threshold of
-somewhat other size changes it. One phase competes with a range from the longest pause to a tenth of the run. Pauses
+somewhat other size changes it. One phase competes with a range from the longest pause to a thirtieth of the run. Pauses
 below the floor of the survey (1 ms, a ten-thousandth of the run) are not seen: clocks of ranks agree no better.
 """
 
@@ -35,7 +35,7 @@ def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
     longest = np.sort(pauses)[::-1].astype(np.float64)[:MOST_PHASES]
     if not len(longest):
         return floor_ns
-    bounds = np.concatenate(([max(run_ns / 10, longest[0])], longest, [float(floor_ns)]))
+    bounds = np.concatenate(([max(run_ns / 30, longest[0])], longest, [float(floor_ns)]))
     widths = np.log(bounds[:-1]) - np.log(bounds[1:])
     if len(pauses) > MOST_PHASES:
         # Below the last pause that is looked at lie more: that range is not empty.

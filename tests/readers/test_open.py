@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -89,7 +88,7 @@ def test_missing_and_empty_folders_are_explained(tmp_path):
         open_workload([tmp_path])
     with pytest.raises(InputError, match="no trace was given"):
         open_workload([])
-    with pytest.raises(InputError, match="cannot be looked at|no such file"):
+    with pytest.raises(InputError, match=r"cannot be looked at|no such file"):
         open_trace(tmp_path / ("x" * 300))
 
 
@@ -101,7 +100,7 @@ def test_foreign_parquet_is_refused_by_its_columns(tmp_path):
 
 def test_a_folder_of_traces_is_no_trace_but_says_which_it_holds(tmp_path):
     place(tmp_path / "a", tmp_path / "b")
-    with pytest.raises(InputError, match="is no trace but holds 2; name one of them, such as .*/a"):
+    with pytest.raises(InputError, match=r"is no trace but holds 2; name one of them, such as .*/a"):
         open_trace(tmp_path)
 
 
@@ -123,7 +122,7 @@ def test_traces_one_level_deeper_are_found_as_recorder_lays_them(tmp_path):
 
 def test_several_traces_keep_the_order_in_which_they_are_given_and_count_once(tmp_path):
     place(tmp_path / "b", tmp_path / "a")
-    os.symlink(tmp_path / "b", tmp_path / "again")
+    (tmp_path / "again").symlink_to(tmp_path / "b")
     given = [tmp_path / "b", tmp_path / "a", tmp_path / "again", tmp_path / "a"]
     assert paths(open_workload(given)) == given[:2]
 
@@ -131,7 +130,7 @@ def test_several_traces_keep_the_order_in_which_they_are_given_and_count_once(tm
 def test_broken_traces_are_listed_and_the_others_read(tmp_path):
     place(tmp_path / "a", tmp_path / "b")
     shutil.copytree(TRACES / "v3-killed-2r", tmp_path / "killed")
-    (tmp_path / "b" / "recorder.cst").write_bytes(b"")
+    (tmp_path / "b" / "recorder.mt").write_bytes(b"")
     workload = open_workload([tmp_path])
     assert paths(workload) == [tmp_path / "a"]
     assert [p for p, _ in workload.refused] == [tmp_path / "b", tmp_path / "killed"]

@@ -1,4 +1,4 @@
-"""Recorder's own Parquet: real traces, converted here as its tool does it, against the reader of the traces."""
+"""Recorder's own Parquet: real traces, converted here as its tool does it, against the traces' reader."""
 
 from __future__ import annotations
 

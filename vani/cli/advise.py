@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,11 +22,6 @@ __all__ = ["advise"]
 @click.option("--select", multiple=True, metavar="RULES", help="Ask only these: ids, names or families.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Do not ask these.")
 @click.option(
-    "--thresholds",
-    type=click.Path(path_type=Path),
-    help="TOML file with other thresholds, such as `LUS002.min_bytes = '1G'`.",
-)
-@click.option(
     "--format",
     "kind",
     type=click.Choice(["yaml", "json", "text"]),
@@ -42,7 +36,6 @@ def advise(  # noqa: PLR0917 - click calls it by name
     system: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
-    thresholds: Path | None,
     kind: str,
     quiet: bool,
 ) -> None:
@@ -54,7 +47,6 @@ def advise(  # noqa: PLR0917 - click calls it by name
         system=system,
         select=select or None,
         ignore=ignore or None,
-        thresholds=_thresholds(thresholds) if thresholds else None,
     )
     _emit(_written(advice, kind), output)
     if not quiet and sys.stderr.isatty() and not (kind == "text" and output is None):
@@ -93,27 +85,3 @@ def _emit(text: str, output: Path | None) -> None:
     from vani.atomic import write_text  # noqa: PLC0415
 
     write_text(output, text)
-
-
-def _thresholds(path: Path) -> dict[str, Any]:
-    """Thresholds by rule and name.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or is no TOML of one table per rule.
-    """
-    from vani.errors import InputError  # noqa: PLC0415
-
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=path) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is no TOML ({error})", where=path) from error
-    for rule, values in found.items():
-        if not isinstance(values, dict):
-            raise InputError(
-                f"{rule} is {values!r}", where=path, todo=f"write `[{rule}]` and thresholds below it"
-            )
-    return found

@@ -45,10 +45,15 @@ def render(profile: Profile, console: Console, *, saved: Path | None = None) -> 
         f"{format_count(workflow.files.total)} files ({format_count(workflow.files.shared)} shared)"
     )
     rates = [
-        f"{verb} at {format_rate(rate)}" for verb, rate in (("read", io.bandwidth.read), ("written", io.bandwidth.write)) if rate
+        f"{verb} at {format_rate(rate)}"
+        for verb, side, rate in (("read", "read", io.bandwidth.read), ("written", "write", io.bandwidth.write))
+        if rate and f"io.bandwidth.{side}" not in profile.provenance
     ]
     if rates:
         console.print(f"  {', '.join(rates)}, all processes together, while any of them did")
+    for side in ("read", "write"):
+        if f"io.bandwidth.{side}" in profile.provenance:
+            console.print(f"  {side} rate not shown: requests for more than was moved (provenance: io.bandwidth.{side})")
     if io.past_end.read:
         console.print(f"  {format_bytes(io.past_end.read)} of the reads asked for what lies beyond the end of the files")
     for line in _dominates(profile):
@@ -78,10 +83,12 @@ def _job(profile: Profile) -> str:
 
 def _share(profile: Profile) -> str:
     share = profile.workflow.io_time_share
-    slowest = max((a.balance for a in profile.apps if a.balance), key=lambda b: b.slowest_io_time_s, default=None)
-    if share is None or slowest is None:
+    balanced = [(a, a.balance) for a in profile.apps if a.balance is not None]
+    if share is None or not balanced:
         return "I/O time: unknown"
-    worst = f", the slowest (rank {slowest.slowest_rank}) {format_seconds(slowest.slowest_io_time_s)}"
+    app, slowest = max(balanced, key=lambda b: b[1].slowest_io_time_s)
+    name = f"rank {slowest.slowest_rank}" + (f" of {_plain(app.name)}" if len(profile.apps) > 1 else "")
+    worst = f", the slowest ({name}) {format_seconds(slowest.slowest_io_time_s)}" if profile.workflow.processes > 1 else ""
     mean = profile.workflow.io.time_s.total / max(1, profile.workflow.processes)
     return f"[bold]I/O: {format_share(share)} of the run[/bold] ({format_seconds(mean)} per process{worst})"
 
@@ -99,7 +106,7 @@ def _dominates(profile: Profile) -> list[str]:
         whole = sum(p.io.time_s.total for p in profile.phases)
         lines.append(
             f"{len(profile.phases)} I/O phases; {format_share(longest.io.time_s.total / whole)} of the I/O time is in the one at "
-            f"{format_seconds(longest.start_s)} ({longest.kind}, {format_count(longest.processes)} processes, "
+            f"{format_seconds(longest.start_s)} ({longest.kind}, {format_count(longest.processes)} {'process' if longest.processes == 1 else 'processes'}, "
             f"{format_seconds(longest.runtime_s)})"
         )
     return lines

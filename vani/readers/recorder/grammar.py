@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 
 from vani.errors import TraceError
 
-__all__ = ["Grammar", "decode_grammar"]
+__all__ = ["MOST_GRAMMAR_BYTES", "Grammar", "decode_grammar"]
 
 _ARENA = 1 << 22
 """Expanded symbols kept at a time (16 MiB as int32)."""
-_MOST_CALLS = 1 << 62
+_MOST_CALLS = 1 << 38
+"""Of one process; their time stamps alone would be 2 TiB. Sums over ten million processes still fit 64 bits."""
+MOST_GRAMMAR_BYTES = 1 << 26
+"""Largest grammar that is decoded (8 million symbols); real ones are a few MB, and decoding takes 10 to 20 times as much."""
 
 Ints = NDArray[np.int64]
 
@@ -87,7 +90,24 @@ class Grammar:
         return counts
 
     def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
-        """Yield the terminal ids in order, in arrays of at most `rows` (but the pieces may be shorter)."""
+        """Yield the terminal ids in order, in arrays of `rows` (the last one may be shorter)."""
+        waiting: list[NDArray[np.int32]] = []
+        held = 0
+        for piece in self._pieces(rows):
+            at = 0
+            while held + len(piece) - at >= rows:
+                waiting.append(piece[at : at + rows - held])
+                at += rows - held
+                yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+                waiting, held = [], 0
+            if at < len(piece):
+                waiting.append(piece[at:])
+                held += len(piece) - at
+        if waiting:
+            yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+
+    def _pieces(self, rows: int) -> Iterator[NDArray[np.int32]]:
+        """Yield the terminal ids in order, in arrays of any length up to `rows`, or up to the arena's."""
         limit, offsets, arena = self._arena
         stack = [(int(self.bodies[self.start]), int(self.bodies[self.start + 1]))]
         repeats = [1]
@@ -102,7 +122,7 @@ class Grammar:
         walked = np.flatnonzero(is_rule & (length > limit))
         heavy = np.flatnonzero(length * np.minimum(exponents, rows + 1) > rows)
         stops = np.union1d(walked, heavy)
-        total = length * np.where(length > limit, 1, np.minimum(exponents, rows + 1))
+        total = length * np.where(is_rule & (length > limit), 1, np.minimum(exponents, rows + 1))
         reach = np.concatenate(([0], np.cumsum(np.where(np.isin(np.arange(len(values)), stops), 0, total))))
         while stack:
             at, end = stack.pop()
@@ -154,7 +174,8 @@ class Grammar:
         if fits < len(ordered) and ordered[fits] == limit:
             limit -= 1
         small = self.lengths <= limit
-        small[self.start] = False
+        # Nobody needs the start rule in the arena, unless a rule that is itself not used names it.
+        small[self.start] &= (self.values == -1 - self.start).any()
         sizes = np.where(small, self.lengths, 0)
         offsets = terminals + np.cumsum(sizes) - sizes
         arena = np.empty(terminals + int(sizes.sum()), dtype=np.int32)
@@ -192,19 +213,19 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     Raises
     ------
     TraceError
-        Wrong length, unknown rule or terminal, a cycle, or a claim of more than 2^62 calls.
+        Wrong or too great a length, unknown rule or terminal, a cycle, or a claim of more than 2^38 calls.
     """
     if len(buffer) % 4 or len(buffer) < 4:
         raise TraceError(f"grammar of {len(buffer)} bytes is not a list of 4-byte integers", where=where)
+    if len(buffer) > MOST_GRAMMAR_BYTES:
+        raise TraceError(f"grammar of {len(buffer)} bytes, Vani takes up to {MOST_GRAMMAR_BYTES}", where=where)
     ints = np.frombuffer(buffer, dtype="<i4")
-    ids, bodies_at, counts = _split(ints, where)
+    ids, counts, pairs = _split(ints, where)
     order: dict[int, int] = {int(rule): index for index, rule in enumerate(ids)}
     if len(order) != len(ids):
         raise TraceError("grammar defines a rule twice", where=where)
     if -1 not in order:
         raise TraceError("grammar has no start rule", where=where)
-    symbols = ragged(bodies_at, counts * 2)
-    pairs = ints[symbols].reshape(-1, 2)
     values = pairs[:, 0].astype(np.int64)
     exponents = pairs[:, 1].astype(np.int64)
     if (exponents < 1).any():
@@ -222,16 +243,18 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         values[negative] = -1 - rule
     bodies = np.concatenate(([0], np.cumsum(counts)))
     levels, lengths = _measure(bodies, values, exponents, where)
+    # Nothing is nothing, however often: expanding need not repeat it.
+    exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
     return Grammar(bodies, values, exponents, order[-1], levels, lengths)
 
 
-def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, Ints]:
-    """Find the rules in a grammar: (ids, position of the first symbol, number of symbols)."""
-    # Python integers from a list are several times faster to walk than numpy scalars.
+def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
+    """Find the rules in a grammar: (ids, number of symbols of each, (value, exponent) of all symbols)."""
     rules = int(ints[0])
     if not 1 <= rules <= (len(ints) - 1) // 2:
         raise TraceError(f"grammar of {len(ints)} integers claims {rules} rules", where=where)
-    walk = ints.tolist()
+    # A memoryview is several times faster to walk than numpy's scalars, and makes no list of all integers.
+    walk = ints.astype(np.int32, copy=False).data
     ids, starts, counts = [0] * rules, [0] * rules, [0] * rules
     at, end = 1, len(walk)
     for index in range(rules):
@@ -240,11 +263,14 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, Ints]:
         rule, count = walk[at], walk[at + 1]
         if rule >= 0 or count < 0 or at + 2 + 2 * count > end:
             raise TraceError(f"grammar rule {index} (id {rule}) claims {count} symbols", where=where)
-        ids[index], starts[index], counts[index] = rule, at + 2, count
+        ids[index], starts[index], counts[index] = rule, at, count
         at += 2 + 2 * count
     if at != end:
         raise TraceError(f"grammar has {end - at} integers too many", where=where)
-    return np.array(ids, dtype=np.int64), np.array(starts, dtype=np.int64), np.array(counts, dtype=np.int64)
+    heads = np.array(starts, dtype=np.int64)
+    is_symbol = np.ones(end, dtype=np.bool_)
+    is_symbol[0] = is_symbol[heads] = is_symbol[heads + 1] = False
+    return np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64), ints[is_symbol].reshape(-1, 2)
 
 
 def _index_of(ids: Ints, wanted: Ints) -> Ints:
@@ -293,8 +319,9 @@ def _measure(bodies: Ints, values: Ints, exponents: Ints, where: str) -> tuple[t
         above = parent[edges]
         np.add.at(lengths, above, lengths[child[edges]] * times[edges])
         np.add.at(claimed, above, claimed[child[edges]] * times[edges])
-        if len(above) and claimed[above].max() > _MOST_CALLS:
-            raise TraceError(f"grammar claims {claimed[above].max():.3g} calls of one process", where=where)
+        most = claimed[ready].max()
+        if most > _MOST_CALLS:
+            raise TraceError(f"grammar claims {most:.3g} calls of one process", where=where)
         np.subtract.at(waiting, above, 1)
         ready = np.unique(above[waiting[above] == 0])
     if done < rules:

@@ -1,0 +1,259 @@
+"""Profiles and systems with good defaults, so that a test says only what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vani.schema.profile import Profile
+from vani.schema.system import System
+from vani.units import MiB
+
+
+def io_stats(
+    *,
+    read: int | None = 0,
+    written: int | None = 0,
+    footprint_read: int | None = -1,
+    footprint_written: int | None = -1,
+    transfer: int = MiB,
+    time_s: float = 0.0,
+    busy_s: float | None = None,
+    metadata_s: float = 0.0,
+    consecutive: float | None = 1.0,
+    strided: float = 0.0,
+) -> dict[str, Any]:
+    """An IOSTATS block. Times: `time_s` is data time summed over processes, in the direction of the bytes.
+
+    A footprint of -1 is that of bytes that are each touched once.
+    """
+    reads, writes = (read or 0) // transfer, (written or 0) // transfer
+    whole = max(1, (read or 0) + (written or 0))
+    share = (read or 0) / whole
+    busy = time_s if busy_s is None else busy_s
+
+    def kinds(data: float, metadata: float, total: float) -> dict[str, float]:
+        return {
+            "read": data * share,
+            "write": data * (1 - share),
+            "metadata": metadata,
+            "total": total,
+        }
+
+    def sizes(count: int) -> dict[str, Any] | None:
+        if not count:
+            return None
+        same = dict.fromkeys(("min", "p50", "p90", "max"), transfer)
+        return same | {"common": [[transfer, count]], "histogram": {}}
+
+    pattern = None
+    if consecutive is not None:
+        rest = 1.0 - consecutive - strided
+        pattern = {"consecutive": consecutive, "sequential": rest, "strided": strided, "random": 0.0}
+    return {
+        "bytes": {
+            "read": read,
+            "written": written,
+            "total": None if read is None or written is None else read + written,
+        },
+        "footprint": {
+            "read": read if footprint_read == -1 else footprint_read,
+            "written": written if footprint_written == -1 else footprint_written,
+        },
+        "past_end": {"read": None},
+        "ops": {"read": reads, "write": writes, "metadata": 0},
+        "time_s": kinds(time_s, metadata_s, time_s + metadata_s),
+        "busy_s": kinds(busy, min(metadata_s, busy), busy),
+        "ops_share": None,
+        "time_share": None,
+        "bandwidth": {"read": None, "write": None},
+        "transfer_size": {"read": sizes(reads), "write": sizes(writes)},
+        "access_pattern": pattern,
+    }
+
+
+def shared(path: str = "/lustre/run/out.h5", **settings: Any) -> dict[str, Any]:
+    """A file of several processes, which all write it where bytes are written, and read it where they are read."""
+    return file(path, **({"processes": 8} | settings))
+
+
+def file(
+    path: str = "/lustre/run/out.0",
+    *,
+    processes: int = 1,
+    readers: int | None = None,
+    writers: int | None = None,
+    opens: int | None = None,
+    size: int | None = None,
+    role: str | None = None,
+    stride: int | None = None,
+    first_s: float = 0.0,
+    last_s: float | None = None,
+    apps: Sequence[str] = ("ior",),
+    **io: Any,
+) -> dict[str, Any]:
+    """A file of the data set; further settings are those of `io_stats`."""
+    stats = io_stats(**io)
+    reads, writes = io.get("read", 0) != 0, io.get("written", 0) != 0
+    return {
+        "path": path,
+        "format": "bin",
+        "size": size,
+        "role": role or ("input" if reads and not writes else "output"),
+        "access": "shared" if processes > 1 else "file_per_process",
+        "processes": processes,
+        "readers": (processes if reads else 0) if readers is None else readers,
+        "writers": (processes if writes else 0) if writers is None else writers,
+        "opens": processes if opens is None else opens,
+        "interface": "posix",
+        "stride": stride,
+        "apps": list(apps),
+        "io": stats,
+        "first_s": first_s,
+        "last_s": first_s + stats["busy_s"]["total"] if last_s is None else last_s,
+    }
+
+
+def profile(
+    files: Sequence[dict[str, Any]] = (),
+    *,
+    processes: int = 8,
+    runtime_s: float = 100.0,
+    slowest_s: float | None = 50.0,
+    busy_s: float = 60.0,
+    io_time_share: float | None = 0.4,
+    nodes: int | None = None,
+    file_system: str | None = None,
+    directory: str | None = None,
+    provenance: dict[str, str] | None = None,
+    app: str = "ior",
+) -> Profile:
+    """A run of one app that spends half of its time in I/O."""
+    io = io_stats(time_s=busy_s * processes / 2, busy_s=busy_s)
+    counts = {"total": len(files), "shared": 0, "file_per_process": 0}
+    balance = None
+    if slowest_s is not None:
+        balance = {
+            "slowest_rank": 3,
+            "slowest_io_time_s": slowest_s,
+            "mean_io_time_s": slowest_s,
+            "median_io_time_s": slowest_s,
+            "busiest_rank": 3,
+            "busiest_bytes": 0,
+            "mean_bytes": 0.0,
+            "reading_processes": 0,
+            "writing_processes": 0,
+        }
+    tree = {
+        "schema": "vani.profile/1",
+        "generator": {"name": "vani", "version": "0"},
+        "traces": [],
+        "job": {
+            "nodes": nodes,
+            "cpu_cores_per_node": None,
+            "gpus_per_node": None,
+            "node_local_bb_dirs": None,
+            "shared_bb_dirs": None,
+            "pfs_dirs": None,
+            "time_limit_s": None,
+            "scheduler": None,
+        },
+        "workflow": {
+            "apps": 1,
+            "processes": processes,
+            "cpu_cores_used_per_node": None,
+            "gpus_used_per_node": None,
+            "runtime_s": runtime_s,
+            "io": io,
+            "files": counts,
+            "app_dependencies": [],
+            "io_time_share": io_time_share,
+        },
+        "apps": [
+            {
+                "name": app,
+                "instances": 1,
+                "processes": processes,
+                "runtime_s": runtime_s,
+                "interface": "posix",
+                "io": io,
+                "files": counts,
+                "process_dependencies": {"edges": 0, "files": 0, "pattern": "none"},
+                "balance": balance,
+                "io_time_share": io_time_share,
+                "phase_gap_s": None,
+            }
+        ],
+        "phases": [],
+        "interfaces": [],
+        "middleware": {"extra_cores_per_node": None, "memory_per_node": None, "libraries": []},
+        "storage": {
+            "node_local": {
+                "dir": None,
+                "capacity_per_node": None,
+                "parallel_ops": None,
+                "max_bandwidth_per_node": None,
+            },
+            "shared": {
+                "type": file_system,
+                "dir": directory,
+                "parallel_servers": None,
+                "capacity": None,
+                "max_bandwidth": None,
+            },
+        },
+        "dataset": {
+            "format": {},
+            "size": None,
+            "files": len(files),
+            "io": io,
+            "roles": {},
+            "size_distribution": {
+                "known": 0,
+                "min": None,
+                "p50": None,
+                "p90": None,
+                "max": None,
+                "histogram": {},
+            },
+        },
+        "files": list(files),
+        "excluded": {"files": 0, "io": io_stats()},
+        "provenance": provenance or {},
+    }
+    return Profile.model_validate(tree)
+
+
+def system(
+    file_system: str | None = "lustre",
+    *,
+    mount: str | None = "/lustre",
+    targets: int | None = 48,
+    target_rate: float | None = 500e6,
+    max_rate: float | None = None,
+    stripe_count: int | None = 1,
+    stripe_size: int | None = MiB,
+    node_local: str | None = None,
+    generic: bool = False,
+    **more: Any,
+) -> System:
+    """A machine with one file system, or with none where `file_system` is None. Further keys are the file system's."""
+    disks = []
+    if file_system is not None:
+        disks.append(
+            {
+                "name": "scratch",
+                "type": file_system,
+                "mounts": [mount] if mount else [],
+                "targets": targets,
+                "bandwidth_per_target": {"read": target_rate, "write": target_rate},
+                "max_bandwidth": {"read": max_rate, "write": max_rate},
+                "stripe_count": stripe_count,
+                "stripe_size": stripe_size,
+            }
+            | more
+        )
+    near = [{"name": "shm", "kind": "node_local", "type": "tmpfs", "dir": node_local}] if node_local else []
+    return System.model_validate(
+        {"name": "testbed", "generic": generic, "file_systems": disks, "burst_buffers": near}
+    )

@@ -1,0 +1,83 @@
+"""Every rule against its cases: cases/<id>.yaml, of which each entry is a profile, a system and what must come out.
+
+Settings are those of `builders`; sizes may be written as 64M (powers of 1024). `expect` holds either
+`nothing`, a part of the sentence, or what the first recommendation must hold.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from builders import profile, shared, system
+from vani.advisors.catalogue import find
+from vani.advisors.judge import judge
+from vani.schema.advice import ProfileRef, SystemRef
+from vani.units import parse_bytes
+
+CASES = Path(__file__).parent / "cases"
+
+
+def load_cases() -> list[Any]:
+    found = []
+    for path in sorted(CASES.glob("*.yaml")):
+        tree = yaml.safe_load(path.read_text())
+        rule = tree.pop("rule")
+        found += [pytest.param(rule, case, id=f"{rule}-{name}") for name, case in tree.items()]
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Sizes and floats as YAML 1.1 leaves them: 64M and 827e6 are text there."""
+    if isinstance(value, dict):
+        return {key: item if key == "path" else plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, str) and value[:1].isdigit():
+        return parse_bytes(value) if value[-1] in "KMGT" else float(value)
+    return value
+
+
+@pytest.mark.parametrize(("rule", "case"), load_cases())
+def test_case(rule, case):
+    settings = plain(case.get("profile", {}))
+    files = [shared(**one) for one in settings.pop("files", [])]
+    advice = judge(
+        profile(files, **settings),
+        system(**plain(case.get("system", {}))),
+        profile_ref=ProfileRef(path=None, sha256=""),
+        system_ref=SystemRef(name=None, sha256=""),
+        select=[rule],
+        thresholds={find(rule).id: case.get("thresholds", {})},
+    )
+    expect = case["expect"]
+    if "nothing" in expect:
+        assert advice.recommendations == []
+        assert expect["nothing"] in advice.no_recommendation[0].why
+        return
+    assert len(advice.recommendations) == expect.get("count", 1), advice.no_recommendation
+    found = advice.recommendations[0]
+    assert found.rule == rule
+    for key in ("recommended", "current"):
+        got = getattr(found, key)
+        wanted = plain(expect.get(key, {}))
+        assert {name: got[name] for name in wanted} == wanted
+    if "target" in expect:
+        assert {k: v for k, v in found.target.model_dump().items() if k in expect["target"]} == expect["target"]
+    for key in ("severity", "apply"):
+        assert getattr(found, key) == expect.get(key, getattr(found, key))
+    if "confidence" in expect:
+        assert found.confidence == pytest.approx(expect["confidence"])
+    assert expect.get("reason", "") in found.reason
+    assert any(expect.get("apply_part", "") in line for line in ["", *found.apply])
+    if "expected" in expect:
+        wanted = expect["expected"]
+        got = None if found.expected is None or wanted is None else found.expected.model_dump()
+        if wanted is None:
+            assert found.expected is None
+        else:
+            tolerance = expect.get("tolerance", 1e-3)
+            assert {k: got[k] for k in wanted} == pytest.approx(wanted, rel=tolerance)

@@ -1,0 +1,144 @@
+"""What only the running job knows: `collect` puts it into a `vani.job/1` document.
+
+Every source has a file of its own and reads below a root folder, so that tests bring their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vani.collect.command import Ask, ask
+from vani.collect.dataset import Bounds, sample_dataset
+from vani.collect.gpfs import read_gpfs
+from vani.collect.hardware import count_cores, count_gpus, memory_bytes, visible_gpus
+from vani.collect.limits import allowed_cpus, read_limits
+from vani.collect.lustre import read_lustre
+from vani.collect.mounts import burst_buffer_dirs, parallel_dirs, read_mounts, space_of
+from vani.collect.scheduler import Allocation, read_scheduler
+from vani.schema.job import Job, Limits
+
+__all__ = ["Bounds", "collect"]
+
+_REASONS = {
+    "job_id": "the scheduler does not say",
+    "nodes": "the scheduler does not say",
+    "node_list": "the scheduler does not say",
+    "processes": "the scheduler does not say",
+    "processes_per_node": "the scheduler does not say",
+    "time_limit_s": "the scheduler does not say",
+    "cpu_cores_per_node": "neither /proc/cpuinfo nor /sys nor the scheduler says",
+    "gpus_per_node": "neither /proc nor /sys nor the scheduler says",
+    "memory_per_node": "neither /proc/meminfo nor the scheduler says",
+    "mounts": "/proc/self/mountinfo cannot be read",
+    "node_local_bb_dirs": "/proc/self/mountinfo cannot be read",
+    "shared_bb_dirs": "/proc/self/mountinfo cannot be read",
+    "pfs_dirs": "/proc/self/mountinfo cannot be read",
+    "dataset": "no data set was named (`--dataset`)",
+}
+
+
+def collect(
+    environment: Mapping[str, str] | None = None,
+    root: Path = Path("/"),
+    dataset: Path | None = None,
+    *,
+    bounds: Bounds | None = None,
+    programs: Ask | None = None,
+) -> Job:
+    """Look around from inside a job; everything that is not found is null, with its reason in `unknown`.
+
+    Parameters
+    ----------
+    environment
+        Variables; those of this process by default.
+    root
+        Folder that stands for `/`: /proc, /sys and the mounts are looked up below it.
+    dataset
+        Folder or file of the input; it is looked through within `bounds`.
+    programs
+        Runs `lfs` and `mmlsfs`; by default the machine's own, and none where `root` is not `/`.
+
+    Raises
+    ------
+    InputError
+        There is no `dataset`.
+    """
+    environment = os.environ if environment is None else environment
+    is_real = root == Path("/")
+    unknown: dict[str, str] = {}
+    allocation = read_scheduler(environment, root)
+    limits = read_limits(root)
+    facts: dict[str, Any] = {
+        "scheduler": allocation.scheduler,
+        "job_id": allocation.job_id,
+        "nodes": allocation.nodes,
+        "node_list": allocation.node_list,
+        "processes": allocation.processes,
+        "processes_per_node": allocation.processes_per_node,
+        "time_limit_s": allocation.time_limit_s,
+        "cpu_cores_per_node": _cores(allocation, limits, root),
+        "gpus_per_node": _gpus(allocation, environment, root),
+        "memory_per_node": _memory(allocation, limits, root),
+        "limits": limits,
+    }
+    facts |= _storage(environment, root, programs or (ask if is_real else None), unknown)
+    if dataset is not None:
+        facts["dataset"] = sample_dataset(dataset, bounds or Bounds())
+    reasons = _REASONS | allocation.unknown | unknown
+    missing = {name: reason for name, reason in reasons.items() if "." in name or facts.get(name) is None}
+    return Job(**facts, unknown=missing)
+
+
+def _storage(
+    environment: Mapping[str, str], root: Path, programs: Ask | None, unknown: dict[str, str]
+) -> dict[str, Any]:
+    mounts = read_mounts(root, space_of if root == Path("/") else None)
+    if mounts is None:
+        return {}
+    local, shared = burst_buffer_dirs(
+        environment, mounts, lambda folder: (root / folder.lstrip("/")).is_dir()
+    )
+    facts: dict[str, Any] = {
+        "mounts": mounts,
+        "node_local_bb_dirs": local,
+        "shared_bb_dirs": shared,
+        "pfs_dirs": parallel_dirs(mounts, shared),
+    }
+    of_type = {kind: [mount for mount in mounts if mount.type == kind] for kind in ("lustre", "gpfs")}
+    if programs is None:
+        unknown |= {kind: "the machine's programs were not asked" for kind, found in of_type.items() if found}
+        return facts | {kind: [] for kind, found in of_type.items() if not found}
+    answers = {
+        "lustre": [read_lustre(mount.dir, programs) for mount in of_type["lustre"]],
+        "gpfs": [read_gpfs(mount.dir, mount.device or mount.dir, programs) for mount in of_type["gpfs"]],
+    }
+    for kind, answered in answers.items():
+        facts[kind] = [fact for fact, _ in answered]
+        for index, (_, problems) in enumerate(answered):
+            if problems:
+                unknown[f"{kind}[{index}]"] = "; ".join(problems)
+    return facts
+
+
+def _cores(allocation: Allocation, limits: Limits, root: Path) -> int | None:
+    if allocation.cpus_are_cores and allocation.cpus_per_node:
+        return allocation.cpus_per_node
+    cores = count_cores(root, allowed_cpus(root)) or allocation.cpus_per_node
+    if cores is None or limits.cpus is None:
+        return cores
+    return min(cores, max(int(limits.cpus), 1))
+
+
+def _gpus(allocation: Allocation, environment: Mapping[str, str], root: Path) -> int | None:
+    if allocation.gpus_per_node is not None:
+        return allocation.gpus_per_node
+    visible = visible_gpus(environment)
+    return count_gpus(root) if visible is None else visible
+
+
+def _memory(allocation: Allocation, limits: Limits, root: Path) -> int | None:
+    found = [allocation.memory_per_node, limits.memory, memory_bytes(root)]
+    return min((size for size in found if size is not None), default=None)

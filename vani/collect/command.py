@@ -1,0 +1,50 @@
+"""Ask a program of the machine, never through a shell, never for longer than it is worth."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+
+__all__ = ["Ask", "NoAnswer", "ask"]
+
+Ask = Callable[[list[str]], str]
+"""Runs a command, returns what it printed; raises `NoAnswer`."""
+
+
+class NoAnswer(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`
+    """The program is not there, failed, or took too long; the text says which."""
+
+
+def ask(command: list[str], timeout_s: float = 10.0) -> str:
+    """Run `command` and return what it printed to standard output.
+
+    Raises
+    ------
+    NoAnswer
+        The program is not there, failed, or took too long.
+    """
+    program = shutil.which(command[0])
+    if program is None:
+        raise NoAnswer(f"{command[0]} is not installed")
+    process = subprocess.Popen(
+        [program, *command[1:]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        # A process that hangs in the kernel cannot be killed, and is not waited for.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=1)
+        raise NoAnswer(f"{command[0]} did not answer within {timeout_s:g} s") from None
+    if process.returncode:
+        said = err.decode(errors="backslashreplace").strip().splitlines()
+        raise NoAnswer(f"{command[0]} failed: {said[0] if said else f'status {process.returncode}'}")
+    return out.decode(errors="backslashreplace")

@@ -1,0 +1,54 @@
+"""What GPFS (Storage Scale) says about a mount: block size, sub-block size, version.
+
+Source: the manual page of mmlsfs: with `-Y`, fields are separated by colons and percent-encoded.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+from vani.collect.command import Ask, NoAnswer
+from vani.schema.job import Gpfs
+
+__all__ = ["parse_mmlsfs", "read_gpfs"]
+
+_FIELDS = {"blockSize": "block_size", "minFragmentSize": "subblock_size"}
+
+
+def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
+    """Ask `mmlsfs` about the file system `device` at `folder`; with why there is no answer."""
+    device = PurePosixPath(device).name or device
+    problems = []
+    for program in ("mmlsfs", "/usr/lpp/mmfs/bin/mmlsfs"):
+        try:
+            return Gpfs.model_validate(
+                {"dir": folder, "device": device, **parse_mmlsfs(ask([program, device, "-Y"]))}
+            ), []
+        except NoAnswer as error:
+            problems.append(str(error))
+    return Gpfs(dir=folder, device=device), problems[:1]
+
+
+def parse_mmlsfs(text: str) -> dict[str, object]:
+    """Read the output of `mmlsfs DEVICE -Y`: sizes in bytes."""
+    lines = [
+        [unquote(part) for part in line.split(":")]
+        for line in text.splitlines()
+        if line.startswith("mmlsfs:")
+    ]
+    header = next((line for line in lines if "HEADER" in line), None)
+    if header is None or "fieldName" not in header or "data" not in header:
+        return {}
+    name_at, data_at = header.index("fieldName"), header.index("data")
+    facts: dict[str, object] = {}
+    for line in lines:
+        if line is header or len(line) <= max(name_at, data_at):
+            continue
+        name, data = line[name_at], line[data_at]
+        if name in _FIELDS and data.isdecimal():
+            # Of several pools the first, `system`, is named first.
+            facts.setdefault(_FIELDS[name], int(data))
+        elif name == "filesystemVersion" and data:
+            facts["version"] = data.split(" ")[0]
+    return facts
