@@ -177,7 +177,7 @@ def _fault(rule: Rule, what: str) -> VaniError:
     )
 
 
-def _is_null(value: Any, path: list[str]) -> bool:  # noqa: ANN401 - any part of a profile
+def _is_null(value: Any, path: list[str]) -> bool:
     """Whether nothing is known at `path`: null, or for `files[].x` null in each of the files there are."""
     if value is None or not path:
         return value is None

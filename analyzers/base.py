@@ -20,7 +20,17 @@ from vani.analyzers.keyed import Dense
 from vani.calls import FileClass, Flag, Layer
 
 __all__ = [
-    "BUCKETS", "NO_VALUE", "Accumulator", "Batch", "Context", "Ends", "Facts", "Measure", "Pairs", "World", "count_pairs",
+    "BUCKETS",
+    "NO_VALUE",
+    "Accumulator",
+    "Batch",
+    "Context",
+    "Ends",
+    "Facts",
+    "Measure",
+    "Pairs",
+    "World",
+    "count_pairs",
     "stable_order",
 ]
 

@@ -19,7 +19,7 @@ from vani.analyzers.entities.view import View
 from vani.analyzers.iostats import empty_stats
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures.clocks import skew_ns
-from vani.analyzers.passes import Measured, measure
+from vani.analyzers.passes import measure
 from vani.analyzers.self_check import check
 from vani.calls import FileClass
 from vani.engine.run import Engine
@@ -56,7 +56,9 @@ def world_of(stores: Sequence[Store], names: Sequence[str], job_: Job | None) ->
     for store in stores:
         table = store.files
         own = np.empty(len(table), np.int64)
-        for i, (path, kind) in enumerate(zip(table["path"].to_pylist(), table["class"].to_pylist(), strict=True)):
+        for i, (path, kind) in enumerate(
+            zip(table["path"].to_pylist(), table["class"].to_pylist(), strict=True)
+        ):
             code = codes.setdefault(path, len(codes))
             if code == len(classes):
                 classes.append(kind)
@@ -172,11 +174,20 @@ def _traces(view: View) -> list[TraceEntity]:
         skew = skew_ns(view.measured.results["clocks"], index, m.ranks)
         found.append(
             TraceEntity(
-                path=m.source, tool=m.tool, format=m.format, layout=m.layout,
-                app=view.world.apps[view.world.app_of_trace[index]], ranks=m.ranks, records=m.records,
-                functions=m.functions, start_unix_s=m.start_unix_s, span_s=m.span_ns / 1e9,
-                repaired_times=m.repaired_times, clock_skew_s=None if skew is None else skew / 1e9,
-                complete=m.complete, problems=m.problems,
+                path=m.source,
+                tool=m.tool,
+                format=m.format,
+                layout=m.layout,
+                app=view.world.apps[view.world.app_of_trace[index]],
+                ranks=m.ranks,
+                records=m.records,
+                functions=m.functions,
+                start_unix_s=m.start_unix_s,
+                span_s=m.span_ns / 1e9,
+                repaired_times=m.repaired_times,
+                clock_skew_s=None if skew is None else skew / 1e9,
+                complete=m.complete,
+                problems=m.problems,
             )
         )
     return found
@@ -191,7 +202,9 @@ def _excluded(view: View) -> Excluded:
     return Excluded(files=len(others), io=io)
 
 
-def _provenance(view: View, options: Options, refused: Sequence[tuple[str, str]], files_total: int) -> dict[str, str]:
+def _provenance(
+    view: View, options: Options, refused: Sequence[tuple[str, str]], files_total: int
+) -> dict[str, str]:
     notes: dict[str, str] = {}
     for store in view.measured.stores:
         for attribute, why in store.manifest.limits:
@@ -199,26 +212,38 @@ def _provenance(view: View, options: Options, refused: Sequence[tuple[str, str]]
     notes.update(view.notes)
     listed = len(view.measured.listed)
     if listed < files_total:
-        notes["files"] = f"the {listed} files with most I/O time of {files_total:,}; --files all lists every one"
+        notes["files"] = (
+            f"the {listed} files with most I/O time of {files_total:,}; --files all lists every one"
+        )
     given = options.phase_gap_s is not None
     notes["apps.phase_gap_s"] = (
-        "given with --phase-gap" if given else "found from the data: the widest range of thresholds (on a logarithmic scale) that "
+        "given with --phase-gap"
+        if given
+        else "found from the data: the widest range of thresholds (on a logarithmic scale) that "
         "gives the same phases, and in it the geometric middle"
     )
     unplaced = view.measured.results["footprint"].others
     if len(unplaced) and unplaced["unplaced"].any():
-        notes["io.footprint"] = f"at least: {int(unplaced['unplaced'].sum()):,} operations lie where the trace cannot tell"
+        notes["io.footprint"] = (
+            f"at least: {int(unplaced['unplaced'].sum()):,} operations lie where the trace cannot tell"
+        )
     if view.measured.results["footprint"].given_up:
         notes["io.footprint"] = "more separate extents than are kept in memory (4 million)"
     unsized = view.measured.results["operations"]
     if len(unsized) and unsized["unsized"].any():
-        notes["io.transfer_size"] = f"the size of {int(unsized['unsized'].sum()):,} operations is not in the trace: counted as unknown"
+        notes["io.transfer_size"] = (
+            f"the size of {int(unsized['unsized'].sum()):,} operations is not in the trace: counted as unknown"
+        )
     starts = [s.manifest.start_unix_s for s in view.measured.stores]
     if len(starts) > 1 and any(s is None for s in starts):
-        notes["workflow.runtime_s"] = "some trace does not store its start: all are taken to start at the same time"
+        notes["workflow.runtime_s"] = (
+            "some trace does not store its start: all are taken to start at the same time"
+        )
     skews = [t.clock_skew_s for t in _traces(view) if t.clock_skew_s]
     if skews:
-        notes["traces.clock_skew_s"] = f"the ranks' clocks disagree by at least {max(skews):.6g} s: order between ranks is known only to that"
+        notes["traces.clock_skew_s"] = (
+            f"the ranks' clocks disagree by at least {max(skews):.6g} s: order between ranks is known only to that"
+        )
     for direction, rate, seconds in (
         ("read", view.workload_stats.bytes.read, view.workload_stats.time_s.read),
         ("write", view.workload_stats.bytes.written, view.workload_stats.time_s.write),

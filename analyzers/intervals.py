@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.keyed import Dense
+
 __all__ = ["Intervals", "merge", "total_length"]
 
 Ints = NDArray[np.int64]
@@ -57,15 +59,16 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         group, start, end = group[full], start[full], end[full]
     if not len(group):
         return Intervals()
-    groups, codes = _numbered(group)
+    dense = Dense.of(group)
+    groups, codes = dense.keys, dense.codes
     low = int(start.min())
     span = int(end.max()) - low + 1
     if len(groups) * span < 1 << 62:
         # Starts and ends are sorted apart: between the i-th end and the (i+1)-th start nothing is open exactly
         # when the former is smaller. Sorting values is far faster than sorting rows.
         base = codes * span - low
-        first = np.sort(start + base)
-        last = np.sort(end + base)
+        first = _sorted(start + base)
+        last = _sorted(end + base)
         gap = last[:-1] < first[1:]
         # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
         opens = first[np.append(True, gap)]
@@ -74,18 +77,16 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         return Intervals(groups[number], opens - number * span + low, closes - number * span + low)
     order = np.lexsort((start, codes))
     codes, start, end = codes[order], start[order], end[order]
-    pieces = [
-        merge(np.full(b - a, groups[codes[a]]), start[a:b], end[a:b])
-        for a, b in _runs(codes)
-    ]
+    pieces = [merge(np.full(b - a, groups[codes[a]]), start[a:b], end[a:b]) for a, b in _runs(codes)]
     return Intervals(*(np.concatenate([getattr(p, n) for p in pieces]) for n in ("group", "start", "end")))
 
 
-def _numbered(group: Ints) -> tuple[Ints, Ints]:
-    if (group == group[0]).all():
-        return group[:1], np.zeros(len(group), np.int64)
-    groups, codes = np.unique(group, return_inverse=True)
-    return groups, codes
+def _sorted(values: Ints) -> Ints:
+    """Sort; calls of a process come in order of time, so there often are few runs, which merging makes use of."""
+    descents = int((values[1:] < values[:-1]).sum())
+    if not descents:
+        return values
+    return np.sort(values, kind="stable" if descents * 64 < len(values) else "quicksort")
 
 
 def _runs(codes: Ints) -> list[tuple[int, int]]:

@@ -78,14 +78,21 @@ def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
 
     common = np.lexsort((sizes, -counts))[:_COMMON]
     return Sizes(
-        min=int(sizes[0]), p50=percentile(50), p90=percentile(90), max=int(sizes[-1]),
+        min=int(sizes[0]),
+        p50=percentile(50),
+        p90=percentile(90),
+        max=int(sizes[-1]),
         common=[(int(sizes[i]), int(counts[i])) for i in common],
         histogram=histogram(sizes, counts, unknown),
     )
 
 
 def stats_by(
-    measured: Measured, groups: Callable[[Ints], Ints], *, time: Keyed, busy: Mapping[int, tuple[int, int, int, int]]
+    measured: Measured,
+    groups: Callable[[Ints], Ints],
+    *,
+    time: Keyed,
+    busy: Mapping[int, tuple[int, int, int, int]],
 ) -> dict[int, IOStats]:
     """Build IOSTATS for every group of cells.
 
@@ -105,7 +112,9 @@ def stats_by(
             return table
         number = groups(table.keys)
         keep = number >= 0
-        return group(number[keep], {n: c[keep] for n, c in table.columns.items()}, {"first": "min", "last": "max"})
+        return group(
+            number[keep], {n: c[keep] for n, c in table.columns.items()}, {"first": "min", "last": "max"}
+        )
 
     operations = regroup(measured.results["operations"])
     pattern = regroup(measured.results["access_pattern"].cells)
@@ -120,7 +129,10 @@ def stats_by(
     judged = past.at(keys, "reads") if len(past) else np.zeros(len(keys), np.int64)
     appended = others.at(keys, "appended") if len(others) else np.zeros(len(keys), np.int64)
     times = [time.at(keys * 4 + k, "time") if len(time) else np.zeros(len(keys), np.int64) for k in range(4)]
-    foot = [touched.at(keys * 2 + side, "length") if len(touched) else np.zeros(len(keys), np.int64) for side in (0, 1)]
+    foot = [
+        touched.at(keys * 2 + side, "length") if len(touched) else np.zeros(len(keys), np.int64)
+        for side in (0, 1)
+    ]
     given_up = measured.results["footprint"].given_up
     for i, key in enumerate(keys.tolist()):
         reads, writes, metadata = (int(operations[n][i]) for n in ("reads", "writes", "metadata"))
@@ -139,7 +151,9 @@ def stats_by(
             past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
             ops=OpCounts(read=reads, write=writes, metadata=metadata),
             time_s=ByKind(read=ns[0] / 1e9, write=ns[1] / 1e9, metadata=ns[2] / 1e9, total=ns[3] / 1e9),
-            busy_s=ByKind(read=held[0] / 1e9, write=held[1] / 1e9, metadata=held[2] / 1e9, total=held[3] / 1e9),
+            busy_s=ByKind(
+                read=held[0] / 1e9, write=held[1] / 1e9, metadata=held[2] / 1e9, total=held[3] / 1e9
+            ),
             ops_share=_shares(data, metadata),
             time_share=_shares(ns[0] + ns[1], ns[2]),
             bandwidth=Bandwidth(
@@ -218,7 +232,10 @@ def empty_stats() -> IOStats:
         footprint=Footprint(read=0, written=0),
         past_end=PastEnd(read=0),
         ops=OpCounts(read=0, write=0, metadata=0),
-        time_s=nothing, busy_s=nothing, ops_share=None, time_share=None,
+        time_s=nothing,
+        busy_s=nothing,
+        ops_share=None,
+        time_share=None,
         bandwidth=Bandwidth(read=None, write=None),
         transfer_size=TransferSizes(read=None, write=None),
         access_pattern=None,

@@ -107,7 +107,9 @@ def measure(
         for part in range(len(store.manifest.parts))
     ]
     first = Survey()
-    survey = first.combine([r[0] for r in engine.map(partial(_run_part, wanted=[first], facts=None), tasks, stage="survey")])
+    survey = first.combine(
+        [r[0] for r in engine.map(partial(_run_part, wanted=[first], facts=None), tasks, stage="survey")]
+    )
     floor = pause_floor_ns(world)
     busy = join_busy(survey.busy, floor)
     facts, ends, gaps = _facts(world, survey, busy, floor, phase_gap_s)
@@ -163,7 +165,11 @@ def _important(world: World, survey: SurveyResult, used: Keyed, most: int | None
         return np.empty(0, np.int64)
     files = used.keys[np.isin(used.keys, survey.files.keys)]
     time = survey.files.at(files, "time")
-    order = sorted(range(len(files)), key=lambda i: (-int(time[i]), world.paths[files[i]])) if most is None else None
+    order = (
+        sorted(range(len(files)), key=lambda i: (-int(time[i]), world.paths[files[i]]))
+        if most is None
+        else None
+    )
     if order is None:
         cut = np.argsort(-time, kind="stable")[: max(0, most or 0)]
         order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), world.paths[files[i]]))

@@ -15,12 +15,16 @@ _CLOSE = 1e-6
 def check(profile: Profile) -> None:
     """Raise SelfCheckError, naming the attribute, if two numbers of the profile contradict each other."""
     for fault in _faults(profile):
-        raise SelfCheckError(f"self-check failed: {fault}", todo="please report this with the trace; nothing was written")
+        raise SelfCheckError(
+            f"self-check failed: {fault}", todo="please report this with the trace; nothing was written"
+        )
 
 
 def _faults(p: Profile) -> Iterator[str]:
     blocks = {
-        "workflow.io": p.workflow.io, "dataset.io": p.dataset.io, "excluded.io": p.excluded.io,
+        "workflow.io": p.workflow.io,
+        "dataset.io": p.dataset.io,
+        "excluded.io": p.excluded.io,
         **{f"apps[{i}].io": a.io for i, a in enumerate(p.apps)},
         **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases)},
         **{f"files[{i}].io": a.io for i, a in enumerate(p.files)},
@@ -59,7 +63,10 @@ def _block(io: IOStats) -> Iterator[str]:
         total = sum(io.access_pattern.model_dump().values())
         if abs(total - 1) > _CLOSE:
             yield f"access_pattern adds up to {total}"
-    for side, sizes, ops in (("read", io.transfer_size.read, io.ops.read), ("write", io.transfer_size.write, io.ops.write)):
+    for side, sizes, ops in (
+        ("read", io.transfer_size.read, io.ops.read),
+        ("write", io.transfer_size.write, io.ops.write),
+    ):
         if (sizes is None) != (ops == 0):
             yield f"transfer_size.{side} does not fit {ops} operations"
         elif sizes is not None:
@@ -67,7 +74,10 @@ def _block(io: IOStats) -> Iterator[str]:
     for name in ("time_s", "busy_s"):
         times = getattr(io, name)
         parts = times.read + times.write + times.metadata
-        if times.total > parts * (1 + _CLOSE) + _CLOSE or max(times.read, times.write, times.metadata) > times.total + _CLOSE:
+        if (
+            times.total > parts * (1 + _CLOSE) + _CLOSE
+            or max(times.read, times.write, times.metadata) > times.total + _CLOSE
+        ):
             yield f"{name}: total {times.total} is not between its parts and their sum {parts}"
         if parts and not sum(io.ops.model_dump().values()):
             yield f"{name}: time without an operation"
@@ -93,7 +103,13 @@ def _parts(p: Profile) -> Iterator[str]:
     whole = p.workflow.io
     for name in ("apps", "phases"):
         parts = [e.io for e in getattr(p, name)]
-        for block, key in (("bytes", "read"), ("bytes", "written"), ("ops", "read"), ("ops", "write"), ("ops", "metadata")):
+        for block, key in (
+            ("bytes", "read"),
+            ("bytes", "written"),
+            ("ops", "read"),
+            ("ops", "write"),
+            ("ops", "metadata"),
+        ):
             total = sum(getattr(getattr(io, block), key) for io in parts)
             if total != getattr(getattr(whole, block), key):
                 yield f"{name}: {block}.{key} adds up to {total}, the workflow has {getattr(getattr(whole, block), key)}"

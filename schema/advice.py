@@ -9,8 +9,17 @@ from pydantic import Field
 
 from vani.schema.base import Model
 
-__all__ = ["Advice", "Evidence", "Expected", "NoRecommendation", "ProfileRef", "Recommendation", "Severity",
-           "SystemRef", "Target"]
+__all__ = [
+    "Advice",
+    "Evidence",
+    "Expected",
+    "NoRecommendation",
+    "ProfileRef",
+    "Recommendation",
+    "Severity",
+    "SystemRef",
+    "Target",
+]
 
 Scalar = str | int | float | bool | None
 Setting = Scalar | list[Scalar] | dict[str, Scalar] | list[dict[str, Scalar]]
@@ -28,7 +37,9 @@ class Target(Model):
 class Evidence(Model):
     """A number of the profile or the system description that the recommendation rests on."""
 
-    attribute: str = Field(description="path in the profile, or `system.` and a path in the system description")
+    attribute: str = Field(
+        description="path in the profile, or `system.` and a path in the system description"
+    )
     value: Setting
 
 

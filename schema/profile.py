@@ -15,8 +15,21 @@ from vani.schema.base import Model
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["App", "ByKind", "Dataset", "Excluded", "FileCounts", "FileEntity", "IOStats", "Interface", "Phase",
-           "Profile", "Sizes", "TraceEntity", "Workflow"]
+__all__ = [
+    "App",
+    "ByKind",
+    "Dataset",
+    "Excluded",
+    "FileCounts",
+    "FileEntity",
+    "IOStats",
+    "Interface",
+    "Phase",
+    "Profile",
+    "Sizes",
+    "TraceEntity",
+    "Workflow",
+]
 
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0, description="bytes")]
@@ -88,7 +101,9 @@ class Sizes(Model):
     p90: Bytes | None
     max: Bytes | None
     common: list[tuple[Bytes, Count]] = Field(description="most common sizes, exact: [size, operations]")
-    histogram: dict[str, Count] = Field(description="operations by size, bins [low, high); adds up to the operations")
+    histogram: dict[str, Count] = Field(
+        description="operations by size, bins [low, high); adds up to the operations"
+    )
 
 
 class TransferSizes(Model):
@@ -103,7 +118,9 @@ class AccessPattern(Model):
 
     consecutive: Share = Field(description="begins where the one before ended")
     sequential: Share = Field(description="begins further on")
-    strided: Share = Field(description="begins at a constant distance from the one before, three times or more")
+    strided: Share = Field(
+        description="begins at a constant distance from the one before, three times or more"
+    )
     random: Share = Field(description="anything else")
 
 
@@ -136,7 +153,9 @@ class TraceEntity(Model):
     path: str
     tool: str
     format: str
-    layout: str | None = Field(default=None, description="layout on disk, where the format's number does not tell")
+    layout: str | None = Field(
+        default=None, description="layout on disk, where the format's number does not tell"
+    )
     app: str
     ranks: Count
     records: Count
@@ -234,7 +253,9 @@ class App(Model):
     process_dependencies: ProcessDependencies
     balance: RankBalance | None
     io_time_share: Share | None
-    phase_gap_s: Seconds | None = Field(description="pauses of all processes longer than this separate phases")
+    phase_gap_s: Seconds | None = Field(
+        description="pauses of all processes longer than this separate phases"
+    )
 
 
 class Frequency(Model):
@@ -285,7 +306,9 @@ class Interface(Model):
     bytes: ByteCounts
     files: Count = Field(description="data-set files accessed through it")
     time_s: Seconds
-    collective_share: Share | None = Field(default=None, description="share of its data calls that are collective")
+    collective_share: Share | None = Field(
+        default=None, description="share of its data calls that are collective"
+    )
     transfer: Literal["collective", "independent", "mixed"] | None = None
     hints: dict[str, str] | None = None
 

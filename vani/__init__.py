@@ -33,7 +33,7 @@ _ORIGINS = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a door to objects of any type
+def __getattr__(name: str) -> Any:
     origin = _ORIGINS.get(name)
     if origin is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

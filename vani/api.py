@@ -1,9 +1,9 @@
 """Vani as a library: what the commands do, for programs.
 
-    import vani
-    profile = vani.profile("traces/ior")
-    profile.save("profile.yaml")
-    profile.frame("files")
+import vani
+profile = vani.profile("traces/ior")
+profile.save("profile.yaml")
+profile.frame("files")
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Characterised:
     profile: Profile
     view: View
 
-    def graph(self, of: str = "apps") -> Any:  # noqa: ANN401 - a networkx graph, which is loaded only here
+    def graph(self, of: str = "apps") -> Any:
         """Dependencies as a networkx.DiGraph, `of` "apps" or "processes"."""
         from vani.analyzers.entities.dependencies import app_graph, process_graph  # noqa: PLC0415
 
@@ -84,7 +84,13 @@ def profile(
         A fault of Vani, such as a failed self-check.
     """
     return characterise(
-        *traces, job=job, system=system, store=store, phase_gap=phase_gap, files=files, scheduler=scheduler,
+        *traces,
+        job=job,
+        system=system,
+        store=store,
+        phase_gap=phase_gap,
+        files=files,
+        scheduler=scheduler,
         progress=progress,
     ).profile
 
@@ -128,13 +134,21 @@ def characterise(
             raise TraceError(f"no trace can be read: {refused[0][1]}")
         names = [_app(reader, job_model) for reader in readers]
         found, view = run(
-            stores, names, engine, version=vani.__version__, job_=job_model, system=system_model,
-            options=Options(phase_gap_s=phase_gap, list_files=files), refused=refused,
+            stores,
+            names,
+            engine,
+            version=vani.__version__,
+            job_=job_model,
+            system=system_model,
+            options=Options(phase_gap_s=phase_gap, list_files=files),
+            refused=refused,
         )
     return Characterised(found, view)
 
 
-def convert(trace: PathLike, store: PathLike, *, scheduler: str | None = None, progress: Progress | None = None) -> list[Path]:
+def convert(
+    trace: PathLike, store: PathLike, *, scheduler: str | None = None, progress: Progress | None = None
+) -> list[Path]:
     """Decode a trace into a Parquet dataset at `store`; for a directory of traces, one below it for each.
 
     Returns
@@ -152,7 +166,11 @@ def convert(trace: PathLike, store: PathLike, *, scheduler: str | None = None, p
     from vani.store.write import write_store  # noqa: PLC0415
 
     target = Path(store)
-    if target.exists() and not (target / "manifest.json").is_file() and (not target.is_dir() or any(target.iterdir())):
+    if (
+        target.exists()
+        and not (target / "manifest.json").is_file()
+        and (not target.is_dir() or any(target.iterdir()))
+    ):
         raise InputError("exists and is no store", where=target, todo="name a new folder")
     workload = open_workload([Path(trace)])
     for path, error in workload.refused:
@@ -162,7 +180,9 @@ def convert(trace: PathLike, store: PathLike, *, scheduler: str | None = None, p
     try:
         for reader in workload.readers:
             place = target if len(workload.readers) == 1 else target / reader.path.name
-            write_store(reader, place, version=vani.__version__, run=lambda f, t: engine.map(f, t, stage="decode"))
+            write_store(
+                reader, place, version=vani.__version__, run=lambda f, t: engine.map(f, t, stage="decode")
+            )
             places.append(place)
     finally:
         engine.close()
@@ -222,7 +242,9 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot be made ({error.strerror})", where=folder, todo="name a folder that can be written") from error
+            raise InputError(
+                f"cannot be made ({error.strerror})", where=folder, todo="name a folder that can be written"
+            ) from error
         return folder
     folder = cache_directory() / "stores"
     try:
@@ -235,7 +257,7 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
     return folder
 
 
-def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:  # noqa: ANN401
+def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
     """The store of a trace: the one there is if it is whole and current, else a new one."""
     from vani.store.cache import find_store, store_path  # noqa: PLC0415
     from vani.store.read import open_store  # noqa: PLC0415

@@ -37,7 +37,9 @@ def write_bytes(path: Path, content: bytes) -> None:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     except OSError as error:
         raise InputError(
-            f"cannot write here ({error.strerror})", where=path, todo="name a folder that exists and is writable"
+            f"cannot write here ({error.strerror})",
+            where=path,
+            todo="name a folder that exists and is writable",
         ) from error
     try:
         with os.fdopen(handle, "wb") as file:
@@ -50,7 +52,9 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.replace(name, path)  # noqa: PTH105
     except OSError as error:
         Path(name).unlink(missing_ok=True)
-        raise InputError(f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder") from error
+        raise InputError(
+            f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
+        ) from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -72,7 +76,9 @@ def new_directory(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
     except OSError as error:
-        raise InputError(f"cannot write here ({error.strerror})", where=path, todo="name a folder that is writable") from error
+        raise InputError(
+            f"cannot write here ({error.strerror})", where=path, todo="name a folder that is writable"
+        ) from error
     try:
         umask = os.umask(0)
         os.umask(umask)
@@ -87,7 +93,9 @@ def new_directory(path: Path) -> Iterator[Path]:
             os.replace(partial, path)  # noqa: PTH105
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise InputError(f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder") from error
+        raise InputError(
+            f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
+        ) from error
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise

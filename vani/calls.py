@@ -103,8 +103,12 @@ CALLS = pa.schema(
 clock), `func` and `file` are codes into the tables below, `bytes` is what a data call asked for (or moved, where the
 trace stores return values), `offset` the file offset of a data call and what `Flag.SEEK` and `Flag.RESIZE` say."""
 
-FUNCTIONS = pa.schema([("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())])
+FUNCTIONS = pa.schema(
+    [("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())]
+)
 
 FILES = pa.schema([("file", pa.int32()), ("path", pa.string()), ("class", pa.int8())])
 
-RENAMES = pa.schema([("rank", pa.int32()), ("start_ns", pa.int64()), ("old", pa.int32()), ("new", pa.int32())])
+RENAMES = pa.schema(
+    [("rank", pa.int32()), ("start_ns", pa.int64()), ("old", pa.int32()), ("new", pa.int32())]
+)

@@ -1,11 +1,11 @@
 """Errors that a user sees: one line each, with a place and a next step.
 
-    VaniError                 a fault of Vani itself (exit status 3)
-    └── InputError            wrong usage or bad input (exit status 2)
-        ├── TraceError        a trace that cannot be read
-        │   └── UnknownFormatError
-        ├── StoreError        a store that cannot be read or written
-        └── DocumentError     a YAML document that is not what it claims to be
+VaniError                 a fault of Vani itself (exit status 3)
+└── InputError            wrong usage or bad input (exit status 2)
+    ├── TraceError        a trace that cannot be read
+    │   └── UnknownFormatError
+    ├── StoreError        a store that cannot be read or written
+    └── DocumentError     a YAML document that is not what it claims to be
 """
 
 from __future__ import annotations

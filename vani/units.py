@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["GiB", "KiB", "MiB", "TiB", "format_bytes", "format_count", "format_rate", "format_seconds", "format_share", "parse_bytes"]
+__all__ = [
+    "GiB",
+    "KiB",
+    "MiB",
+    "TiB",
+    "format_bytes",
+    "format_count",
+    "format_rate",
+    "format_seconds",
+    "format_share",
+    "parse_bytes",
+]
 
 KiB = 1 << 10
 MiB = 1 << 20

@@ -167,6 +167,8 @@ class StripeCount(Rule):
             striping.knee(offered, target_rate, self.knee_gain),
         )
         limits = [n for n in (disk.targets, disk.max_stripe_count) if n] if disk else []
+        # A file of three stripes lies on three targets, whatever its stripe count.
+        limits.append(math.ceil((_extent(file) or size) / size))
         # 2000 is Lustre's own limit (lfs-setstripe(1)).
         count = min(striping.power_of_two(count), *limits, 2000)
         layout = Layout(count, size, disk.stripe_count if disk else None, disk.stripe_size if disk else None)
@@ -204,12 +206,23 @@ class StripeCount(Rule):
 
     def _stripe_size(self, file: FileEntity, *, reads: bool, parallelism: int) -> tuple[int, bool]:
         """The stripe size in bytes, and whether the processes' simultaneous offsets gave it."""
-        pattern = file.io.access_pattern
+        pattern, bytes_, footprint = file.io.access_pattern, file.io.bytes, file.io.footprint
+        run = None
+        if pattern is not None:
+            # The pattern is that of both directions together, so the runs are, too.
+            run = striping.mean_run(
+                moved=bytes_.total,
+                distinct=(footprint.read or 0) + (footprint.written or 0),
+                operations=file.io.ops.read + file.io.ops.write,
+                jumps=pattern.sequential + pattern.random,
+                streams=file.readers + file.writers,
+            )
         distance = striping.step_distance(
             stride=file.stride,
-            consecutive_share=pattern.consecutive if pattern else None,
-            footprint=file.io.footprint.read if reads else file.io.footprint.written,
+            shares=(pattern.consecutive, pattern.strided, pattern.random) if pattern else None,
+            footprint=footprint.read if reads else footprint.written,
             processes=parallelism,
+            mean_run=run,
         )
         if distance is not None:
             return striping.whole_stripes(distance, int(self.min_stripe_size)), True

@@ -32,6 +32,7 @@ __all__ = [
     "bandwidth",
     "equation_3_count",
     "knee",
+    "mean_run",
     "power_of_two",
     "speedups",
     "step_distance",
@@ -80,30 +81,52 @@ def speedups(before: int, after: int, target_bandwidth: float, offered: float) -
 
 
 def step_distance(
-    *, stride: int | None, consecutive_share: float | None, footprint: int | None, processes: int
+    *,
+    stride: int | None,
+    shares: tuple[float, float, float] | None,
+    footprint: int | None,
+    processes: int,
+    mean_run: int | None,
 ) -> int | None:
     """Bytes between the offsets of neighbouring processes in one concurrent step, equation 3's stripe size.
 
     Parameters
     ----------
     stride
-        Bytes between one process's operations, where they are strided: then it is the span of a step.
-    consecutive_share
-        Share of operations, 0..1, that begin where the process's last one ended. At 0.9 and more each process
-        has one block, and the footprint is the span of a step.
+        Bytes between the beginnings of one process's strided operations: the span of a step.
+    shares
+        Shares of operations, 0..1: consecutive, strided, random. None: not known.
     footprint
-        Distinct bytes that the processes access.
+        Distinct bytes that the processes access. Where each has one block, this is the span of a step.
+    mean_run
+        Mean bytes that a process accesses without a gap, as `mean_run` finds them. Where a process has
+        several blocks, its neighbour's begins after that many bytes.
 
     Returns
     -------
     int or None
-        None where neither reading applies: what is simultaneous is not known.
+        None where no reading applies: what is simultaneous is not known.
     """
-    if stride is not None and stride > 0:
+    consecutive, strided, random = shares or (0.0, 0.0, 1.0)
+    if stride is not None and stride > 0 and strided >= 0.9:
         return max(1, round(stride / processes))
-    if consecutive_share is not None and consecutive_share >= 0.9 and footprint:
+    if consecutive >= 0.9 and footprint:
         return max(1, round(footprint / processes))
-    return None
+    return mean_run if random < 0.1 else None
+
+
+def mean_run(
+    *, moved: int | None, distinct: int | None, operations: int, jumps: float, streams: int
+) -> int | None:
+    """Mean bytes that a process reads or writes before it jumps.
+
+    `jumps` is the share of operations that do not continue the one before, `streams` how many times a process
+    began to read or to write. None where bytes were moved more than once (beyond 10 %): the file's layout does
+    not follow from such runs.
+    """
+    if not moved or not distinct or moved > 1.1 * distinct:
+        return None
+    return max(1, round(moved / max(1.0, jumps * operations + streams)))
 
 
 def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:

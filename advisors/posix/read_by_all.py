@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
@@ -30,8 +31,9 @@ class ReadByAll(Rule):
         To read the file on one process and broadcast it. Where the program cannot be changed, to copy the
         file to storage of the node before the program starts, and to name that copy.
     Stays silent when
-        No file is read by all processes; those that are have more than `max_bytes` (staging, not broadcast);
-        each process reads a part of its own; the processes write it too.
+        No file is read by all processes; those that are have more than `max_bytes`, or are more than
+        `max_files` of one folder (staging, not broadcast); each process reads a part of its own; the
+        processes write it too.
     Source
         Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur,
         Rabenseifner and Gropp 2005, section 4.3.
@@ -53,6 +55,9 @@ class ReadByAll(Rule):
     min_share = 0.9
     # 40 processes per node, each with a copy, take 1 % of Lassen's 256 GB per node (Vani paper, table VIII).
     max_bytes = 64 * MiB
+    # More files of one folder are samples that processes read one after another, not a configuration that
+    # they all need at once: CM1 has one, its mini-app two (general knowledge: programs have a handful).
+    max_files = 16
     # Bytes per second of a broadcast where the network is not described: slower than any machine of the
     # papers.
     network_rate = 1_000_000_000
@@ -84,7 +89,13 @@ class ReadByAll(Rule):
         again = [(i, f) for i, f in small if self._is_redundant(f)]
         if not again:
             return self.nothing("the processes read different parts of the files that they share")
-        return [self._finding(index, file, system) for index, file in again]
+        per_folder = Counter(posixpath.dirname(file.path) for _, file in again)
+        few = [(i, f) for i, f in again if per_folder[posixpath.dirname(f.path)] <= self.max_files]
+        if not few:
+            return self.nothing(
+                f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
+            )
+        return [self._finding(index, file, system) for index, file in few]
 
     def _is_redundant(self, file: FileEntity) -> bool:
         asked = file.io.bytes.read or 0

@@ -21,12 +21,16 @@ def dataset(view: View, role_of: dict[int, Role | None], size_of: dict[int, int 
     layers = view.interface_of_files()
     codes = view.files.tolist()
     if len(codes) > _MOST_LOOKED_AT:
-        view.notes["dataset.format"] = f"by library and suffix for all but the {_MOST_LOOKED_AT:,} files with most I/O time"
+        view.notes["dataset.format"] = (
+            f"by library and suffix for all but the {_MOST_LOOKED_AT:,} files with most I/O time"
+        )
     looked_at = set(view.measured.listed[:_MOST_LOOKED_AT].tolist())
     formats: Counter[str] = Counter()
     for code in codes:
         path = view.world.paths[code]
-        formats[_format(view, path, layers.get(code), look=code in looked_at or len(codes) <= _MOST_LOOKED_AT)] += 1
+        formats[
+            _format(view, path, layers.get(code), look=code in looked_at or len(codes) <= _MOST_LOOKED_AT)
+        ] += 1
     known = np.array([s for s in (size_of[c] for c in codes) if s is not None], dtype=np.int64)
     ones = np.ones(len(known), np.int64)
     found = sizes_of(known, ones)

@@ -40,7 +40,9 @@ class _Links:
         self.bounds: list[tuple[int, int]] = []
         if len(self.file):
             starts = np.flatnonzero(np.append(True, self.file[1:] != self.file[:-1]))
-            self.bounds = list(zip(starts.tolist(), np.append(starts[1:], len(self.file)).tolist(), strict=True))
+            self.bounds = list(
+                zip(starts.tolist(), np.append(starts[1:], len(self.file)).tolist(), strict=True)
+            )
         apps = np.array(view.world.app_of_trace)
         self.trace = view.trace_of_process[self.process] if len(self.process) else self.process
         self.app = apps[self.trace] if len(self.process) else self.process
@@ -130,7 +132,9 @@ def process_dependencies(view: View, app: int) -> ProcessDependencies:
     """Summary of the dependencies among the processes of an app."""
     edges, files, cut = _edges(view, app)
     if cut:
-        view.notes[f"apps[{app}].process_dependencies"] = f"more than {_MOST_EDGES:,} pairs: only the first are counted"
+        view.notes[f"apps[{app}].process_dependencies"] = (
+            f"more than {_MOST_EDGES:,} pairs: only the first are counted"
+        )
     return ProcessDependencies(edges=len(edges), files=files, pattern=_pattern(edges))
 
 
@@ -157,7 +161,11 @@ def app_graph(view: View) -> nx.DiGraph[str]:
     graph.add_nodes_from(view.world.apps)
     for link in app_dependencies(view):
         graph.add_edge(
-            link.producer, link.consumer, files=link.files, bytes_written=link.bytes_written, bytes_read=link.bytes_read
+            link.producer,
+            link.consumer,
+            files=link.files,
+            bytes_written=link.bytes_written,
+            bytes_read=link.bytes_read,
         )
     return graph
 

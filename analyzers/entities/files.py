@@ -66,7 +66,9 @@ def sizes(view: View) -> dict[int, int | None]:
     found: dict[int, int | None] = {}
     for code in view.files.tolist():
         size = max(int(last[code]), int(furthest[code]))
-        found[code] = size + int(appended[code + 1]) if size != NO_VALUE else (int(appended[code + 1]) or None)
+        found[code] = (
+            size + int(appended[code + 1]) if size != NO_VALUE else (int(appended[code + 1]) or None)
+        )
     return found
 
 
@@ -149,7 +151,9 @@ def _strides(view: View) -> dict[int, int]:
     """Most common distance of each file's strided operations."""
     pairs = view.measured.results["access_pattern"].strides
     best: dict[int, tuple[int, int]] = {}
-    for file, stride, count in zip(pairs.first.tolist(), pairs.second.tolist(), pairs.count.tolist(), strict=True):
+    for file, stride, count in zip(
+        pairs.first.tolist(), pairs.second.tolist(), pairs.count.tolist(), strict=True
+    ):
         if (count, -abs(stride)) > (best[file][0], -abs(best[file][1])) if file in best else True:
             best[file] = (count, stride)
     return {file: stride for file, (_, stride) in best.items()}

@@ -31,8 +31,12 @@ def interfaces(view: View) -> list[Interface]:
     for key in sorted(keys.tolist(), key=lambda k: (k // 16, -(k % 16))):
         one = np.array([key])
         app, layer = key // 16, key % 16
-        read, written = (int(under.at(one, n)[0]) if len(under) else 0 for n in ("bytes_read", "bytes_written"))
-        data_calls, collective = (int(calls.at(one, n)[0]) if len(calls) else 0 for n in ("data", "collective"))
+        read, written = (
+            int(under.at(one, n)[0]) if len(under) else 0 for n in ("bytes_read", "bytes_written")
+        )
+        data_calls, collective = (
+            int(calls.at(one, n)[0]) if len(calls) else 0 for n in ("data", "collective")
+        )
         own_time = int(calls.at(one, "time")[0]) if len(calls) else 0
         time = int(under.at(one, "time")[0]) if layer <= Layer.STDIO and len(under) else own_time
         share, transfer = _collective(view, app, layer, data_calls, collective)

@@ -19,8 +19,17 @@ _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` l
 def job(view: View) -> JobEntity:
     """Job configuration."""
     found = view.job
-    names = ("nodes", "cpu_cores_per_node", "gpus_per_node", "node_local_bb_dirs", "shared_bb_dirs", "pfs_dirs",
-             "time_limit_s", "scheduler", "memory_per_node")
+    names = (
+        "nodes",
+        "cpu_cores_per_node",
+        "gpus_per_node",
+        "node_local_bb_dirs",
+        "shared_bb_dirs",
+        "pfs_dirs",
+        "time_limit_s",
+        "scheduler",
+        "memory_per_node",
+    )
     values = {}
     for name in names:
         value = getattr(found, name) if found is not None else None
@@ -44,14 +53,18 @@ def cores_used(view: View) -> int | None:
     most = max((s.manifest.ranks for s in view.measured.stores), default=0)
     per_node = max(view.job.processes_per_node) if view.job and view.job.processes_per_node else None
     view.notes["workflow.cpu_cores_used_per_node"] = (
-        f"{view.job_name}: processes per node" if per_node else f"processes of the largest trace / nodes of {view.job_name}"
+        f"{view.job_name}: processes per node"
+        if per_node
+        else f"processes of the largest trace / nodes of {view.job_name}"
     )
     return per_node or -(-most // nodes)
 
 
 def gpus_used(view: View) -> int | None:
     """GPUs in use, which only calls of a GPU layer could show."""
-    view.notes["workflow.gpus_used_per_node"] = "the trace holds no GPU calls, and job.yaml tells only what was given"
+    view.notes["workflow.gpus_used_per_node"] = (
+        "the trace holds no GPU calls, and job.yaml tells only what was given"
+    )
     return None
 
 
@@ -65,13 +78,17 @@ def middleware(view: View, cores: int | None) -> Middleware:
     if memory is None and view.system is not None:
         memory = view.system.compute.memory_per_node
         if memory is not None:
-            view.notes["middleware.memory_per_node"] = f"system: {view.system.name} (memory of a node, not what is free)"
+            view.notes["middleware.memory_per_node"] = (
+                f"system: {view.system.name} (memory of a node, not what is free)"
+            )
     elif memory is not None:
         view.notes["middleware.memory_per_node"] = view.job_name
     if memory is None:
         view.notes["middleware.memory_per_node"] = _NO_JOB
     extra = None if total is None or cores is None else max(0, total - cores)
-    view.notes["middleware.extra_cores_per_node"] = _NO_JOB if extra is None else "cores per node - cores used per node"
+    view.notes["middleware.extra_cores_per_node"] = (
+        _NO_JOB if extra is None else "cores per node - cores used per node"
+    )
     view.notes["middleware.libraries"] = "buffering libraries leave no calls of their own in a Recorder trace"
     return Middleware(extra_cores_per_node=extra, memory_per_node=memory, libraries=[])
 
@@ -86,16 +103,24 @@ def _node_local(view: View) -> NodeLocalStorage:
     dirs = view.job.node_local_bb_dirs if view.job is not None else None
     name = f"system: {view.system.name}" if view.system is not None else ""
     directory = near.dir if near is not None and near.dir else (dirs[0] if dirs else None)
-    view.notes["storage.node_local.dir"] = name if near is not None and near.dir else view.job_name if dirs else _NO_SYSTEM
+    view.notes["storage.node_local.dir"] = (
+        name if near is not None and near.dir else view.job_name if dirs else _NO_SYSTEM
+    )
     capacity = near.capacity_per_node if near is not None else None
     source = name
     if capacity is None and directory and view.job is not None:
         mount = view.job.mount_of(directory)
         capacity = mount.capacity if mount is not None else None
         source = view.job_name
-    rates = [r for r in ((near.bandwidth_per_node.read, near.bandwidth_per_node.write) if near else ()) if r is not None]
+    rates = [
+        r
+        for r in ((near.bandwidth_per_node.read, near.bandwidth_per_node.write) if near else ())
+        if r is not None
+    ]
     view.notes["storage.node_local.capacity_per_node"] = source if capacity is not None else _NO_SYSTEM
-    view.notes["storage.node_local.parallel_ops"] = name if near is not None and near.parallel_ops is not None else _NO_SYSTEM
+    view.notes["storage.node_local.parallel_ops"] = (
+        name if near is not None and near.parallel_ops is not None else _NO_SYSTEM
+    )
     view.notes["storage.node_local.max_bandwidth_per_node"] = name if rates else _NO_SYSTEM
     return NodeLocalStorage(
         dir=directory,
@@ -115,19 +140,38 @@ def _shared(view: View) -> SharedStorage:
     mount = view.job.mount_of(path) if view.job is not None and path else None
     name = f"system: {view.system.name}" if view.system is not None else _NO_SYSTEM
     kind = mount.type if mount is not None else system.type if system is not None else None
-    directory = mount.dir if mount is not None else system.mounts[0] if system is not None and system.mounts else None
-    rates = [r for r in ((system.max_bandwidth.read, system.max_bandwidth.write) if system else ()) if r is not None]
-    capacity = system.capacity if system is not None and system.capacity is not None else mount.capacity if mount else None
+    directory = (
+        mount.dir if mount is not None else system.mounts[0] if system is not None and system.mounts else None
+    )
+    rates = [
+        r
+        for r in ((system.max_bandwidth.read, system.max_bandwidth.write) if system else ())
+        if r is not None
+    ]
+    capacity = (
+        system.capacity
+        if system is not None and system.capacity is not None
+        else mount.capacity
+        if mount
+        else None
+    )
     said = {
-        "type": kind, "dir": directory, "capacity": capacity,
+        "type": kind,
+        "dir": directory,
+        "capacity": capacity,
         "parallel_servers": system.servers if system is not None else None,
         "max_bandwidth": max(rates) if rates else None,
     }
     for key, value in said.items():
-        from_job = mount is not None and (key in ("type", "dir") or (key == "capacity" and (system is None or system.capacity is None)))
+        from_job = mount is not None and (
+            key in ("type", "dir") or (key == "capacity" and (system is None or system.capacity is None))
+        )
         view.notes[f"storage.shared.{key}"] = (
-            (view.job_name if from_job else name) if value is not None
-            else f"system: {view.system.name} does not say" if view.system is not None else _NO_SYSTEM
+            (view.job_name if from_job else name)
+            if value is not None
+            else f"system: {view.system.name} does not say"
+            if view.system is not None
+            else _NO_SYSTEM
         )
     return SharedStorage(**said)  # type: ignore[arg-type]
 

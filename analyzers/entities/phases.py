@@ -57,7 +57,10 @@ def _kind(io: IOStats) -> Literal["write", "read", "mixed", "metadata"]:
     if not data:
         return "metadata"
     moved = (io.bytes.read or 0) + (io.bytes.written or 0)
-    for name, ops, size in (("read", io.ops.read, io.bytes.read or 0), ("write", io.ops.write, io.bytes.written or 0)):
+    for name, ops, size in (
+        ("read", io.ops.read, io.bytes.read or 0),
+        ("write", io.ops.write, io.bytes.written or 0),
+    ):
         if ops >= _ONE_WAY * data and size >= _ONE_WAY * moved:
             return name  # type: ignore[return-value]
     return "mixed"
@@ -66,7 +69,9 @@ def _kind(io: IOStats) -> Literal["write", "read", "mixed", "metadata"]:
 def _frequency(io: IOStats, processes: int, runtime_s: float) -> Frequency:
     data = io.ops.read + io.ops.write
     per_process = data / processes if processes else 0.0
-    sizes = [s for side in (io.transfer_size.read, io.transfer_size.write) if side is not None for s in side.common]
+    sizes = [
+        s for side in (io.transfer_size.read, io.transfer_size.write) if side is not None for s in side.common
+    ]
     size = max(sizes, key=lambda s: (s[1], s[0]))[0] if sizes else None
     kind: Literal["single", "iterative", "bulk"]
     if per_process <= 1:

@@ -29,7 +29,9 @@ def layer_name(layer: int) -> str:
 class View:
     """A measured workload, with what job.yaml and system.yaml add; `notes` become the profile's provenance."""
 
-    def __init__(self, measured: Measured, job: Job | None, system: System | None, *, job_name: str = "job.yaml") -> None:
+    def __init__(
+        self, measured: Measured, job: Job | None, system: System | None, *, job_name: str = "job.yaml"
+    ) -> None:
         self.measured = measured
         self.world = measured.world
         self.facts = measured.facts
@@ -86,8 +88,10 @@ class View:
 
     def _by_phase(self, group_of_phase: Ints) -> dict[int, IOStats]:
         return stats_by(
-            self.measured, lambda cell: group_of_phase[self.cells.phase(cell)],
-            time=self._time(group_of_phase), busy=self._busy(group_of_phase),
+            self.measured,
+            lambda cell: group_of_phase[self.cells.phase(cell)],
+            time=self._time(group_of_phase),
+            busy=self._busy(group_of_phase),
         )
 
     @cached_property
@@ -107,7 +111,9 @@ class View:
             return self.app_stats.get(0, empty_stats())
         groups = np.append(np.zeros(self.facts.phases, np.int64), -1)
         busy = {0: self._busy_of(self.facts.phases + 1)}
-        found = stats_by(self.measured, lambda cell: groups[self.cells.phase(cell)], time=self._time(groups), busy=busy)
+        found = stats_by(
+            self.measured, lambda cell: groups[self.cells.phase(cell)], time=self._time(groups), busy=busy
+        )
         return found.get(0, empty_stats())
 
     def _busy_of(self, number: int) -> tuple[int, int, int, int]:
@@ -148,7 +154,11 @@ class View:
     def process_time(self) -> Ints:
         """I/O time of each process in ns, shape (processes,)."""
         table: Keyed = self.measured.results["io_time"].processes
-        return table.at(np.arange(self.world.processes), "time") if len(table) else np.zeros(self.world.processes, np.int64)
+        return (
+            table.at(np.arange(self.world.processes), "time")
+            if len(table)
+            else np.zeros(self.world.processes, np.int64)
+        )
 
     @cached_property
     def trace_of_process(self) -> Ints:
@@ -166,7 +176,9 @@ class View:
         """Layer through which most calls of each file went."""
         pairs = self.measured.results["libraries"].files
         best: dict[int, tuple[int, int]] = {}
-        for key, file, count in zip(pairs.first.tolist(), pairs.second.tolist(), pairs.count.tolist(), strict=True):
+        for key, file, count in zip(
+            pairs.first.tolist(), pairs.second.tolist(), pairs.count.tolist(), strict=True
+        ):
             layer = key % 16
             if (count, layer) > best.get(file, (0, -1)):
                 best[file] = (count, layer)

@@ -85,7 +85,9 @@ class _Run:
     @staticmethod
     def joined(one: _Run, other: _Run) -> _Run:
         order = np.argsort(np.concatenate((one.key, other.key)), kind="stable")
-        return _Run(*(np.concatenate((getattr(one, f.name), getattr(other, f.name)))[order] for f in fields(_Run)))
+        return _Run(
+            *(np.concatenate((getattr(one, f.name), getattr(other, f.name)))[order] for f in fields(_Run))
+        )
 
 
 class _Events:
@@ -161,7 +163,11 @@ class _Collector:
         data = kind <= Kind.WRITE
         nameless = order[data & ~named]
         if len(nameless):
-            self._count(batch.cell.keys[batch.cell.codes[nameless]], batch.via[nameless], np.zeros(len(nameless), np.int64))
+            self._count(
+                batch.cell.keys[batch.cell.codes[nameless]],
+                batch.via[nameless],
+                np.zeros(len(nameless), np.int64),
+            )
         jumps = ((flags & Flag.SEEK) != 0) & (batch.offset[order] == NO_VALUE)
         opens = (flags & Flag.OPEN) != 0
         keep = named & (data | jumps | opens)
@@ -179,8 +185,14 @@ class _Collector:
         if self._held is not None:
             first &= ~np.isin(key, self._held.key)
         new = _Run(
-            key, batch.cell.keys[batch.cell.codes[rows]], batch.via[rows].astype(np.int64), batch.offset[rows],
-            np.where(size == NO_VALUE, 0, size), (batch.flags[rows] & Flag.APPEND) != 0, jumped, first | opened,
+            key,
+            batch.cell.keys[batch.cell.codes[rows]],
+            batch.via[rows].astype(np.int64),
+            batch.offset[rows],
+            np.where(size == NO_VALUE, 0, size),
+            (batch.flags[rows] & Flag.APPEND) != 0,
+            jumped,
+            first | opened,
             np.zeros(len(key), np.bool_),
         )
         if self._held is not None:
@@ -227,10 +239,14 @@ class _Collector:
     def result(self) -> PatternResult:
         if self._held is not None:
             self._take(self._held, going_on=-1)
-        return PatternResult(Keyed.merged(self._cells), Keyed.merged(self._layers), Pairs.merged(self._strides))
+        return PatternResult(
+            Keyed.merged(self._cells), Keyed.merged(self._layers), Pairs.merged(self._strides)
+        )
 
 
-def classify(key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, first: Bools) -> tuple[Ints, Ints]:
+def classify(
+    key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, first: Bools
+) -> tuple[Ints, Ints]:
     """Class of each operation and its distance from the one before (`NO_VALUE` where there is none).
 
     Parameters
@@ -264,7 +280,9 @@ def classify(key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, f
     # Without both offsets nothing can be compared: it goes on, unless a seek led to where the trace cannot tell.
     kind[~paired] = np.where(jumped, SEQUENTIAL, CONSECUTIVE)[~paired]
     again = np.zeros(n, np.bool_)
-    again[1:] = paired[1:] & paired[:-1] & (delta[1:] == delta[:-1]) & ~continues[1:] & ~append[1:] & (delta[1:] != 0)
+    again[1:] = (
+        paired[1:] & paired[:-1] & (delta[1:] == delta[:-1]) & ~continues[1:] & ~append[1:] & (delta[1:] != 0)
+    )
     strided = again.copy()
     strided[:-1] |= again[1:]
     strided[:-2] |= again[2:]
@@ -274,4 +292,3 @@ def classify(key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, f
     heirs = np.flatnonzero(first & ~strided & ~append & ~alone)
     kind[heirs] = kind[heirs + 1]
     return kind, delta
-

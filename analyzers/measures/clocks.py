@@ -58,7 +58,11 @@ class _Collector:
             self._parts.append(
                 group(
                     number[early] + self._trace * _FIRST,
-                    {"latest_start": start[early], "earliest_end": end[early], "ranks": np.ones(int(early.sum()), np.int64)},
+                    {
+                        "latest_start": start[early],
+                        "earliest_end": end[early],
+                        "ranks": np.ones(int(early.sum()), np.int64),
+                    },
                     _HOW,  # type: ignore[arg-type]
                 )
             )

@@ -107,4 +107,6 @@ class _Collector:
                 self._given_up, self._extents = True, []
 
     def result(self) -> FootprintResult:
-        return _capped(FootprintResult(Intervals.joined(self._extents), Keyed.merged(self._others), self._given_up))
+        return _capped(
+            FootprintResult(Intervals.joined(self._extents), Keyed.merged(self._others), self._given_up)
+        )

@@ -56,16 +56,37 @@ class IoTime:
         )
 
 
+@dataclass(frozen=True)
+class _Last:
+    """The last call of the batch before, and the largest end before it."""
+
+    process: int = -1
+    start: int = 0
+    end: int = 0
+    reach: int = 0
+    cell: int = -1
+    phase: int = -1
+    kind: int = -1
+
+
+def _numbered(phase: Ints) -> tuple[Ints, Ints]:
+    dense = Dense.of(phase)
+    return dense.codes, dense.keys
+
+
 class _Collector:
-    """Most processes run one call after the other: then a union is a sum. Others keep their intervals."""
+    """Most processes run one call after the other: then a union is a sum. Others keep their intervals until their end.
+
+    A process that shows threads only in a later batch has its earlier calls already added up, which is exact unless
+    a call of the earlier batch reaches into the later one: the last call is remembered for that.
+    """
 
     def __init__(self, facts: Facts) -> None:
         self._excluded = facts.phases
         self._cells: list[Keyed] = []
         self._phases: list[Keyed] = []
         self._processes: list[Keyed] = []
-        self._last_process = -1
-        self._last_end = 0
+        self._before = _Last()
         self._held = Intervals()
         self._held_process = -1
 
@@ -73,55 +94,117 @@ class _Collector:
         if not len(batch):
             return
         process, start, end = batch.process, batch.start, batch.end
-        starts = np.append(True, process[1:] != process[:-1])
-        before = np.empty(len(start), np.int64)
-        before[1:] = end[:-1]
-        before[0] = self._last_end if process[0] == self._last_process else start[0]
-        overlaps = (start < before) & ~starts
-        if process[0] == self._last_process and start[0] < self._last_end:
-            overlaps[0] = True
-        busy = np.unique(process[overlaps])
-        if self._held_process >= 0 and (process == self._held_process).any():
-            busy = np.union1d(busy, [self._held_process])
-        elif self._held_process >= 0:
-            self._release()
-        if not len(busy):
-            self._add_sums(batch, None)
+        first = np.append(True, process[1:] != process[:-1])
+        goes_on = int(process[0]) == self._before.process
+        previous = np.empty(len(start), np.int64)
+        previous[1:], previous[0] = end[:-1], self._before.end if goes_on else start[0]
+        # What two calls in a row have in common; clocks of ticks make most calls of a process touch or overlap so.
+        common = np.where(first, 0, np.minimum(end, previous) - start)
+        if goes_on:
+            common[0] = min(int(end[0]), self._before.end) - int(start[0])
+        common = np.maximum(common, 0)
+        threaded = self._threaded(batch, first, goes_on)
+        if threaded is None:
+            self._add_sums(batch, common, goes_on)
+            if self._held_process >= 0:
+                self._release()
         else:
-            threaded = np.isin(process, busy)
-            if not threaded.all():
-                self._add_sums(batch, np.flatnonzero(~threaded))
-            for one in busy.tolist():
+            alone = np.flatnonzero(~np.isin(process, threaded))
+            if len(alone):
+                self._add_sums(batch, common, goes_on, alone)
+            for one in threaded.tolist():
                 self._hold(batch, one, np.flatnonzero(process == one))
-        same = int(process[-1]) == self._last_process
-        tail = end[process == process[-1]].max()
-        self._last_end = max(self._last_end, int(tail)) if same else int(tail)
-        self._last_process = int(process[-1])
+            if self._held_process != int(process[-1]):
+                self._release()
+        last = len(start) - 1
+        mine = process == process[-1]
+        reach = end[:-1][mine[:-1]].max(initial=np.iinfo(np.int64).min)
+        same = int(process[-1]) == self._before.process
+        self._before = _Last(
+            int(process[-1]),
+            int(start[-1]),
+            int(end[-1]),
+            int(max(reach, max(self._before.reach, self._before.end) if same else np.iinfo(np.int64).min)),
+            int(batch.cell.keys[batch.cell.codes[last]]),
+            int(batch.phase[last]),
+            int(batch.kind[last]),
+        )
         if len(self._cells) > 64:
             self._cells, self._phases = [Keyed.merged(self._cells)], [Keyed.merged(self._phases)]
             self._processes = [Keyed.merged(self._processes)]
 
-    def _add_sums(self, batch: Batch, rows: Ints | None) -> None:
-        duration, kind, phase, process = batch.duration, batch.kind.astype(np.int64), batch.phase, batch.process
+    def _threaded(self, batch: Batch, first: NDArray[np.bool_], goes_on: bool) -> Ints | None:
+        """Processes whose calls overlap further than with their neighbours, or are out of order; None if none."""
+        process, start, end = batch.process, batch.start, batch.end
+        back = np.zeros(len(start), np.bool_)
+        back[1:] = (start[1:] < start[:-1]) & ~first[1:]
+        # The largest end two calls back, within the process: if all calls are in order it is that of a running maximum
+        # over the batch, since a process that begins later may well begin earlier in time.
+        lift = np.cumsum(first) - 1
+        low = int(end.min())
+        span = int(end.max()) - low + 1
+        reached = np.maximum.accumulate(end - low + lift * span)
+        far = np.zeros(len(start), np.bool_)
+        if len(start) > 2:
+            far[2:] = (start[2:] - low + lift[2:] * span < reached[:-2]) & ~first[2:] & ~first[1:-1]
+        if goes_on:
+            back[0] = start[0] < self._before.start
+            far[0] = start[0] < self._before.reach
+            if len(start) > 1 and not first[1]:
+                far[1] = start[1] < max(self._before.end, self._before.reach)
+        bad = back | far
+        held = self._held_process
+        if not bad.any() and not (held >= 0 and (process == held).any()):
+            return None
+        found = np.unique(process[bad])
+        if held >= 0 and (process == held).any():
+            found = np.union1d(found, [held])
+        return found
+
+    def _add_sums(self, batch: Batch, common: Ints, goes_on: bool, rows: Ints | None = None) -> None:
+        duration, kind, phase, process = (
+            batch.duration,
+            batch.kind.astype(np.int64),
+            batch.phase,
+            batch.process,
+        )
         cell = batch.cell
-        if rows is None:
-            codes = cell.codes
-        else:
-            duration, kind, phase, process, codes = duration[rows], kind[rows], phase[rows], process[rows], cell.codes[rows]
-        by_kind = Dense(np.arange(4 * len(cell.keys)), codes * 4 + kind).sum(duration)
-        by_kind = by_kind.reshape(-1, 4)
-        by_kind[:, _ALL] = by_kind[:, :_ALL].sum(axis=1)
-        keys = (cell.keys[:, None] * 4 + np.arange(4)).reshape(-1)
-        self._cells.append(Keyed(keys, {"time": by_kind.reshape(-1)}))
-        of_phase = Dense.of(phase)
-        table = Dense(np.arange(4 * len(of_phase.keys)), of_phase.codes * 4 + kind).sum(duration).reshape(-1, 4)
-        table[:, _ALL] = table[:, :_ALL].sum(axis=1)
-        keys = (of_phase.keys[:, None] * 4 + np.arange(4)).reshape(-1)
-        self._phases.append(Keyed(keys, {"time": table.reshape(-1)}))
+        codes = cell.codes
+        before = self._before
+        kept = [np.empty(len(codes), np.bool_) for _ in range(4)]
+        same_cell, same_phase, same_kind, both = kept
+        same_cell[1:], same_phase[1:] = codes[1:] == codes[:-1], phase[1:] == phase[:-1]
+        same_kind[1:] = kind[1:] == kind[:-1]
+        both[1:] = (phase[1:] != self._excluded) & (phase[:-1] != self._excluded)
+        same_cell[0] = goes_on and int(cell.keys[codes[0]]) == before.cell
+        same_phase[0] = goes_on and int(phase[0]) == before.phase
+        same_kind[0] = goes_on and int(kind[0]) == before.kind
+        both[0] = goes_on and phase[0] != self._excluded and before.phase != self._excluded
+        if rows is not None:
+            duration, kind, phase, process, codes = (
+                duration[rows],
+                kind[rows],
+                phase[rows],
+                process[rows],
+                codes[rows],
+            )
+            common = common[rows]
+            same_cell, same_phase, same_kind, both = (k[rows] for k in kept)
+        # A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour.
+        for store, numbers, keys, same in (
+            (self._cells, codes, cell.keys, same_cell),
+            (self._phases, *_numbered(phase), same_phase),
+        ):
+            dense = Dense(np.arange(4 * len(keys)), numbers * 4 + kind)
+            table = dense.sum(duration - np.where(same & same_kind, common, 0)).reshape(-1, 4)
+            total = Dense(keys, numbers).sum(duration - np.where(same, common, 0))
+            table[:, _ALL] = total
+            store.append(Keyed((keys[:, None] * 4 + np.arange(4)).reshape(-1), {"time": table.reshape(-1)}))
         included = phase != self._excluded
         if included.any():
             of_process = Dense.of(process[included])
-            self._processes.append(Keyed(of_process.keys, {"time": of_process.sum(duration[included])}))
+            time = of_process.sum((duration - np.where(both, common, 0))[included])
+            self._processes.append(Keyed(of_process.keys, {"time": time}))
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
         """Keep the intervals of a process whose calls overlap until all of them are known."""
@@ -157,4 +240,6 @@ class _Collector:
 
     def result(self) -> IoTimeResult:
         self._release()
-        return IoTimeResult(Keyed.merged(self._cells), Keyed.merged(self._phases), Keyed.merged(self._processes))
+        return IoTimeResult(
+            Keyed.merged(self._cells), Keyed.merged(self._phases), Keyed.merged(self._processes)
+        )

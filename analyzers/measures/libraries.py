@@ -122,5 +122,8 @@ class _Collector:
 
     def result(self) -> LibrariesResult:
         return LibrariesResult(
-            Keyed.merged(self._under), Keyed.merged(self._calls), Pairs.merged(self._files), Pairs.merged(self._data)
+            Keyed.merged(self._under),
+            Keyed.merged(self._calls),
+            Pairs.merged(self._files),
+            Pairs.merged(self._data),
         )

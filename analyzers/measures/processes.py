@@ -65,14 +65,19 @@ class _Collector:
         included = batch.included
         kind, flags = batch.kind, batch.flags
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        uses = (batch.file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
+        uses = (
+            (batch.file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
+        )
         rows = np.flatnonzero(uses)
         if len(rows):
             dense = Dense.of(batch.process[rows] * self._files + batch.file[rows] + 1)
             self._uses.append(
                 Keyed(
                     dense.keys,
-                    {"readers": (dense.count(read[rows]) > 0).astype(np.int64), "writers": (dense.count(write[rows]) > 0).astype(np.int64)},
+                    {
+                        "readers": (dense.count(read[rows]) > 0).astype(np.int64),
+                        "writers": (dense.count(write[rows]) > 0).astype(np.int64),
+                    },
                 )
             )
         self._in_phase.append(Dense.of((batch.process * self._phases + batch.phase)[included]).keys)

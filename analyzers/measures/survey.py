@@ -128,7 +128,9 @@ class _Collector:
             return
         reach = offset[telling] + np.where(wrote[telling], size[telling], 0)
         bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
-        self._reach.append(group(batch.file[rows][telling] * (BUCKETS + 1) + bucket, {"reach": reach}, _REACH))
+        self._reach.append(
+            group(batch.file[rows][telling] * (BUCKETS + 1) + bucket, {"reach": reach}, _REACH)
+        )
 
     def _shrink(self) -> None:
         self._files = [Keyed.merged(self._files, _FILES)]

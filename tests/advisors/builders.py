@@ -22,6 +22,7 @@ def io_stats(
     metadata_s: float = 0.0,
     consecutive: float | None = 1.0,
     strided: float = 0.0,
+    random: float = 0.0,
 ) -> dict[str, Any]:
     """An IOSTATS block. Times: `time_s` is data time summed over processes, in the direction of the bytes.
 
@@ -48,8 +49,8 @@ def io_stats(
 
     pattern = None
     if consecutive is not None:
-        rest = 1.0 - consecutive - strided
-        pattern = {"consecutive": consecutive, "sequential": rest, "strided": strided, "random": 0.0}
+        rest = 1.0 - consecutive - strided - random
+        pattern = {"consecutive": consecutive, "sequential": rest, "strided": strided, "random": random}
     return {
         "bytes": {
             "read": read,
@@ -73,7 +74,7 @@ def io_stats(
 
 
 def shared(path: str = "/lustre/run/out.h5", **settings: Any) -> dict[str, Any]:
-    """A file of several processes, which all write it where bytes are written, and read it where they are read."""
+    """A file of several processes, all of which do what is done to it."""
     return file(path, **({"processes": 8} | settings))
 
 
@@ -237,7 +238,7 @@ def system(
     generic: bool = False,
     **more: Any,
 ) -> System:
-    """A machine with one file system, or with none where `file_system` is None. Further keys are the file system's."""
+    """A machine with one file system, or none for `file_system=None`; further keys are the file system's."""
     disks = []
     if file_system is not None:
         disks.append(

@@ -1,4 +1,4 @@
-"""Every rule against its cases: cases/<id>.yaml, of which each entry is a profile, a system and what must come out.
+"""Every rule against its cases: in cases/<id>.yaml, each entry is a profile, a system and what must come out.
 
 Settings are those of `builders`; sizes may be written as 64M (powers of 1024). `expect` holds either
 `nothing`, a part of the sentence, or what the first recommendation must hold.
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-
 from builders import profile, shared, system
+
 from vani.advisors.catalogue import find
 from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, SystemRef
@@ -41,10 +41,15 @@ def plain(value: Any) -> Any:
     return value
 
 
+def repeated(path: str, repeat: int = 1, **settings: Any) -> list[dict[str, Any]]:
+    """The file `repeat` times, `$` in its path being the number."""
+    return [shared(path.replace("$", str(i)) if repeat > 1 else path, **settings) for i in range(int(repeat))]
+
+
 @pytest.mark.parametrize(("rule", "case"), load_cases())
 def test_case(rule, case):
     settings = plain(case.get("profile", {}))
-    files = [shared(**one) for one in settings.pop("files", [])]
+    files = [made for one in settings.pop("files", []) for made in repeated(**one)]
     advice = judge(
         profile(files, **settings),
         system(**plain(case.get("system", {}))),
@@ -66,7 +71,9 @@ def test_case(rule, case):
         wanted = plain(expect.get(key, {}))
         assert {name: got[name] for name in wanted} == wanted
     if "target" in expect:
-        assert {k: v for k, v in found.target.model_dump().items() if k in expect["target"]} == expect["target"]
+        assert {k: v for k, v in found.target.model_dump().items() if k in expect["target"]} == expect[
+            "target"
+        ]
     for key in ("severity", "apply"):
         assert getattr(found, key) == expect.get(key, getattr(found, key))
     if "confidence" in expect:

@@ -45,7 +45,8 @@ def rows(**columns) -> pa.Table:
         "index": np.arange(1, n + 1), "proc": np.ones(n, np.int64), "rank": np.zeros(n, np.int32),
         "thread_id": np.ones(n, np.int32), "tstart": start.astype(np.float32),
         "tend": (start + 1e-6).astype(np.float32), "level": np.zeros(n, np.int32),
-        "file_name": ["/scratch/a"] * n, "size": np.zeros(n, np.int64), "duration": np.full(n, 1e-6, np.float32), "tmid": middle,
+        "file_name": ["/scratch/a"] * n, "size": np.zeros(n, np.int64),
+        "duration": np.full(n, 1e-6, np.float32), "tmid": middle,
     }  # fmt: skip
     return pa.table(table | columns)
 

@@ -32,17 +32,17 @@ class Storage(Model):
     shared: Layout = Layout()
     kind: Literal["lustre", "gpfs"] = "lustre"
     dirs: tuple[str, ...] = ()
-    figures: dict[str, float | None] = {}
+    figures: dict[str, float | None] = Field(default_factory=dict)
     either: Layout | str | None = None
 
 
 class Paper(Model):
     schema_: Literal["vani.profile/1"] = Field("vani.profile/1", alias="schema")
     storage: Storage = Storage()
-    files: list[Layout] = []
+    files: list[Layout] = Field(default_factory=list)
     note: str | None = None
     is_shared: bool = False
-    extra: dict[str, object] = {}
+    extra: dict[str, object] = Field(default_factory=dict)
 
 
 def wrong(text: str) -> str:
@@ -55,11 +55,14 @@ def wrong(text: str) -> str:
 HEAD = "schema: vani.profile/1\n"
 
 # Text that readers of YAML 1.1 or 1.2 like to take for something else.
-TRAPS = ["", " ", "~", "null", "Null", "yes", "No", "on", "y", "n", "true", "TRUE", "2024-01-01", "12:30:00", "1e3",
-         "1_000", "0x1f", "0o17", "017", ".5", "1.", ".inf", "-.inf", ".nan", "=", "<<", "-", "- a", "? a", "a: b", "a #b",
-         "#a", "&a", "*a", "!a", "|", ">", "%a", "@a", "`a", "'a'", '"a"', "a,b", "[a", "{a", "a]", "a}", " a", "a ", "a\nb",
-         "a\tb", "a\r", "\0", "\x7f", "\x85", "\u2028", "\ufeff", "\ufffe", "\U0001f600", "é", "---", "...", "--- a", "\\", "\\n",
-         "\\u0041", "e-05", "1M-4M", "a" * 3000, "a:", ":a", "a :b", "a  b", "inf", "nan", "NaN", "Infinity"]  # fmt: skip
+TRAPS = [
+    "", " ", "~", "null", "Null", "yes", "No", "on", "y", "n", "true", "TRUE", "2024-01-01", "12:30:00",
+    "1e3", "1_000", "0x1f", "0o17", "017", ".5", "1.", ".inf", "-.inf", ".nan", "=", "<<", "-", "- a",
+    "? a", "a: b", "a #b", "#a", "&a", "*a", "!a", "|", ">", "%a", "@a", "`a", "'a'", "\"a\"", "a,b",
+    "[a", "{a", "a]", "a}", " a", "a ", "a\nb", "a\tb", "a\r", "\0", "\u007f", "\u0085", "\u2028",
+    "\ufeff", "\ufffe", "\U0001f600", "\u00e9", "---", "...", "--- a", "\\", "\\n", "\\u0041", "e-05",
+    "1M-4M", "a" * 3000, "a:", ":a", "a :b", "a  b", "inf", "nan", "NaN", "Infinity",
+]  # fmt: skip
 
 text = st.one_of(
     st.sampled_from(TRAPS),
@@ -189,8 +192,11 @@ def test_floats_keep_nine_digits_and_all_of_their_whole_part():
 def test_small_collections_stand_on_one_line_and_long_ones_do_not():
     tree = {
         "bytes": {"read": 0, "written": 134217728, "total": 134217728},
-        "empty": {}, "none": [], "long": {f"key_{i}": i for i in range(20)}, "list": [{"a": 1}, {"b": ["x" * 99]}],
-    }  # fmt: skip
+        "empty": {},
+        "none": [],
+        "long": {f"key_{i}": i for i in range(20)},
+        "list": [{"a": 1}, {"b": ["x" * 99]}],
+    }
     lines = emit(tree).splitlines()
     assert lines[0] == "bytes: {read: 0, written: 134217728, total: 134217728}"
     assert lines[1:5] == ["empty: {}", "none: []", "long:", "  key_0: 0"]
@@ -248,37 +254,63 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_known_one():
     ("body", "expected"),
     [
         ("storag: {}\n", "profile.yaml:2: unknown key 'storag' at the top; did you mean 'storage'?"),
-        ("zzz: 1\n", "profile.yaml:2: unknown key 'zzz' at the top; "
-                     "known keys are extra, files, is_shared, note, schema, storage"),
-        ("files:\n- stripe_count: 1\n- stripe_count: 0\n",
-         "profile.yaml:4: files[1].stripe_count is 0; accepted: 1 or more or null"),
-        ("files:\n- {stripe_size: many}\n", "profile.yaml:3: files[0].stripe_size is 'many'; accepted: an integer or null"),
+        (
+            "zzz: 1\n",
+            "profile.yaml:2: unknown key 'zzz' at the top; "
+            "known keys are extra, files, is_shared, note, schema, storage",
+        ),
+        (
+            "files:\n- stripe_count: 1\n- stripe_count: 0\n",
+            "profile.yaml:4: files[1].stripe_count is 0; accepted: 1 or more or null",
+        ),
+        (
+            "files:\n- {stripe_size: many}\n",
+            "profile.yaml:3: files[0].stripe_size is 'many'; accepted: an integer or null",
+        ),
         ("files: {a: 1}\n", "profile.yaml:2: files is a mapping; accepted: a list"),
         ("files: [7]\n", "profile.yaml:2: files[0] is 7; accepted: a mapping"),
         ("note: 2.5\n", "profile.yaml:2: note is 2.5; accepted: text (put it in quotes) or null"),
         ("storage:\n  kind: zfs\n", "profile.yaml:3: storage.kind is 'zfs'; accepted: 'lustre' or 'gpfs'"),
-        ("storage:\n  figures:\n    a: 1\n    b: fast\n",
-         "profile.yaml:5: storage.figures.b is 'fast'; accepted: a number or null"),
+        (
+            "storage:\n  figures:\n    a: 1\n    b: fast\n",
+            "profile.yaml:5: storage.figures.b is 'fast'; accepted: a number or null",
+        ),
         ("storage: null\n", "profile.yaml:2: storage is null; accepted: a mapping"),
         ("is_shared: 12\n", "profile.yaml:2: is_shared is 12; accepted: true or false"),
-        ("note: [1]\nfilez: 1\n", "profile.yaml:3: unknown key 'filez' at the top; did you mean 'files'? (and 1 more)"),
-        ("storage: {either: {stripe_count: x}}\n",
-         "profile.yaml:2: storage.either.stripe_count is 'x'; accepted: an integer or null (and 1 more)"),
-        (f"is_shared: {'x' * 100}\n",
-         f"profile.yaml:2: is_shared is '{'x' * 29}...{'x' * 6}'; accepted: true or false"),
+        (
+            "note: [1]\nfilez: 1\n",
+            "profile.yaml:3: unknown key 'filez' at the top; did you mean 'files'? (and 1 more)",
+        ),
+        (
+            "storage: {either: {stripe_count: x}}\n",
+            "profile.yaml:2: storage.either.stripe_count is 'x'; accepted: an integer or null (and 1 more)",
+        ),
+        (
+            f"is_shared: {'x' * 100}\n",
+            f"profile.yaml:2: is_shared is '{'x' * 29}...{'x' * 6}'; accepted: true or false",
+        ),
         ("note: a\nnote: b\n", "profile.yaml:3: key 'note' is there twice; keep one of them"),
-        ("storage: {kind: gpfs, kind: gpfs}\n", "profile.yaml:2: key 'kind' is there twice; keep one of them"),
+        (
+            "storage: {kind: gpfs, kind: gpfs}\n",
+            "profile.yaml:2: key 'kind' is there twice; keep one of them",
+        ),
         ("note: &x a\nextra: {b: *x}\n", "profile.yaml:3: alias *x is not accepted; write the value out"),
         ("extra: {1: 2, [3]: 4}\n", "profile.yaml:2: a key must be text"),
-        ("note: !!python/name:os.system x\n",
-         "profile.yaml:2: tag 'tag:yaml.org,2002:python/name:os.system' is not accepted; write the value without it"),
-        ("<<: {note: a}\n", "profile.yaml:2: unknown key '<<' at the top; "
-                            "known keys are extra, files, is_shared, note, schema, storage"),
+        (
+            "note: !!python/name:os.system x\n",
+            "profile.yaml:2: tag 'tag:yaml.org,2002:python/name:os.system' is not accepted; "
+            "write the value without it",
+        ),
+        (
+            "<<: {note: a}\n",
+            "profile.yaml:2: unknown key '<<' at the top; "
+            "known keys are extra, files, is_shared, note, schema, storage",
+        ),
         ("note: 'a\n", "profile.yaml:3: not YAML: found unexpected end of stream"),
         ("---\na: 1\n", "profile.yaml:2: not YAML: but found another document"),
         ("note:\n\tx: 1\n", "profile.yaml:3: not YAML: found character that cannot start any token"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named_with_its_line_and_what_is_accepted(body, expected):
     assert wrong(HEAD + body) == expected
 
@@ -286,7 +318,7 @@ def test_what_is_wrong_is_named_with_its_line_and_what_is_accepted(body, expecte
 def test_a_missing_key_is_named():
     class Needs(Model):
         schema_: Literal["vani.job/1"] = Field("vani.job/1", alias="schema")
-        files: list[dict[str, Layout]] = []
+        files: list[dict[str, Layout]] = Field(default_factory=list)
         nodes: int
 
     with pytest.raises(DocumentError, match=r"^document:1: key 'nodes' is missing at the top; add it$"):
@@ -306,15 +338,27 @@ def test_a_missing_key_is_named():
     [
         ("", "profile.yaml: is empty; begin it with `schema: vani.profile/1`"),
         ("# only words\n", "profile.yaml: is empty; begin it with `schema: vani.profile/1`"),
-        ("[1, 2]", "profile.yaml: holds a list, not a mapping of keys; begin it with `schema: vani.profile/1`"),
-        ("words", "profile.yaml: holds only 'words', not a mapping of keys; begin it with `schema: vani.profile/1`"),
+        (
+            "[1, 2]",
+            "profile.yaml: holds a list, not a mapping of keys; begin it with `schema: vani.profile/1`",
+        ),
+        (
+            "words",
+            "profile.yaml: holds only 'words', not a mapping of keys; begin it with `schema: vani.profile/1`",
+        ),
         ("note: a\n", "profile.yaml: has no `schema:`; begin it with `schema: vani.profile/1`"),
-        ("note: a\nschema: vani.advice/1\n", "profile.yaml:2: schema is 'vani.advice/1'; known here is vani.profile/1"),
+        (
+            "note: a\nschema: vani.advice/1\n",
+            "profile.yaml:2: schema is 'vani.advice/1'; known here is vani.profile/1",
+        ),
         ("schema: 1\n", "profile.yaml:1: schema is 1; known here is vani.profile/1"),
-        ("schema: vani.profile/2\n",
-         "profile.yaml:1: schema vani.profile/2 is newer than this Vani; known: vani.profile/1; update Vani"),
+        (
+            "schema: vani.profile/2\n",
+            "profile.yaml:1: schema vani.profile/2 is newer than this Vani; known: vani.profile/1; "
+            "update Vani",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_document_of_another_kind_is_refused(content, expected):
     assert wrong(content) == expected
 
@@ -353,8 +397,12 @@ def test_files_that_are_no_documents_are_refused(tmp_path):
         with pytest.raises(DocumentError) as raised:
             load(path, Paper)
         assert str(raised.value) == f"{path}{expected}"
-    for path, expected in ((tmp_path, "is a directory"), (tmp_path / "no.yaml", "no such file"),
-                           (tmp_path / "elf.yaml" / "x", "cannot be read"), (tmp_path / ("x" * 300), "cannot be read")):  # fmt: skip
+    for path, expected in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "no.yaml", "no such file"),
+        (tmp_path / "elf.yaml" / "x", "cannot be read"),
+        (tmp_path / ("x" * 300), "cannot be read"),
+    ):
         with pytest.raises(DocumentError, match=expected):
             load(path, Paper)
 

@@ -58,7 +58,11 @@ def test_figures_are_those_of_the_papers():
     assert lassen.file_systems[0].capacity == 24 * 2**50
     assert lassen.file_system_for("/p/gpfs1/user/x").max_bandwidth.read == 64e9
     assert lassen.node_local().bandwidth_per_node.write == 32e9
-    assert (titan.file_systems[0].servers, titan.file_systems[0].targets, titan.forwarding.io_nodes) == (144, 1008, 172)
+    assert (titan.file_systems[0].servers, titan.file_systems[0].targets, titan.forwarding.io_nodes) == (
+        144,
+        1008,
+        172,
+    )
     assert (cetus.file_systems[0].targets, cetus.forwarding.compute_nodes_per_io_node) == (336, 128)
     assert cetus.file_systems[0].block_size == 32 * cetus.file_systems[0].subblock_size
     taihulight = load_system("taihulight")
@@ -69,7 +73,9 @@ def test_figures_are_those_of_the_papers():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(InputError, match=r"'lasen'; known are cetus, .*lassen.*titan; or name a YAML file") as raised:
+    with pytest.raises(
+        InputError, match=r"'lasen'; known are cetus, .*lassen.*titan; or name a YAML file"
+    ) as raised:
         load_system("lasen")
     assert raised.value.exit_code == 2
 
@@ -93,7 +99,10 @@ def test_a_file_overrides_its_base_field_by_field(tmp_path):
     assert system.source_of("compute.nodes") == "counted"
     assert system.source_of("compute.memory_per_node") == lassen.sources["compute"]
     assert system.source_of("file_systems[1].max_bandwidth.read") == "mine.yaml"
-    assert system.source_of("file_systems[1].max_bandwidth.write") == lassen.sources["file_systems[0].max_bandwidth"]
+    assert (
+        system.source_of("file_systems[1].max_bandwidth.write")
+        == lassen.sources["file_systems[0].max_bandwidth"]
+    )
     assert system.source_of("file_systems[0].type") == "mine.yaml"
 
 
@@ -111,12 +120,15 @@ def test_a_base_may_be_a_file_with_a_base(tmp_path):
         ("base: mine.yaml\n", "mine.yaml: its bases go round in a circle"),
         ("base: lasen\n", "mine.yaml: base: no machine and no file is called 'lasen'; known are"),
         ("base: 7\nname: x\n", "mine.yaml:2: base is 7; accepted: text"),
-        ("base: lassen\nfile_systems:\n- name: gpfs1\n  targtes: 4\n", "mine.yaml:5: unknown key 'targtes' in file_systems[0]"),
+        (
+            "base: lassen\nfile_systems:\n- name: gpfs1\n  targtes: 4\n",
+            "mine.yaml:5: unknown key 'targtes' in file_systems[0]",
+        ),
         ("base: lassen\nfile_systems: null\n", "mine.yaml:3: file_systems is null; accepted: a list"),
         ("base: lassen\nsources: 3\n", "mine.yaml:3: sources is 3; accepted: a mapping"),
         ("compute: {nodes: 1}\n", "mine.yaml:1: key 'name' is missing at the top; add it"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_in_an_override_is_named(tmp_path, text, expected):
     path = tmp_path / "mine.yaml"
     path.write_text("schema: vani.system/1\n" + text)
@@ -127,13 +139,23 @@ def test_what_is_wrong_in_an_override_is_named(tmp_path, text, expected):
 def test_the_longest_mount_holds_a_path():
     system = loads(
         "schema: vani.system/1\nname: x\n"
-        "file_systems:\n- {name: root, type: nfs, mounts: [/]}\n- {name: a, type: lustre, mounts: [/p, /q/]}\n"
+        "file_systems:\n- {name: root, type: nfs, mounts: [/]}\n"
+        "- {name: a, type: lustre, mounts: [/p, /q/]}\n"
         "- {name: b, type: gpfs, mounts: [/p/b]}\n"
         "burst_buffers:\n- {name: shm, kind: node_local, type: tmpfs, dir: /dev/shm}\n"
         "- {name: nvme, kind: node_local, type: nvme, dir: /mnt/bb/$USER}\n",
         System,
     )
-    held = {"/p": "a", "/p/x": "a", "/pp/x": "root", "/p/b/x": "b", "/p/bb": "a", "/q/x": "a", "/p/../q": "a", "/x": "root"}
+    held = {
+        "/p": "a",
+        "/p/x": "a",
+        "/pp/x": "root",
+        "/p/b/x": "b",
+        "/p/bb": "a",
+        "/q/x": "a",
+        "/p/../q": "a",
+        "/x": "root",
+    }
     assert {path: system.file_system_for(path).name for path in held} == held
     for path in ("/dev/shm/x", "/mnt/bb/me/x"):
         assert system.file_system_for(path) is None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from vani.cli.output import emit, eyes, quiet_option, watched
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -29,8 +30,8 @@ __all__ = ["advise"]
     show_default=True,
     help="What is written.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Nothing for eyes on stderr.")
-def advise(  # noqa: PLR0917 - click calls it by name
+@quiet_option
+def advise(
     profile: Path,
     output: Path | None,
     system: str | None,
@@ -48,9 +49,11 @@ def advise(  # noqa: PLR0917 - click calls it by name
         select=select or None,
         ignore=ignore or None,
     )
-    _emit(_written(advice, kind), output)
-    if not quiet and sys.stderr.isatty() and not (kind == "text" and output is None):
-        _show(advice)
+    emit(_written(advice, kind), output)
+    if watched(quiet=quiet) and not (kind == "text" and output is None):
+        from vani.render.advice_text import render  # noqa: PLC0415
+
+        render(advice, None, eyes())
 
 
 def _written(advice: Advice, kind: str) -> str:
@@ -68,20 +71,3 @@ def _written(advice: Advice, kind: str) -> str:
     # Text that goes to a file or another program has no colour and the width of a letter.
     render(advice, None, Console(file=text, width=80, color_system=None, force_terminal=False))
     return text.getvalue()
-
-
-def _show(advice: Advice) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
-    from vani.render.advice_text import render  # noqa: PLC0415
-
-    render(advice, None, Console(stderr=True))
-
-
-def _emit(text: str, output: Path | None) -> None:
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    from vani.atomic import write_text  # noqa: PLC0415
-
-    write_text(output, text)

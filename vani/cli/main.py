@@ -98,7 +98,7 @@ def _run(args: list[str] | None) -> int:
         return _say("not enough memory; use --scheduler synchronous, or a machine with more", 3)
     except OSError as error:
         return _say(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a fault of Vani ends in one line, too
+    except Exception as error:
         if os.environ.get("VANI_TRACEBACK"):
             raise
         return _say(
@@ -107,7 +107,7 @@ def _run(args: list[str] | None) -> int:
         )
 
 
-def _say(text: Any, status: int) -> int:  # noqa: ANN401
+def _say(text: Any, status: int) -> int:
     print(f"vani: {one_line(str(text))}", file=sys.stderr)  # noqa: T201
     return status
 

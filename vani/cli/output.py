@@ -37,7 +37,7 @@ def emit(text: str, output: Path | None) -> None:
         write_text(output, text)
 
 
-def eyes() -> Any:  # noqa: ANN401 - rich is loaded only where someone looks
+def eyes() -> Any:
     """A rich console on stderr."""
     from rich.console import Console  # noqa: PLC0415
 

@@ -36,6 +36,8 @@ _REASONS = {
     "node_local_bb_dirs": "/proc/self/mountinfo cannot be read",
     "shared_bb_dirs": "/proc/self/mountinfo cannot be read",
     "pfs_dirs": "/proc/self/mountinfo cannot be read",
+    "lustre": "/proc/self/mountinfo cannot be read",
+    "gpfs": "/proc/self/mountinfo cannot be read",
     "dataset": "no data set was named (`--dataset`)",
 }
 
@@ -88,7 +90,7 @@ def collect(
     if dataset is not None:
         facts["dataset"] = sample_dataset(dataset, bounds or Bounds())
     reasons = _REASONS | allocation.unknown | unknown
-    missing = {name: reason for name, reason in reasons.items() if "." in name or facts.get(name) is None}
+    missing = {name: reason for name, reason in reasons.items() if "[" in name or facts.get(name) is None}
     return Job(**facts, unknown=missing)
 
 
@@ -111,16 +113,12 @@ def _storage(
     if programs is None:
         unknown |= {kind: "the machine's programs were not asked" for kind, found in of_type.items() if found}
         return facts | {kind: [] for kind, found in of_type.items() if not found}
-    answers = {
-        "lustre": [read_lustre(mount.dir, programs) for mount in of_type["lustre"]],
-        "gpfs": [read_gpfs(mount.dir, mount.device or mount.dir, programs) for mount in of_type["gpfs"]],
-    }
-    for kind, answered in answers.items():
-        facts[kind] = [fact for fact, _ in answered]
-        for index, (_, problems) in enumerate(answered):
-            if problems:
-                unknown[f"{kind}[{index}]"] = "; ".join(problems)
-    return facts
+    lustre = [read_lustre(mount.dir, programs) for mount in of_type["lustre"]]
+    gpfs = [read_gpfs(mount.dir, mount.device or mount.dir, programs) for mount in of_type["gpfs"]]
+    problems = {f"lustre[{index}]": told for index, (_, told) in enumerate(lustre)}
+    problems |= {f"gpfs[{index}]": told for index, (_, told) in enumerate(gpfs)}
+    unknown |= {name: "; ".join(told) for name, told in problems.items() if told}
+    return facts | {"lustre": [fact for fact, _ in lustre], "gpfs": [fact for fact, _ in gpfs]}
 
 
 def _cores(allocation: Allocation, limits: Limits, root: Path) -> int | None:

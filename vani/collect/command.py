@@ -30,7 +30,8 @@ def ask(command: list[str], timeout_s: float = 10.0) -> str:
     if program is None:
         raise NoAnswer(f"{command[0]} is not installed")
     process = subprocess.Popen(
-        [program, *command[1:]],
+        command,
+        executable=program,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

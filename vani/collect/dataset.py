@@ -33,7 +33,7 @@ class Bounds:
     """So many problems are told."""
 
 
-def sample_dataset(root: Path, bounds: Bounds = Bounds()) -> DatasetSample:  # noqa: B008 - frozen
+def sample_dataset(root: Path, bounds: Bounds = Bounds()) -> DatasetSample:
     """Look through `root` (a folder or a file), in the order of names.
 
     Files that several names lead to count once. Links to folders are not followed.

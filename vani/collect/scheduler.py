@@ -14,6 +14,7 @@ __all__ = ["Allocation", "expand_hosts", "read_scheduler"]
 Environment = Mapping[str, str]
 
 _MAX_HOSTS: Final = 1_000_000
+_FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_node", "time_limit_s")
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ def read_scheduler(environment: Environment, root: Path = Path("/")) -> Allocati
     for variable, read in _SCHEDULERS.items():
         if environment.get(variable):
             return read(environment, root)
-    names = ", ".join(_SCHEDULERS)
-    return Allocation(unknown={"scheduler": f"none of {names} is set: not inside a job"})
+    why = f"not inside a job: none of {', '.join(_SCHEDULERS)} is set"
+    return Allocation(unknown=dict.fromkeys(_FIELDS, "not inside a job") | {"scheduler": why})
 
 
 def _slurm(environment: Environment, _root: Path) -> Allocation:

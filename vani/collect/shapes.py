@@ -95,15 +95,15 @@ class _Header:
 
     def skip(self, size: int) -> None:
         self.at += -(-size // 4) * 4
-        if self.at > len(self.head):
-            raise ValueError("header is longer than what was read")
+        if size < 0 or self.at > len(self.head):
+            raise ValueError("no size, or the header is longer than what was read")
 
     def skip_attributes(self) -> None:
         sizes = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8, 7: 1, 8: 2, 9: 4, 10: 8, 11: 8}
         self.number(wide=False)
         for _ in range(self.count()):
             self.skip(self.count())
-            size = sizes[self.number(wide=False)]
+            size = sizes.get(self.number(wide=False), -1)
             self.skip(size * self.number(wide=self.is_wide))
 
 
@@ -129,7 +129,10 @@ def netcdf_dims(head: bytes) -> list[int] | None:
         rank = header.count()
         if rank > _MAX_RANK:
             return None
-        shapes.append([lengths[header.number(wide=header.is_wide)] for _ in range(rank)])
+        axes = [header.number(wide=header.is_wide) for _ in range(rank)]
+        if any(not 0 <= axis < len(lengths) for axis in axes):
+            return None
+        shapes.append([lengths[axis] for axis in axes])
         header.skip_attributes()
         header.skip(4 + (8 if header.is_wide else 4) + (4 if head[3] == 1 else 8))
     if any(size < 0 for shape in shapes for size in shape):

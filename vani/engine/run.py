@@ -58,7 +58,9 @@ class Engine:
             return max(1, len(self._connect().ncores()))
         return workers_here()
 
-    def map(self, function: Callable[[Item], Result], items: Sequence[Item], *, stage: str = "") -> list[Result]:
+    def map(
+        self, function: Callable[[Item], Result], items: Sequence[Item], *, stage: str = ""
+    ) -> list[Result]:
         """Apply `function` to every item."""
         if not items:
             return []
@@ -84,21 +86,33 @@ class Engine:
 
         tasks = [dask.delayed(function, pure=False, traverse=False)(item) for item in items]
         with Callback(posttask=finished):
-            return list(dask.compute(*tasks, scheduler=self.scheduler, num_workers=workers_here(), optimize_graph=False))
+            return list(
+                dask.compute(
+                    *tasks, scheduler=self.scheduler, num_workers=workers_here(), optimize_graph=False
+                )
+            )
 
     def _connect(self) -> Any:
         if self._client is None:
             try:
                 from distributed import Client  # noqa: PLC0415 - an extra
             except ImportError as error:
-                raise InputError("a Dask cluster needs dask.distributed", todo="pip install 'vani-io[cluster]'") from error
+                raise InputError(
+                    "a Dask cluster needs dask.distributed", todo="pip install 'vani-io[cluster]'"
+                ) from error
             try:
                 self._client = Client(self.scheduler, timeout="10s", set_as_default=False)
             except (OSError, TimeoutError, ValueError) as error:
-                raise InputError("no Dask scheduler answers", where=self.scheduler, todo="start one, or leave --scheduler out") from error
+                raise InputError(
+                    "no Dask scheduler answers",
+                    where=self.scheduler,
+                    todo="start one, or leave --scheduler out",
+                ) from error
         return self._client
 
-    def _on_cluster(self, function: Callable[[Item], Result], items: Sequence[Item], stage: str) -> list[Result]:
+    def _on_cluster(
+        self, function: Callable[[Item], Result], items: Sequence[Item], stage: str
+    ) -> list[Result]:
         from distributed import as_completed  # noqa: PLC0415
 
         futures = self._connect().map(function, list(items), pure=False, retries=3)

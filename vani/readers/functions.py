@@ -135,30 +135,61 @@ _TABLE: dict[str, Meaning] = {
     "rewind": Meaning(S, META, path=0, rule=Rule.SEEK_SET, flags=Flag.SEEK),
 }
 _TABLE["openat64"] = _TABLE["openat"]
-for _name in ("creat", "open", "pread", "pwrite", "preadv", "pwritev", "lseek", "ftruncate", "truncate", "mmap", "stat", "lstat", "fstat",
-              "__xstat", "__lxstat", "__fxstat", "fopen", "fseeko", "ftello", "tmpfile"):
+for _name in (
+    "creat",
+    "open",
+    "pread",
+    "pwrite",
+    "preadv",
+    "pwritev",
+    "lseek",
+    "ftruncate",
+    "truncate",
+    "mmap",
+    "stat",
+    "lstat",
+    "fstat",
+    "__xstat",
+    "__lxstat",
+    "__fxstat",
+    "fopen",
+    "fseeko",
+    "ftello",
+    "tmpfile",
+):
     _TABLE[f"{_name}64"] = _TABLE[_name]
 
 M = Layer.MPIIO
 _ALL = Flag.COLLECTIVE
-_TABLE["MPI_File_open"] = Meaning(
-    M, META, path=1, handle=4, binds=True, comm=0, flags=Flag.OPEN | _ALL
-)
+_TABLE["MPI_File_open"] = Meaning(M, META, path=1, handle=4, binds=True, comm=0, flags=Flag.OPEN | _ALL)
 _TABLE["MPI_File_close"] = Meaning(M, META, handle=0, flags=Flag.CLOSE | _ALL)
 _TABLE["MPI_File_set_size"] = Meaning(M, META, handle=0, flags=_ALL)
 _TABLE["MPI_File_set_view"] = Meaning(M, META, handle=0, offset=1, flags=_ALL)
 for _verb, _kind in (("read", READ), ("write", WRITE)):
-    for _name, _collective in (("", 0), ("_all", 1), ("_shared", 0), ("_ordered", 1), ("_all_begin", 1), ("_ordered_begin", 1)):
+    for _name, _collective in (
+        ("", 0),
+        ("_all", 1),
+        ("_shared", 0),
+        ("_ordered", 1),
+        ("_all_begin", 1),
+        ("_ordered_begin", 1),
+    ):
         _flags = _ALL if _collective else Flag(0)
         _TABLE[f"MPI_File_{_verb}{_name}"] = Meaning(M, _kind, handle=0, size=(2,), datatype=3, flags=_flags)
         if not _name.startswith("_ordered") and not _name.startswith("_all"):
-            _TABLE[f"MPI_File_i{_verb}{_name}"] = Meaning(M, _kind, handle=0, size=(2,), datatype=3, flags=_flags)
+            _TABLE[f"MPI_File_i{_verb}{_name}"] = Meaning(
+                M, _kind, handle=0, size=(2,), datatype=3, flags=_flags
+            )
     _TABLE[f"MPI_File_i{_verb}_all"] = Meaning(M, _kind, handle=0, size=(2,), datatype=3, flags=_ALL)
     for _name, _collective in (("_at", 0), ("_at_all", 1), ("_at_all_begin", 1)):
         _flags = _ALL if _collective else Flag(0)
-        _TABLE[f"MPI_File_{_verb}{_name}"] = Meaning(M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_flags)
+        _TABLE[f"MPI_File_{_verb}{_name}"] = Meaning(
+            M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_flags
+        )
     _TABLE[f"MPI_File_i{_verb}_at"] = Meaning(M, _kind, handle=0, offset=1, size=(3,), datatype=4)
-    _TABLE[f"MPI_File_i{_verb}_at_all"] = Meaning(M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_ALL)
+    _TABLE[f"MPI_File_i{_verb}_at_all"] = Meaning(
+        M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_ALL
+    )
 
 _TABLE["MPI_Barrier"] = Meaning(Layer.MPI, Kind.COMMUNICATION, comm=0, flags=_ALL)
 for _name in ("H5Fcreate", "H5Fopen"):
@@ -173,16 +204,69 @@ for _name, _id in (("nc_create", 2), ("nc_open", 2), ("nc_create_par", 4), ("nc_
     _TABLE[_name] = Meaning(Layer.NETCDF, META, path=0, handle=_id, binds=True, flags=Flag.OPEN)
 
 DATATYPE_BYTES: dict[str, int] = {
-    **dict.fromkeys(("MPI_BYTE", "MPI_CHAR", "MPI_SIGNED_CHAR", "MPI_UNSIGNED_CHAR", "MPI_PACKED", "MPI_CHARACTER",
-                     "MPI_C_BOOL", "MPI_CXX_BOOL", "MPI_INT8_T", "MPI_UINT8_T", "MPI_INTEGER1"), 1),
-    **dict.fromkeys(("MPI_SHORT", "MPI_UNSIGNED_SHORT", "MPI_INT16_T", "MPI_UINT16_T", "MPI_INTEGER2", "MPI_REAL2"), 2),
-    **dict.fromkeys(("MPI_INT", "MPI_UNSIGNED", "MPI_FLOAT", "MPI_INT32_T", "MPI_UINT32_T", "MPI_INTEGER", "MPI_INTEGER4",
-                     "MPI_REAL", "MPI_REAL4", "MPI_LOGICAL", "MPI_WCHAR"), 4),
-    **dict.fromkeys(("MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG", "MPI_LONG_LONG_INT", "MPI_UNSIGNED_LONG_LONG",
-                     "MPI_DOUBLE", "MPI_DOUBLE_PRECISION", "MPI_INT64_T", "MPI_UINT64_T", "MPI_INTEGER8", "MPI_REAL8",
-                     "MPI_COMPLEX", "MPI_COMPLEX8", "MPI_C_COMPLEX", "MPI_C_FLOAT_COMPLEX", "MPI_AINT", "MPI_COUNT",
-                     "MPI_OFFSET", "MPI_2INT", "MPI_FLOAT_INT"), 8),
-    **dict.fromkeys(("MPI_LONG_DOUBLE", "MPI_DOUBLE_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_COMPLEX16", "MPI_REAL16"), 16),
+    **dict.fromkeys(
+        (
+            "MPI_BYTE",
+            "MPI_CHAR",
+            "MPI_SIGNED_CHAR",
+            "MPI_UNSIGNED_CHAR",
+            "MPI_PACKED",
+            "MPI_CHARACTER",
+            "MPI_C_BOOL",
+            "MPI_CXX_BOOL",
+            "MPI_INT8_T",
+            "MPI_UINT8_T",
+            "MPI_INTEGER1",
+        ),
+        1,
+    ),
+    **dict.fromkeys(
+        ("MPI_SHORT", "MPI_UNSIGNED_SHORT", "MPI_INT16_T", "MPI_UINT16_T", "MPI_INTEGER2", "MPI_REAL2"), 2
+    ),
+    **dict.fromkeys(
+        (
+            "MPI_INT",
+            "MPI_UNSIGNED",
+            "MPI_FLOAT",
+            "MPI_INT32_T",
+            "MPI_UINT32_T",
+            "MPI_INTEGER",
+            "MPI_INTEGER4",
+            "MPI_REAL",
+            "MPI_REAL4",
+            "MPI_LOGICAL",
+            "MPI_WCHAR",
+        ),
+        4,
+    ),
+    **dict.fromkeys(
+        (
+            "MPI_LONG",
+            "MPI_UNSIGNED_LONG",
+            "MPI_LONG_LONG",
+            "MPI_LONG_LONG_INT",
+            "MPI_UNSIGNED_LONG_LONG",
+            "MPI_DOUBLE",
+            "MPI_DOUBLE_PRECISION",
+            "MPI_INT64_T",
+            "MPI_UINT64_T",
+            "MPI_INTEGER8",
+            "MPI_REAL8",
+            "MPI_COMPLEX",
+            "MPI_COMPLEX8",
+            "MPI_C_COMPLEX",
+            "MPI_C_FLOAT_COMPLEX",
+            "MPI_AINT",
+            "MPI_COUNT",
+            "MPI_OFFSET",
+            "MPI_2INT",
+            "MPI_FLOAT_INT",
+        ),
+        8,
+    ),
+    **dict.fromkeys(
+        ("MPI_LONG_DOUBLE", "MPI_DOUBLE_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_COMPLEX16", "MPI_REAL16"), 16
+    ),
 }
 """Bytes of the named MPI datatypes on an LP64 host; derived types (MPI_TYPE_UNKNOWN) have no known size."""
 
@@ -208,7 +292,11 @@ def layer_of(name: str) -> Layer:
     known = _TABLE.get(name)
     if known is not None:
         return known.layer
-    return Layer.STDIO if name.startswith("f") and not name.startswith(("fs", "fch", "fa", "fd")) else Layer.POSIX
+    return (
+        Layer.STDIO
+        if name.startswith("f") and not name.startswith(("fs", "fch", "fa", "fd"))
+        else Layer.POSIX
+    )
 
 
 @cache
@@ -227,7 +315,15 @@ def meaning_of(name: str) -> Meaning:
             return Meaning(layer, READ, handle=handle, flags=_ALL if name.endswith("_all") else Flag(0))
         return Meaning(layer, META, handle=handle)
     if layer is Layer.MPI:
-        quiet = ("MPI_Wtime", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Get_processor_name", "MPI_Finalized", "MPI_Init", "MPI_Finalize")
+        quiet = (
+            "MPI_Wtime",
+            "MPI_Comm_rank",
+            "MPI_Comm_size",
+            "MPI_Get_processor_name",
+            "MPI_Finalized",
+            "MPI_Init",
+            "MPI_Finalize",
+        )
         return Meaning(layer, Kind.OTHER if name.startswith(quiet) else Kind.COMMUNICATION)
     if layer is Layer.MPIIO:
         return Meaning(layer, META, handle=0)
@@ -235,10 +331,30 @@ def meaning_of(name: str) -> Meaning:
         return Meaning(layer, Kind.OTHER)
     return Meaning(layer, META)
 
-FACTS = frozenset({
-    "H5Screate_simple", "H5Pset_chunk", "H5Pset_layout", "H5Pset_dxpl_mpio", "H5Pset_fapl_mpio", "H5Pset_alignment",
-    "H5Pset_coll_metadata_write", "H5Pset_all_coll_metadata_ops", "H5Pset_deflate", "H5Pset_filter", "H5Dcreate1",
-    "H5Dcreate2", "MPI_Info_set", "MPI_File_open", "MPI_File_set_view", "nc_def_dim", "nc_def_var",
-    "nc_def_var_chunking", "nc_var_par_access", "ncmpi_def_dim", "ncmpi_def_var",
-})
+
+FACTS = frozenset(
+    {
+        "H5Screate_simple",
+        "H5Pset_chunk",
+        "H5Pset_layout",
+        "H5Pset_dxpl_mpio",
+        "H5Pset_fapl_mpio",
+        "H5Pset_alignment",
+        "H5Pset_coll_metadata_write",
+        "H5Pset_all_coll_metadata_ops",
+        "H5Pset_deflate",
+        "H5Pset_filter",
+        "H5Dcreate1",
+        "H5Dcreate2",
+        "MPI_Info_set",
+        "MPI_File_open",
+        "MPI_File_set_view",
+        "nc_def_dim",
+        "nc_def_var",
+        "nc_def_var_chunking",
+        "nc_var_par_access",
+        "ncmpi_def_dim",
+        "ncmpi_def_var",
+    }
+)
 """Calls whose arguments attributes quote (dims, chunks, hints, transfer modes); the store keeps them whole."""

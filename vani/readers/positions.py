@@ -64,7 +64,11 @@ class _State:
             at = np.searchsorted(self.file, file)
             at[at == len(self.file)] = 0
             found = mine & (self.file[at] == file)
-            position[found], end[found], append[found] = self.position[at][found], self.end[at][found], self.append[at][found]
+            position[found], end[found], append[found] = (
+                self.position[at][found],
+                self.end[at][found],
+                self.append[at][found],
+            )
         return position, end, append
 
     def keep(self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools) -> None:
@@ -137,8 +141,16 @@ class Positions:
         return offset
 
     def _follow(
-        self, key: Ints, base: int, files: int, rule: NDArray[np.int8], kind: NDArray[np.int8],
-        value: Ints, size: Ints, flags: NDArray[np.int16], rows: Ints,
+        self,
+        key: Ints,
+        base: int,
+        files: int,
+        rule: NDArray[np.int8],
+        kind: NDArray[np.int8],
+        value: Ints,
+        size: Ints,
+        flags: NDArray[np.int16],
+        rows: Ints,
     ) -> tuple[Ints, Ints, Ints, Bools]:
         n = len(key)
         index = np.arange(n)
@@ -239,8 +251,16 @@ class _Ends:
     """Ends of files within a batch, for processes that are alone on their file."""
 
     def __init__(
-        self, starts: Bools, first: Ints, group: Ints, is_open: Bools, resizes: Bools, value: Ints,
-        flags: NDArray[np.int16], end0: Ints, private: Bools,
+        self,
+        starts: Bools,
+        first: Ints,
+        group: Ints,
+        is_open: Bools,
+        resizes: Bools,
+        value: Ints,
+        flags: NDArray[np.int16],
+        end0: Ints,
+        private: Bools,
     ) -> None:
         self._first, self._group = first, group
         empties = is_open & ((flags & Flag.TRUNCATE) != 0)
@@ -252,7 +272,9 @@ class _Ends:
         before_group = (told - tells)[first]
         self.known = (mine & ((told - before_group[group] > 0) | (end0[group] != NO_VALUE))).astype(np.bool_)
         # O_CREAT empties nothing: it begins at 0 only where nothing was known before.
-        begins = creates & ~empties & mine & (told - tells - before_group[group] == 0) & (end0[group] == NO_VALUE)
+        begins = (
+            creates & ~empties & mine & (told - tells - before_group[group] == 0) & (end0[group] == NO_VALUE)
+        )
         cut = starts | (empties & mine) | begins | (resizes & mine & (value != NO_VALUE))
         floor = np.where(starts & (end0[group] != NO_VALUE), np.maximum(end0[group], 0), 0)
         floor[resizes & cut] = np.maximum(value[resizes & cut], 0)

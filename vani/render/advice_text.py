@@ -24,6 +24,9 @@ MATTERS = "MAT001"
 # A scientist reads one screen, and seldom changes more than this before the next run.
 THINGS_TO_DO = 3
 
+# More lines than this push the first ones off the screen.
+OTHERS = 10
+
 _STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold", "info": "dim"}
 
 
@@ -45,8 +48,10 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     if others:
         console.print()
         console.print(Text("Also:" if todo else "Noticed all the same:"))
-        for one in others:
+        for one in others[:OTHERS]:
             _one_line(one, console)
+        if len(others) > OTHERS:
+            console.print(Text(f"  and {len(others) - OTHERS} more (see advice.yaml)"), highlight=False)
     console.print()
     console.print(Text(_silent(advice), style="dim"), highlight=False)
 
@@ -117,4 +122,4 @@ def _silent(advice: Advice) -> str:
     speaking = {one.rule for one in advice.recommendations}
     count = len({one.rule for one in advice.no_recommendation} - speaking)
     rules = "1 rule" if count == 1 else f"{count} rules"
-    return f"{rules} had nothing to recommend (see advice.yaml). `vani explain RULE` explains a rule."
+    return f"{rules} had nothing to recommend (see advice.yaml). More: vani explain RULE"

@@ -11,7 +11,7 @@ from vani.errors import InputError
 __all__ = ["graph_text"]
 
 
-def graph_text(graph: Any, path: Path) -> str:  # noqa: ANN401 - a networkx graph, loaded elsewhere
+def graph_text(graph: Any, path: Path) -> str:
     """Write a networkx.DiGraph in the format that the suffix of `path` names; None only checks the suffix.
 
     Raises

@@ -72,21 +72,38 @@ def read_manifest(store: Path) -> Manifest:
     try:
         raw = json.loads(path.read_text(encoding="ascii"))
     except FileNotFoundError as error:
-        raise StoreError("is no store: it has no manifest.json", where=store, todo="make one with `vani convert`") from error
+        raise StoreError(
+            "is no store: it has no manifest.json", where=store, todo="make one with `vani convert`"
+        ) from error
     except (OSError, ValueError) as error:
-        raise StoreError("cannot be read", where=path, todo="make the store again with `vani convert`") from error
+        raise StoreError(
+            "cannot be read", where=path, todo="make the store again with `vani convert`"
+        ) from error
     if not isinstance(raw, dict) or raw.get("schema") != STORE_SCHEMA:
         found = raw.get("schema") if isinstance(raw, dict) else None
-        raise StoreError(f"is a store of schema {found!r}, not {STORE_SCHEMA}", where=path, todo="make it again with `vani convert`")
+        raise StoreError(
+            f"is a store of schema {found!r}, not {STORE_SCHEMA}",
+            where=path,
+            todo="make it again with `vani convert`",
+        )
     try:
-        parts = [PartEntry(p["file"], (p["ranks"][0], p["ranks"][1]), p["rows"], p["size"]) for p in raw.pop("parts")]
+        parts = [
+            PartEntry(p["file"], (p["ranks"][0], p["ranks"][1]), p["rows"], p["size"])
+            for p in raw.pop("parts")
+        ]
         raw["limits"] = [(a, b) for a, b in raw["limits"]]
         raw["facts"] = [(a, list(b), c) for a, b, c in raw["facts"]]
         manifest = Manifest(parts=parts, **raw)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise StoreError("is not whole", where=path, todo="make the store again with `vani convert`") from error
+        raise StoreError(
+            "is not whole", where=path, todo="make the store again with `vani convert`"
+        ) from error
     for part in manifest.parts:
         file = store / part.file
         if not file.is_file() or file.stat().st_size != part.size:
-            raise StoreError(f"{part.file} is missing or was changed", where=store, todo="make the store again with `vani convert`")
+            raise StoreError(
+                f"{part.file} is missing or was changed",
+                where=store,
+                todo="make the store again with `vani convert`",
+            )
     return manifest

@@ -17,6 +17,9 @@ from vani.store.manifest import Manifest, PartEntry, read_manifest
 __all__ = ["RowGroup", "Store", "open_store"]
 
 
+_GROUPS_AT_ONCE = 4
+
+
 @dataclass(frozen=True)
 class RowGroup:
     """Some thousand calls of a part, and when they took place (ns of the ranks' clocks)."""
@@ -50,16 +53,24 @@ class Store:
         try:
             return pq.read_table(self.path / name, partitioning=None)
         except (OSError, pa.ArrowException) as error:
-            raise StoreError(f"{name} cannot be read", where=self.path, todo="make the store again with `vani convert`") from error
+            raise StoreError(
+                f"{name} cannot be read", where=self.path, todo="make the store again with `vani convert`"
+            ) from error
 
     def batches(self, part: PartEntry, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the calls of a part, row group by row group, in recorded order."""
+        """Yield the calls of a part, about 262,000 at a time, in recorded order."""
         try:
             with pq.ParquetFile(self.path / part.file) as file:
-                for index in range(file.num_row_groups):
-                    yield from file.read_row_group(index, columns=list(columns), use_threads=False).to_batches()
+                for first in range(0, file.num_row_groups, _GROUPS_AT_ONCE):
+                    wanted = range(first, min(first + _GROUPS_AT_ONCE, file.num_row_groups))
+                    table = file.read_row_groups(wanted, columns=list(columns), use_threads=False)
+                    yield from table.combine_chunks().to_batches()
         except (OSError, pa.ArrowException) as error:
-            raise StoreError(f"{part.file} cannot be read ({error})", where=self.path, todo="make the store again with `vani convert`") from error
+            raise StoreError(
+                f"{part.file} cannot be read ({error})",
+                where=self.path,
+                todo="make the store again with `vani convert`",
+            ) from error
 
     def row_groups(self, part: PartEntry) -> list[RowGroup]:
         """When the calls of each row group of a part took place, from the file's statistics."""
@@ -71,7 +82,9 @@ class Store:
                 group = file.metadata.row_group(index)
                 times: Any = group.column(start).statistics
                 longest: Any = group.column(duration).statistics
-                groups.append(RowGroup(self.path / part.file, index, group.num_rows, times.min, times.max, longest.max))
+                groups.append(
+                    RowGroup(self.path / part.file, index, group.num_rows, times.min, times.max, longest.max)
+                )
         return groups
 
 

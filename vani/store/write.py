@@ -22,9 +22,24 @@ from vani.store.manifest import Manifest, PartEntry
 
 __all__ = ["PartTask", "plan_parts", "write_part", "write_store"]
 
-_DICTIONARY = ["rank", "thread", "func", "layer", "kind", "depth", "via", "flags", "file", "bytes", "duration_ns"]
+_DICTIONARY = [
+    "rank",
+    "thread",
+    "func",
+    "layer",
+    "kind",
+    "depth",
+    "via",
+    "flags",
+    "file",
+    "bytes",
+    "duration_ns",
+]
 _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
 _SMALL_PART, _LARGE_PART = 1 << 17, 1 << 20
+
+_ROW_GROUP = 1 << 16
+"""Rows of a row group: small enough that a window of time touches few, large enough to compress."""
 
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
 
@@ -55,11 +70,16 @@ def write_part(task: PartTask) -> Piece:
     """Decode some ranks into one Parquet file and tell what was found on the way."""
     piece = Piece()
     with pq.ParquetWriter(
-        task.file, CALLS, compression="zstd", compression_level=1, use_dictionary=_DICTIONARY,
-        column_encoding=_ENCODING, write_statistics=True,
+        task.file,
+        CALLS,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=_DICTIONARY,
+        column_encoding=_ENCODING,
+        write_statistics=True,
     ) as writer:
         for batch in task.reader.batches(task.ranks, piece):
-            writer.write_batch(batch)
+            writer.write_batch(batch, row_group_size=_ROW_GROUP)
     return piece
 
 
@@ -88,7 +108,9 @@ def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks)
         pq.write_table(reader.functions(), folder / "_functions.parquet", compression="zstd")
         renames = [r for p in pieces for r in p.renames]
         columns = list(zip(*renames, strict=True)) or [()] * 4
-        table = pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, RENAMES, strict=True)], schema=RENAMES)
+        table = pa.Table.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(columns, RENAMES, strict=True)], schema=RENAMES
+        )
         pq.write_table(table, folder / "_renames.parquet", compression="zstd")
         problems = [*reader.problems, *(m for p in pieces for m in p.problems)]
         records = sum(p.records for p in pieces)
@@ -117,7 +139,9 @@ def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks)
             facts=list(reader.facts()),
             parts=[
                 PartEntry(
-                    str(task.file.relative_to(folder)), (task.ranks.start, task.ranks.stop), piece.records,
+                    str(task.file.relative_to(folder)),
+                    (task.ranks.start, task.ranks.stop),
+                    piece.records,
                     task.file.stat().st_size,
                 )
                 for task, piece in zip(tasks, pieces, strict=True)

@@ -99,7 +99,8 @@ class Parts:
         Parameters
         ----------
         required, optional
-            Types to which columns are cast; a file without an optional column reads as without it everywhere.
+            Types to which columns are cast, texts dictionary-encoded; a file without an optional column
+            reads as without it everywhere.
 
         Raises
         ------
@@ -111,6 +112,7 @@ class Parts:
         self.path = path
         self.problems: list[str] = []
         self._types = {**required, **optional}
+        self._texts = [c for c, t in self._types.items() if pa.types.is_large_string(t)]
         self._parts: list[Part] = []
         present = set(self._types)
         for file in find_parts(path):
@@ -199,6 +201,7 @@ class Parts:
             if not len(groups):
                 continue
             try:
+                # Not read as dictionaries: batches would end with each row group, perhaps of 1,024 rows.
                 with pq.ParquetFile(part.path) as opened:
                     for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups.tolist(), columns=columns):
                         yield from self._selected(number, batch, columns, ranks)
@@ -225,7 +228,13 @@ class Parts:
             batch = batch.filter(inside)
         if not batch.num_rows:
             return
-        yield number, {name: pc.cast(batch.column(name), self._types[name]) for name in columns}
+        yield number, {name: self._column(batch, name) for name in columns}
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        column = batch.column(name)
+        if name not in self._texts:
+            return pc.cast(column, self._types[name])
+        return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:

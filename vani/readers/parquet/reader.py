@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,6 +28,8 @@ __all__ = [
     "PairCounter",
     "ParquetReader",
     "calls_of",
+    "coded",
+    "indices",
     "integers",
     "nanoseconds",
     "plain_texts",
@@ -119,6 +121,21 @@ def integers(column: pa.Array) -> Ints:
     """The column as 64-bit integers, 0 where it is null."""
     values: Ints = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     return values
+
+
+def coded(column: pa.DictionaryArray, code: Callable[[str], int]) -> NDArray[np.int32]:
+    """Give every row the code of its text, looked up once per distinct text; null reads as no text."""
+    texts = plain_texts(column.dictionary)
+    lookup = np.array([code(t) for t in texts] + [code("")] * min(column.null_count, 1), dtype=np.int32)
+    codes: NDArray[np.int32] = lookup[indices(column)]
+    return codes
+
+
+def indices(column: pa.DictionaryArray) -> Ints:
+    """Positions in the dictionary, the one behind its end where the column is null."""
+    filled = pc.fill_null(column.indices, len(column.dictionary)) if column.null_count else column.indices
+    positions: Ints = filled.to_numpy(zero_copy_only=False).astype(np.int64)
+    return positions
 
 
 def plain_texts(texts: pa.Array) -> list[str]:

@@ -27,6 +27,7 @@ from vani.readers.parquet.reader import (
     PairCounter,
     ParquetReader,
     calls_of,
+    indices,
     integers,
     nanoseconds,
     plain_texts,
@@ -41,6 +42,7 @@ _HEAD = ("func_id", "cat", "level", "thread_id", "arg_count")
 _USER_CATEGORY = "4"
 _USER_FUNCTION = "user_function"
 _SERIES = re.compile(r"(?P<series>\d+)_\d+\.parquet")
+_MOST_COMBINATIONS = 1 << 62
 _BETWEEN = "\x1f"
 """Between the columns of a key: the unit separator of ASCII, which is in no path that people type."""
 
@@ -115,7 +117,7 @@ class Recorder2ParquetReader(ParquetReader):
     def _scan(self) -> Known:
         names, paths = Names(), PathTable()
         keys, counts, calls = self._distinct()
-        table, has_patterns = _call_table(keys, names)
+        table = _call_table(keys, names)
         signatures = interpret(table, tuple(names.names), paths, {})
         # `a*r+b`: r counts calls of a group of ranks, which only the compressed trace tells.
         unresolved = signatures.slope != 0
@@ -126,7 +128,7 @@ class Recorder2ParquetReader(ParquetReader):
         for _, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
             pairs.add(integers(batch["rank"]), signatures.file[self._ids(batch)])
         problems = list(signatures.problems)
-        if has_patterns:
+        if unresolved.any():
             lost = int(counts[unresolved].sum())
             problems.append(f"offsets of {lost} calls are patterns such as 4096*r+0: unknown")
         return Known(
@@ -149,16 +151,15 @@ class Recorder2ParquetReader(ParquetReader):
             rank = integers(batch["rank"])
             calls = calls_of(calls, rank)
             self._note_series(number, rank, series_of_rank)
-            encoded = pc.dictionary_encode(_key(batch))
-            known = pc.index_in(encoded.dictionary, value_set=keys)
+            number_of, found = _keys_of(batch)
+            known = pc.index_in(found, value_set=keys)
             fresh = pc.is_null(known)
-            keys = pa.concat_arrays([keys, encoded.dictionary.filter(fresh)])
+            keys = pa.concat_arrays([keys, found.filter(fresh)])
             code = pc.fill_null(known, 0).to_numpy(zero_copy_only=False).astype(np.int64)
             is_fresh = fresh.to_numpy(zero_copy_only=False)
             code[is_fresh] = len(counts) + np.arange(int(is_fresh.sum()))
             counts = np.concatenate((counts, np.zeros(int(is_fresh.sum()), np.int64)))
-            times = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(code))
-            counts[code] += times
+            counts[code] += np.bincount(number_of, minlength=len(code))
         return keys, counts, calls
 
     def _note_series(self, number: int, rank: Ints, seen: dict[str, Ints]) -> None:
@@ -178,11 +179,9 @@ class Recorder2ParquetReader(ParquetReader):
 
     def _ids(self, batch: dict[str, pa.Array]) -> NDArray[np.int32]:
         """Signature of each row."""
-        encoded = pc.dictionary_encode(_key(batch))
-        code = pc.fill_null(pc.index_in(encoded.dictionary, value_set=self._keys), 0)
-        ids: NDArray[np.int32] = code.to_numpy(zero_copy_only=False)[
-            encoded.indices.to_numpy(zero_copy_only=False)
-        ]
+        number, found = _keys_of(batch)
+        code = pc.fill_null(pc.index_in(found, value_set=self._keys), 0)
+        ids: NDArray[np.int32] = code.to_numpy(zero_copy_only=False)[number]
         return ids
 
     @property
@@ -223,28 +222,53 @@ class Recorder2ParquetReader(ParquetReader):
         )
 
 
-def _key(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
-    """All that tells one call from another but its time, as one text per row."""
-    rows = len(batch["rank"])
+def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
+    """Distinct calls of a batch: number of each row's, and what tells it from others but its time."""
+    combined = np.zeros(len(batch["rank"]), np.int64)
+    kinds = 1
+    for name in (*_HEAD, *_ARGUMENTS):
+        if name not in batch:
+            continue
+        column = batch[name]
+        column = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+        size = len(column.dictionary) + 1
+        if kinds * size > _MOST_COMBINATIONS:
+            # Few of the possible combinations occur: numbered anew they fit 64 bits again.
+            again = pc.dictionary_encode(pa.array(combined))
+            combined, kinds = indices(again), len(again.dictionary)
+        combined = combined * size + indices(column)
+        kinds *= size
+    encoded = pc.dictionary_encode(pa.array(combined))
+    number = indices(encoded)
+    one_of_each = np.empty(len(encoded.dictionary), np.int64)
+    one_of_each[number[::-1]] = np.arange(len(number) - 1, -1, -1)
+    rows = pa.array(one_of_each)
+    keys = pc.dictionary_encode(_joined({name: column.take(rows) for name, column in batch.items()}))
+    return indices(keys)[number], keys.dictionary
+
+
+def _joined(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
+    """All columns but rank and times as one text per row."""
     parts = []
     for name in (*_HEAD, *_ARGUMENTS):
         column = batch.get(name)
         if column is None:
-            column = pa.array(np.zeros(rows, np.int64))
+            column = pa.array(np.zeros(len(batch["rank"]), np.int64))
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
         texts = pc.fill_null(pc.cast(column, pa.large_string()), "")
         # As bytes: the converter does not check that arguments are UTF-8.
         parts.append(pc.cast(texts, pa.large_binary()))
     between = pa.scalar(_BETWEEN.encode(), pa.large_binary())
-    key = pc.binary_join_element_wise(*parts, between)
-    strange = pc.count_substring(key, _BETWEEN)
-    if pc.any(pc.not_equal(strange, len(parts) - 1)).as_py():
+    joined = pc.binary_join_element_wise(*parts, between)
+    if pc.any(pc.not_equal(pc.count_substring(joined, _BETWEEN), len(parts) - 1)).as_py():
         parts = [pc.replace_substring(p, pattern=_BETWEEN.encode(), replacement=b"?") for p in parts]
-        key = pc.binary_join_element_wise(*parts, between)
-    return key
+        joined = pc.binary_join_element_wise(*parts, between)
+    return joined
 
 
-def _call_table(keys: pa.LargeBinaryArray, names: Names) -> tuple[CallTable, bool]:
-    """Distinct keys as a call table; whether an argument is an unresolved pattern."""
+def _call_table(keys: pa.LargeBinaryArray, names: Names) -> CallTable:
+    """Distinct keys as a call table."""
     width = len(_HEAD) + len(_ARGUMENTS)
     texts = pa.array(plain_texts(keys), pa.large_string())
     pieces = pc.split_pattern(texts, _BETWEEN).flatten() if len(texts) else pa.array([], pa.large_string())
@@ -265,15 +289,13 @@ def _call_table(keys: pa.LargeBinaryArray, names: Names) -> tuple[CallTable, boo
     chosen = grid[np.arange(len(_ARGUMENTS)) < kept[:, None]]
     values = pieces.take(pa.array(chosen))
     offsets = np.concatenate(([0], np.cumsum(kept))).astype(np.int32)
-    has_patterns = bool(pc.any(pc.match_substring_regex(values, r"^-?\d+\*r\+-?\d+$")).as_py())
-    table = CallTable(
+    return CallTable(
         thread=numbers("thread_id"),
         func=lookup[called.indices.to_numpy(zero_copy_only=False)] if len(texts) else np.empty(0, np.int64),
         depth=np.maximum(numbers("level"), 0),
         count=None,
         args=pa.ListArray.from_arrays(pa.array(offsets), values),
     )
-    return table, has_patterns
 
 
 def _facts(table: CallTable, names: list[str], counts: Ints) -> list[tuple[str, list[str], int]]:

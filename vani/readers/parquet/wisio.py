@@ -12,7 +12,7 @@ What the columns hold (facts from the converter and from a trace of 1,280 proces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,9 +30,9 @@ from vani.readers.parquet.reader import (
     PairCounter,
     ParquetReader,
     calls_of,
+    coded,
     integers,
     nanoseconds,
-    plain_texts,
 )
 from vani.readers.positions import NO_VALUE
 from vani.readers.recorder.signatures import PathTable, Signatures
@@ -102,13 +102,6 @@ class _Files:
         return code
 
 
-def _coded(texts: pa.Array, code: Callable[[str], int]) -> NDArray[np.int32]:
-    encoded = pc.dictionary_encode(pc.fill_null(texts, ""))
-    lookup = np.array([code(t) for t in plain_texts(encoded.dictionary)], dtype=np.int32)
-    codes: NDArray[np.int32] = lookup[encoded.indices.to_numpy(zero_copy_only=False)]
-    return codes
-
-
 class WisIOReader(ParquetReader):
     """A directory of `part.*.parquet` that WisIO's recorder2parquet wrote."""
 
@@ -145,8 +138,8 @@ class WisIOReader(ParquetReader):
         for _, batch in self._parts.batches(columns):
             rank = integers(batch["rank"])
             calls = calls_of(calls, rank)
-            func = _coded(batch["func_id"], names.code)
-            file = _coded(batch["file_name"], files.code)
+            func = coded(batch["func_id"], names.code)
+            file = coded(batch["file_name"], files.code)
             file[np.isin(func, _mistaken(names))] = -1
             pairs.add(rank, file)
             nested = nested or bool("level" in batch and (integers(batch["level"]) > 0).any())
@@ -180,8 +173,8 @@ class WisIOReader(ParquetReader):
             columns_of: dict[str, NDArray[Any]] = {
                 name: integers(a) for name, a in batch.items() if pa.types.is_integer(a.type)
             }
-            columns_of["func"] = _coded(batch["func_id"], self._names.code)
-            columns_of["file"] = _coded(batch["file_name"], self._files.code)
+            columns_of["func"] = coded(batch["func_id"], self._names.code)
+            columns_of["file"] = coded(batch["file_name"], self._files.code)
             columns_of["duration"] = _seconds(batch["duration"])
             batches.append(columns_of)
         if not batches:

@@ -16,6 +16,9 @@ from vani.readers.recorder.grammar import ragged
 
 __all__ = ["CallTable", "decode_call_table"]
 
+_MOST_ARGUMENTS = 1 << 24
+"""In one table: a table of nothing but separators would take a hundred times its size."""
+
 
 @dataclass(frozen=True)
 class CallTable:
@@ -78,6 +81,10 @@ def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, wher
     depth = raw[key + 8 + function_bytes].astype(np.int64)
     given = raw[key + 9 + function_bytes].astype(np.int64)
     length = _field(raw, key + 10 + function_bytes, "<i4")
+    if given.sum() > _MOST_ARGUMENTS:
+        raise TraceError(
+            f"call table claims {given.sum()} arguments, Vani takes up to {_MOST_ARGUMENTS}", where=where
+        )
     args = _split_arguments(raw, key + key_head, length, given, where)
     return CallTable(
         thread=_field(raw, key, "<i8"),
@@ -101,7 +108,10 @@ def _walk(buffer: bytes, entries: int, head: int, key_head: int, where: str) -> 
         size = key_length(buffer, position + length_at)[0]
         text = key_length(buffer, position + head + key_head - 4)[0]
         if text < 0 or size != key_head + text or position + head + size > end:
-            raise TraceError(f"call table entry {index} of {entries} claims {size} bytes, {text} of them arguments", where=where)
+            raise TraceError(
+                f"call table entry {index} of {entries} claims {size} bytes, {text} of them arguments",
+                where=where,
+            )
         position += head + size
     if position != end:
         raise TraceError(f"call table has {end - position} bytes too many", where=where)
@@ -122,11 +132,19 @@ def _split_arguments(
         raise TraceError("arguments of a call do not end with a space", where=where)
     text = raw[ragged(at, kept)].tobytes()
     offsets = np.concatenate(([0], np.cumsum(kept))).astype(np.int64)
+    # Bytes that end one text and those that begin the next may look like one character.
+    torn = bool(((raw[at[kept > 0]] & 0xC0) == 0x80).any())
     try:
-        text.decode()
+        if not torn:
+            text.decode()
         whole = text
     except UnicodeDecodeError:
-        pieces = [text[a:b].decode("utf-8", "replace").encode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        torn = True
+    if torn:
+        pieces = [
+            text[a:b].decode("utf-8", "replace").encode()
+            for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+        ]
         whole = b"".join(pieces)
         offsets = np.concatenate(([0], np.cumsum([len(p) for p in pieces]))).astype(np.int64)
     strings = pa.LargeStringArray.from_buffers(len(at), pa.py_buffer(offsets), pa.py_buffer(whole))
@@ -136,5 +154,7 @@ def _split_arguments(
     found[length == 0] = 0
     if (found != given).any():
         entry = int(np.flatnonzero(found != given)[0])
-        raise TraceError(f"call signature {entry} says {given[entry]} arguments and holds {found[entry]}", where=where)
+        raise TraceError(
+            f"call signature {entry} says {given[entry]} arguments and holds {found[entry]}", where=where
+        )
     return lists

@@ -12,8 +12,9 @@ from vani.errors import TraceError
 
 __all__ = ["MOST_TABLE_BYTES", "Inflater", "inflate_frame", "read_file", "split_frames"]
 
-MOST_TABLE_BYTES = 1 << 30
-"""Largest call table or grammar that is taken into memory; real ones are a few MB."""
+MOST_TABLE_BYTES = 1 << 27
+"""Largest call table that is taken into memory (two million calls); real ones are a few MB, and decoding takes about
+ten times as much."""
 
 _DEFLATE_RATIO = 1032
 """No deflate stream inflates by more than this (zlib technical details, "Maximum Compression Factor")."""
@@ -32,7 +33,9 @@ def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
             raise TraceError("is missing" if not path.exists() else "is not a regular file", where=path)
         size = path.stat().st_size
         if size > most:
-            raise TraceError(f"has {size} bytes, more than the {most} that Vani takes into memory", where=path)
+            raise TraceError(
+                f"has {size} bytes, more than the {most} that Vani takes into memory", where=path
+            )
         return path.read_bytes()
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
@@ -53,7 +56,10 @@ def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
             raise TraceError(f"ends within the header of a zlib frame at byte {at}", where=where)
         (packed,) = struct.unpack_from("<Q", buffer, at)
         if packed > len(buffer) - at - 16:
-            raise TraceError(f"zlib frame at byte {at} claims {packed} bytes, {len(buffer) - at - 16} are left", where=where)
+            raise TraceError(
+                f"zlib frame at byte {at} claims {packed} bytes, {len(buffer) - at - 16} are left",
+                where=where,
+            )
         frames.append(buffer[at : at + 16 + packed])
         at += 16 + packed
     return frames
@@ -80,7 +86,9 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     except (zlib.error, isal_zlib.error) as error:
         raise TraceError(f"zlib stream is damaged ({error})", where=where) from error
     if len(data) != content or not stream.eof:
-        raise TraceError(f"zlib stream holds {len(data)} bytes or more, its header says {content}", where=where)
+        raise TraceError(
+            f"zlib stream holds {len(data)} bytes or more, its header says {content}", where=where
+        )
     return bytes(data)
 
 
@@ -117,7 +125,9 @@ class Inflater:
             try:
                 piece = self._stream.decompress(source, size)
             except (zlib.error, isal_zlib.error) as error:
-                raise TraceError(f"time stamps: zlib stream is damaged ({error})", where=self._where) from error
+                raise TraceError(
+                    f"time stamps: zlib stream is damaged ({error})", where=self._where
+                ) from error
             self._pending = self._stream.unconsumed_tail
             pieces.append(piece)
             size -= len(piece)

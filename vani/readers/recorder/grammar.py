@@ -82,7 +82,9 @@ class Grammar:
         for level in reversed(self.levels):
             used = level[times[level] > 0]
             symbols = ragged(self.bodies[used], self.bodies[used + 1] - self.bodies[used])
-            weight = np.repeat(times[used], self.bodies[used + 1] - self.bodies[used]) * self.exponents[symbols]
+            weight = (
+                np.repeat(times[used], self.bodies[used + 1] - self.bodies[used]) * self.exponents[symbols]
+            )
             values = self.values[symbols]
             is_rule = values < 0
             np.add.at(times, -1 - values[is_rule], weight[is_rule])
@@ -218,7 +220,9 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     if len(buffer) % 4 or len(buffer) < 4:
         raise TraceError(f"grammar of {len(buffer)} bytes is not a list of 4-byte integers", where=where)
     if len(buffer) > MOST_GRAMMAR_BYTES:
-        raise TraceError(f"grammar of {len(buffer)} bytes, Vani takes up to {MOST_GRAMMAR_BYTES}", where=where)
+        raise TraceError(
+            f"grammar of {len(buffer)} bytes, Vani takes up to {MOST_GRAMMAR_BYTES}", where=where
+        )
     ints = np.frombuffer(buffer, dtype="<i4")
     ids, counts, pairs = _split(ints, where)
     order: dict[int, int] = {int(rule): index for index, rule in enumerate(ids)}
@@ -232,14 +236,17 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         raise TraceError(f"grammar repeats a symbol {int(exponents.min())} times", where=where)
     if (values >= terminals).any():
         raise TraceError(
-            f"grammar names call signature {int(values.max())}, but the call table has {terminals}", where=where
+            f"grammar names call signature {int(values.max())}, but the call table has {terminals}",
+            where=where,
         )
     negative = values < 0
     if negative.any():
         rule = _index_of(ids, values[negative])
         wrong = ids[rule] != values[negative]
         if wrong.any():
-            raise TraceError(f"grammar uses rule {int(values[negative][wrong][0])}, which it does not define", where=where)
+            raise TraceError(
+                f"grammar uses rule {int(values[negative][wrong][0])}, which it does not define", where=where
+            )
         values[negative] = -1 - rule
     bodies = np.concatenate(([0], np.cumsum(counts)))
     levels, lengths = _measure(bodies, values, exponents, where)

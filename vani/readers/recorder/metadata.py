@@ -37,26 +37,78 @@ LAYOUTS: dict[str, Layout] = {
     "2.5g": Layout(
         "2.5g",
         "<i6?6xddi4?",
-        ("ranks", "posix", "mpi", "mpiio", "hdf5", "thread", "depth", "start", "resolution", "buffer", *_FLAGS_36),
-        40, 1, counted=True, framed=True,
+        (
+            "ranks",
+            "posix",
+            "mpi",
+            "mpiio",
+            "hdf5",
+            "thread",
+            "depth",
+            "start",
+            "resolution",
+            "buffer",
+            *_FLAGS_36,
+        ),
+        40,
+        1,
+        counted=True,
+        framed=True,
     ),
     "3.0": Layout(
         "3.0",
         "<i8?4xddi4?",
-        ("ranks", "posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth", "start", "resolution",
-         "buffer", *_FLAGS_36),
-        1024, 4, counted=True, framed=True,
+        (
+            "ranks",
+            "posix",
+            "mpi",
+            "mpiio",
+            "hdf5",
+            "pnetcdf",
+            "netcdf",
+            "thread",
+            "depth",
+            "start",
+            "resolution",
+            "buffer",
+            *_FLAGS_36,
+        ),
+        1024,
+        4,
+        counted=True,
+        framed=True,
     ),
     "3.x": Layout(
         "3.x",
         "<5i8?4xddi4?",
-        ("major", "minor", "patch", "ranks", "functions", "posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf",
-         "thread", "depth", "start", "resolution", "buffer", *_FLAGS_36),
-        56, 4, counted=True, framed=True,
+        (
+            "major",
+            "minor",
+            "patch",
+            "ranks",
+            "functions",
+            "posix",
+            "mpi",
+            "mpiio",
+            "hdf5",
+            "pnetcdf",
+            "netcdf",
+            "thread",
+            "depth",
+            "start",
+            "resolution",
+            "buffer",
+            *_FLAGS_36,
+        ),
+        56,
+        4,
+        counted=True,
+        framed=True,
     ),
 }
 
 _MOST_RANKS = 10_000_000
+_FLAGS = {"posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth", *_FLAGS_36}
 
 
 @dataclass(frozen=True)
@@ -88,30 +140,59 @@ def decode_metadata(buffer: bytes, layout: Layout, *, where: str) -> Metadata:
     """
     size = struct.calcsize(layout.fields)
     if len(buffer) < max(size, layout.functions_at):
-        raise TraceError(f"has {len(buffer)} bytes, the {layout.name} layout needs {layout.functions_at}", where=where)
-    # struct refuses nothing for `?`: any byte but 0 is true, so flags are checked by hand.
-    value = dict(zip(layout.names, struct.unpack_from(layout.fields, buffer), strict=True))
+        raise TraceError(
+            f"has {len(buffer)} bytes, the {layout.name} layout needs {layout.functions_at}", where=where
+        )
+    # struct refuses nothing for `?`: any byte but 0 is true, so flags are read as numbers and checked by hand.
+    fields = layout.fields.replace("?", "B")
+    value = dict(zip(layout.names, struct.unpack_from(fields, buffer), strict=True))
+    for flag in _FLAGS & value.keys():
+        if value[flag] not in (0, 1):
+            raise TraceError(
+                f"claims {value[flag]} for the flag {flag}",
+                where=where,
+                todo="the file is damaged or not of layout " + layout.name,
+            )
+        value[flag] = bool(value[flag])
     if not 1 <= value["ranks"] <= _MOST_RANKS:
-        raise TraceError(f"claims {value['ranks']} ranks", where=where, todo="the file is damaged or not of layout " + layout.name)
+        raise TraceError(
+            f"claims {value['ranks']} ranks",
+            where=where,
+            todo="the file is damaged or not of layout " + layout.name,
+        )
     resolution = value["resolution"]
     if not (math.isfinite(resolution) and 1e-12 <= resolution <= 1):
-        raise TraceError(f"claims a time resolution of {resolution} s", where=where, todo="the file is damaged or not of layout " + layout.name)
+        raise TraceError(
+            f"claims a time resolution of {resolution} s",
+            where=where,
+            todo="the file is damaged or not of layout " + layout.name,
+        )
     if not (math.isfinite(value["start"]) and 0 <= value["start"] <= 4e9):
-        raise TraceError(f"claims to have started at {value['start']}", where=where, todo="the file is damaged or not of layout " + layout.name)
-    names = _fixed_names(buffer, value["functions"], where) if "functions" in value else _line_names(buffer[layout.functions_at :], where)
+        raise TraceError(
+            f"claims to have started at {value['start']}",
+            where=where,
+            todo="the file is damaged or not of layout " + layout.name,
+        )
+    names = (
+        _fixed_names(buffer, value["functions"], where)
+        if "functions" in value
+        else _line_names(buffer[layout.functions_at :], where)
+    )
     version = f"{value['major']}.{value['minor']}.{value['patch']}" if "major" in value else None
     return Metadata(
         layout=layout,
         ranks=value["ranks"],
         start_unix_s=value["start"],
         resolution_s=resolution,
-        interprocess=bool(value.get("interprocess", False)),
-        compressed_times=bool(value.get("compressed_times", False)),
-        interprocess_patterns=bool(value.get("interprocess_patterns", False)),
-        intraprocess_patterns=bool(value.get("intraprocess_patterns", False)),
+        interprocess=value.get("interprocess", False),
+        compressed_times=value.get("compressed_times", False),
+        interprocess_patterns=value.get("interprocess_patterns", False),
+        intraprocess_patterns=value.get("intraprocess_patterns", False),
         stores_thread=value.get("thread"),
         stores_depth=value.get("depth"),
-        layers_traced={n: bool(value[n]) for n in ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf") if n in value},
+        layers_traced={
+            n: value[n] for n in ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf") if n in value
+        },
         functions=names,
         version=version,
     )

@@ -97,7 +97,11 @@ class Nesting:
         del depth
 
     def _around(
-        self, rank: NDArray[np.int32], layer: NDArray[np.int8], start: NDArray[np.int64], duration: NDArray[np.int64]
+        self,
+        rank: NDArray[np.int32],
+        layer: NDArray[np.int8],
+        start: NDArray[np.int64],
+        duration: NDArray[np.int64],
     ) -> NDArray[np.int8]:
         library = (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)
         if not library.any():

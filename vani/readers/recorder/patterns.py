@@ -13,7 +13,9 @@ from vani.readers.recorder.signatures import NO_VALUE, Signatures
 __all__ = ["RunningOffsets", "group_positions"]
 
 
-def group_positions(signatures: Signatures, grammars: list[Grammar | None], of_rank: NDArray[Any]) -> NDArray[np.int64]:
+def group_positions(
+    signatures: Signatures, grammars: list[Grammar | None], of_rank: NDArray[Any]
+) -> NDArray[np.int64]:
     """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).
 
     For each function, ranks with equally many distinct signatures of it form a group, in which they are numbered

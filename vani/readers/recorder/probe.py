@@ -33,10 +33,10 @@ class Shape:
 
 def is_recorder(path: Path) -> bool:
     """Tell whether a directory holds anything that a Recorder tracer leaves, readable or not."""
-    names = ("recorder.mt", "recorder.dat", "recorder.ts", "VERSION")
-    if any((path / name).is_file() for name in names):
+    names = {entry.name for entry in _entries(path)}
+    if names & {"recorder.mt", "recorder.dat", "recorder.ts", "VERSION"}:
         return True
-    return any(_RANK_FILE.fullmatch(entry.name) for entry in _entries(path))
+    return any(_RANK_FILE.fullmatch(name) for name in names)
 
 
 def _entries(path: Path) -> list[Path]:
@@ -59,7 +59,8 @@ def probe(path: Path) -> Shape:
     names = {entry.name for entry in _entries(path)}
     if any(name.endswith(".itf") for name in names):
         raise UnknownFormatError(
-            "is a trace of Recorder 2.0-2.2 (.itf files)", where=path,
+            "is a trace of Recorder 2.0-2.2 (.itf files)",
+            where=path,
             todo="convert it with recorder2parquet of that release, or trace again with Recorder 2.3 or newer",
         )
     if "VERSION" in names:
@@ -67,7 +68,8 @@ def probe(path: Path) -> Shape:
         layout = _layout_of(version, "recorder.ts" in names)
         if layout is None:
             raise UnknownFormatError(
-                f"Recorder format {version[:20]!r}; known are 2.3, 2.4, 2.5 and 3.0", where=path / "VERSION",
+                f"Recorder format {version[:20]!r}; known are 2.3, 2.4, 2.5 and 3.0",
+                where=path / "VERSION",
                 todo="convert it with the Recorder that wrote it, or update Vani",
             )
         if "recorder.mt" not in names:
@@ -79,11 +81,16 @@ def probe(path: Path) -> Shape:
         head = read_file(path / "recorder.mt")[:4]
         if len(head) == 4 and 3 <= int.from_bytes(head, "little") <= 99:
             return Shape(path, "3.x", "3.x")
-        raise TraceError("has recorder.mt but no VERSION, and is of none of the layouts that have none", where=path,
-                         todo="if VERSION was lost, put it back: 5 characters such as 3.0.0")
+        raise TraceError(
+            "has recorder.mt but no VERSION, and is of none of the layouts that have none",
+            where=path,
+            todo="if VERSION was lost, put it back: 5 characters such as 3.0.0",
+        )
     if any(_RANK_FILE.fullmatch(name) for name in names) or "recorder.ts" in names:
         raise _aborted(path, names)
-    raise UnknownFormatError("is no Recorder trace", where=path, todo="name a folder that holds recorder.mt and VERSION")
+    raise UnknownFormatError(
+        "is no Recorder trace", where=path, todo="name a folder that holds recorder.mt and VERSION"
+    )
 
 
 def _layout_of(version: str, has_common_times: bool) -> str | None:
@@ -102,7 +109,8 @@ def _aborted(path: Path, names: set[str]) -> TraceError:
     if not any(name.endswith(".cfg") for name in names):
         missing.append("grammars (.cfg)")
     return TraceError(
-        f"is what an aborted run leaves: {', '.join(missing)} missing, so nothing can be decoded", where=path,
+        f"is what an aborted run leaves: {', '.join(missing)} missing, so nothing can be decoded",
+        where=path,
         todo="trace again and let the program reach MPI_Finalize (or exit)",
     )
 

@@ -33,12 +33,16 @@ from vani.readers.recorder.signatures import (
     function_rows,
     interpret,
 )
-from vani.readers.recorder.source import Extent, Source, open_source
+from vani.readers.recorder.source import Extent, open_source
 from vani.readers.recorder.timestamps import Clock
 
 __all__ = ["RecorderReader"]
 
 _USER_FUNCTION_ID = 255
+_MOST_GRAMMARS_BYTES = 1 << 28
+"""Of all unique grammars together, which stay in memory."""
+_TOLD = 8
+"""Damaged ranks that are reported one by one."""
 _CACHED_CALLS = 1 << 16
 _CACHED_SYMBOLS = 1 << 23
 
@@ -76,6 +80,16 @@ class _Tables:
     problems: list[str]
     nested: bool
     """Some call has a depth above 0."""
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """Parts of recorder.ts by rank: offset in the file and length, 0 where there is none."""
+
+    path: Path
+    offset: Ints
+    length: Ints
+    problem: str | None
 
 
 class RecorderReader:
@@ -140,20 +154,37 @@ class RecorderReader:
     def limits(self) -> tuple[Limit, ...]:
         """What Recorder's traces never tell, and what is assumed in its place."""
         limits = [
-            Limit("io.bytes", "Recorder stores no return values: bytes are what calls asked for, short reads and "
-                              "failed calls look whole"),
-            Limit("io.past_end", "file ends follow from writes, truncations and opens; a file that the run opens with O_CREAT "
-                                 "before anything else is taken to have been empty then"),
-            Limit("io.access_pattern", "Recorder names files, not descriptors: two descriptors of one path in one process share "
-                                       "a position"),
-            Limit("io.ops.metadata", "stat calls of glibc 2.33 and newer, openat, unlinkat and calls before MPI_Init or after "
-                                     "MPI_Finalize are in no record"),
+            Limit(
+                "io.bytes",
+                "Recorder stores no return values: bytes are what calls asked for, short reads and "
+                "failed calls look whole",
+            ),
+            Limit(
+                "io.past_end",
+                "file ends follow from writes, truncations and opens; a file that the run opens with O_CREAT "
+                "before anything else is taken to have been empty then",
+            ),
+            Limit(
+                "io.access_pattern",
+                "Recorder names files, not descriptors: two descriptors of one path in one process share "
+                "a position",
+            ),
+            Limit(
+                "io.ops.metadata",
+                "stat calls of glibc 2.33 and newer, openat, unlinkat and calls before MPI_Init or after "
+                "MPI_Finalize are in no record",
+            ),
         ]
         if not self._meta.layers_traced.get("posix", True):
             limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
         if self._meta.stores_depth is False or not self.tables.nested:
-            limits.append(Limit("interfaces", "call depth is not stored or 0 everywhere: a call is taken as made by the library call "
-                                              "whose interval contains it"))
+            limits.append(
+                Limit(
+                    "interfaces",
+                    "call depth is not stored or 0 everywhere: a call is taken as made by the library call "
+                    "whose interval contains it",
+                )
+            )
         return tuple(limits)
 
     def digest(self) -> str:
@@ -165,13 +196,19 @@ class RecorderReader:
     def functions(self) -> pa.Table:
         rows = function_rows(self._meta.functions)
         columns = list(zip(*rows, strict=True))
-        return pa.Table.from_arrays([pa.array(c, t.type) for c, t in zip(columns, FUNCTIONS, strict=True)], schema=FUNCTIONS)
+        return pa.Table.from_arrays(
+            [pa.array(c, t.type) for c, t in zip(columns, FUNCTIONS, strict=True)], schema=FUNCTIONS
+        )
 
     def files(self) -> pa.Table:
         paths = self.tables.paths.paths
         classes = [int(classify_path(p)) for p in paths]
         return pa.Table.from_arrays(
-            [pa.array(np.arange(len(paths), dtype=np.int32)), pa.array(paths, pa.string()), pa.array(classes, pa.int8())],
+            [
+                pa.array(np.arange(len(paths), dtype=np.int32)),
+                pa.array(paths, pa.string()),
+                pa.array(classes, pa.int8()),
+            ],
             schema=FILES,
         )
 
@@ -189,9 +226,12 @@ class RecorderReader:
                 else:
                     self._known = self._read_shared() if self._meta.interprocess else self._read_per_rank()
                 if not self._known.calls.any() and self._known.problems:
+                    problem, self._known = self._known.problems[0], None
                     raise TraceError(
-                        f"no rank can be read: {self._known.problems[0]}", where=self.path, todo="trace the run again"
+                        f"no rank can be read: {problem}", where=self.path, todo="trace the run again"
                     )
+                if self._meta.layout.framed and self._segments.problem:
+                    self._known.problems.append(self._segments.problem)
             return self._known
 
     # ---------------------------------------------------------------- tables
@@ -206,19 +246,17 @@ class RecorderReader:
             problems = [str(error)]
         if problems:
             raise UnknownFormatError(
-                f"{version} is not as the layouts that Vani knows: {problems[0]}", where=self.path,
+                f"{version} is not as the layouts that Vani knows: {problems[0]}",
+                where=self.path,
                 todo="convert it with the Recorder that wrote it, or update Vani",
             )
         return tables
 
     def _check_times(self, tables: _Tables) -> list[str]:
-        extents = self._time_extents()
-        missing = [r for r in range(self.ranks) if extents[r] is None and tables.calls[r]]
-        total = self._source.extent("recorder.ts")
-        used = 8 * self.ranks + sum(e.length for e in extents if e is not None)
-        if missing or total is None or used != total.length:
-            return ["recorder.ts does not hold what it says"]
-        return []
+        problem = self._segments.problem
+        if problem is None and any(self._segment(r) is None for r in np.flatnonzero(tables.calls).tolist()):
+            problem = "recorder.ts lacks the time stamps of some rank"
+        return [] if problem is None else [problem]
 
     def _table(self, name: str) -> bytes:
         content = self._source.read(name)
@@ -226,9 +264,14 @@ class RecorderReader:
             return content
         return inflate_frame(content, where=self._source.where(name))
 
-    def _interpret(self, table: CallTable, paths: PathTable, handles: dict[tuple[int, str], int]) -> Signatures:
+    def _interpret(
+        self, table: CallTable, paths: PathTable, handles: dict[tuple[int, str], int]
+    ) -> Signatures:
         return interpret(
-            table, self._meta.functions, paths, handles,
+            table,
+            self._meta.functions,
+            paths,
+            handles,
             interprocess_patterns=self._meta.interprocess_patterns,
             intraprocess_patterns=self._meta.intraprocess_patterns,
             user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
@@ -239,7 +282,9 @@ class RecorderReader:
         framed = self._meta.layout.framed
         cst = "recorder.cst" if framed else "0.cst"
         table = decode_call_table(
-            self._table(cst), function_bytes=self._meta.layout.function_bytes, counted=self._meta.layout.counted,
+            self._table(cst),
+            function_bytes=self._meta.layout.function_bytes,
+            counted=self._meta.layout.counted,
             where=self._source.where(cst),
         )
         paths, handles = PathTable(), {}
@@ -248,20 +293,32 @@ class RecorderReader:
         ranks = self.ranks
         ids = self._source.read("ug.mt")
         where = self._source.where("ug.mt")
-        if len(ids) != 4 * (ranks + 1):
-            raise TraceError(f"has {len(ids)} bytes, {ranks} ranks need {4 * (ranks + 1)}", where=where)
-        numbers = np.frombuffer(ids, "<i4").astype(np.int64)
-        of_rank, unique = numbers[:-1].copy(), int(numbers[-1])
-        if not 1 <= unique <= ranks or of_rank.min() < 0 or of_rank.max() >= unique:
-            raise TraceError(f"names grammars {of_rank.min()}..{of_rank.max()} of {unique}", where=where)
+        numbers = np.frombuffer(ids[: len(ids) // 4 * 4], "<i4").astype(np.int64)
+        of_rank = np.full(ranks, -1, dtype=np.int64)
+        of_rank[: len(numbers)] = numbers[:ranks]
+        if len(ids) == 4 * (ranks + 1):
+            unique = int(numbers[-1])
+        else:
+            problems.append(f"{where}: has {len(ids)} bytes, {ranks} ranks need {4 * (ranks + 1)}")
+            unique = int(of_rank.max()) + 1
+        if not 1 <= unique <= ranks:
+            raise TraceError(f"claims {unique} grammars of {ranks} ranks", where=where)
+        strays = np.flatnonzero((of_rank < 0) | (of_rank >= unique))
+        if len(strays):
+            problems.append(
+                f"{where}: ranks {_span(strays)}: left out, it names none of the {unique} grammars for them"
+            )
+            of_rank[strays] = -1
         grammars = self._unique_grammars(unique, len(table), problems)
         lengths = np.array([0 if g is None else g.calls for g in grammars], dtype=np.int64)
-        lost = np.array([g is None for g in grammars])
-        calls = lengths[of_rank]
-        for grammar in np.flatnonzero(lost):
-            members = np.flatnonzero(of_rank == grammar)
-            problems.append(f"ranks {_span(members)}: left out, their grammar {grammar} is lost")
-        of_rank[lost[of_rank]] = -1
+        lost = np.array([*(g is None for g in grammars), False])
+        calls = np.append(lengths, 0)[of_rank]
+        left_out = np.flatnonzero(lost[of_rank])
+        if len(left_out):
+            problems.append(
+                f"{self._source.where('ug.cfg')}: ranks {_span(left_out)}: left out, their grammars are lost"
+            )
+        of_rank[left_out] = -1
         users = np.zeros(len(paths.paths), dtype=np.int32)
         times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
         totals = np.zeros(len(table), dtype=np.int64)
@@ -279,8 +336,17 @@ class RecorderReader:
         if signatures.slope.any():
             position = group_positions(signatures, grammars, of_rank)
         return _Tables(
-            paths, handles, calls, users, signatures, grammars, of_rank, position,
-            self._facts(table, totals), problems, bool((signatures.depth > 0).any()),
+            paths,
+            handles,
+            calls,
+            users,
+            signatures,
+            grammars,
+            of_rank,
+            position,
+            self._facts(table, totals),
+            problems,
+            bool((signatures.depth > 0).any()),
         )
 
     def _unique_grammars(self, unique: int, terminals: int, problems: list[str]) -> list[Grammar | None]:
@@ -288,19 +354,27 @@ class RecorderReader:
         frames: list[memoryview] = []
         if self._meta.layout.framed:
             content = memoryview(self._source.read("ug.cfg"))
-            frames = _whole_frames(content, self._source.where("ug.cfg"), problems)
+            where = self._source.where("ug.cfg")
+            frames = _whole_frames(content, unique, where, problems)
             if len(frames) != unique:
-                problems.append(f"ug.cfg: holds {len(frames)} whole grammars of {unique}")
+                problems.append(f"{where}: holds {len(frames)} whole grammars of {unique}")
+        left = _MOST_GRAMMARS_BYTES
         for index in range(unique):
             name = "ug.cfg" if self._meta.layout.framed else f"{index}.cfg"
             where = self._source.where(name) + (f" (grammar {index})" if frames else "")
             try:
                 if self._meta.layout.framed:
                     if index >= len(frames):
-                        continue
+                        break
                     buffer = inflate_frame(frames[index], where=where)
                 else:
                     buffer = self._source.read(name)
+                left -= len(buffer)
+                if left < 0:
+                    raise TraceError(
+                        f"grammars are larger than the {_MOST_GRAMMARS_BYTES} bytes that Vani takes",
+                        where=where,
+                    )
                 grammars[index] = decode_grammar(buffer, terminals=terminals, where=where)
             except TraceError as error:
                 problems.append(str(error))
@@ -314,13 +388,19 @@ class RecorderReader:
         users: dict[int, int] = {}
         facts: dict[tuple[str, ...], int] = {}
         nested = False
-        lost: list[int] = []
-        for rank in range(self.ranks):
+        lost = np.ones(self.ranks, dtype=np.bool_)
+        there = self._source.ranks_with_tables(self.ranks)
+        lost[there] = False
+        absent = np.flatnonzero(lost)[:_TOLD].tolist()
+        told = 0
+        # A wrong number of ranks may claim millions whose files no one needs to look for.
+        for rank in sorted([*there, *absent]):
             try:
                 signatures, grammar, table = self._rank_tables(rank, paths, handles)
             except TraceError as error:
-                lost.append(rank)
-                if len(lost) <= 8:
+                lost[rank] = True
+                told += 1
+                if told <= _TOLD:
                     problems.append(f"rank {rank}: left out, {error}")
                 continue
             problems += [p for p in signatures.problems if p not in problems]
@@ -331,14 +411,23 @@ class RecorderReader:
                 users[file] = users.get(file, 0) + 1
             for name, args, count in self._facts(table, grammar.occurrences(len(table))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
-        if len(lost) > 8:
-            problems.append(f"{len(lost)} ranks in all left out: {_span(np.array(lost))}")
+        if lost.sum() > _TOLD:
+            problems.append(f"ranks {_span(np.flatnonzero(lost))}: left out")
         counted = np.zeros(len(paths.paths), dtype=np.int32)
         for file, count in users.items():
             counted[file] = count
         return _Tables(
-            paths, handles, calls, counted, None, [], np.full(self.ranks, -1, dtype=np.int64),
-            np.zeros((self.ranks, 0), dtype=np.int64), [(k[0], list(k[1:]), c) for k, c in facts.items()], problems, nested,
+            paths,
+            handles,
+            calls,
+            counted,
+            None,
+            [],
+            np.full(self.ranks, -1, dtype=np.int64),
+            np.zeros((self.ranks, 0), dtype=np.int64),
+            [(k[0], list(k[1:]), c) for k, c in facts.items()],
+            problems,
+            nested,
         )
 
     def _rank_tables(
@@ -346,7 +435,9 @@ class RecorderReader:
     ) -> tuple[Signatures, Grammar, CallTable]:
         layout = self._meta.layout
         table = decode_call_table(
-            self._table(f"{rank}.cst"), function_bytes=layout.function_bytes, counted=layout.counted,
+            self._table(f"{rank}.cst"),
+            function_bytes=layout.function_bytes,
+            counted=layout.counted,
             where=self._source.where(f"{rank}.cst"),
         )
         grammar = decode_grammar(
@@ -363,7 +454,9 @@ class RecorderReader:
         wanted = [i for i, n in enumerate(self._meta.functions) if n in FACTS]
         rows = np.flatnonzero(np.isin(table.func, wanted) & (counts > 0))[:10_000]
         texts = table.args.take(pa.array(rows)).to_pylist()
-        return [(self._meta.functions[table.func[r]], t, int(counts[r])) for r, t in zip(rows, texts, strict=True)]
+        return [
+            (self._meta.functions[table.func[r]], t, int(counts[r])) for r, t in zip(rows, texts, strict=True)
+        ]
 
     def _of_rank(self, rank: int) -> tuple[Signatures, Grammar] | None:
         tables = self.tables
@@ -375,44 +468,51 @@ class RecorderReader:
             return self._cache[rank]
         if not tables.calls[rank]:
             return None
-        try:
-            signatures, grammar, _ = self._rank_tables(rank, tables.paths, tables.handles)
-        except TraceError:
-            return None
+        signatures, grammar, _ = self._rank_tables(rank, tables.paths, tables.handles)
         return signatures, grammar
 
     # ---------------------------------------------------------------- time stamps
 
     @functools.cached_property
-    def _segments(self) -> list[Extent | None]:
-        return self._time_extents()
-
-    def _time_extents(self) -> list[Extent | None]:
-        """Where each rank's time stamps lie; None where there are none."""
-        if not self._meta.layout.framed:
-            return [self._source.extent(f"{rank}.ts") for rank in range(self.ranks)]
+    def _segments(self) -> _Segments:
+        """Where each rank's part of recorder.ts lies."""
+        where = self._source.where("recorder.ts")
+        none = np.zeros(self.ranks, dtype=np.int64)
         whole = self._source.extent("recorder.ts")
         if whole is None:
-            return [None] * self.ranks
-        with whole.path.open("rb") as file:
-            file.seek(whole.offset)
-            head = file.read(min(8 * self.ranks, whole.length))
+            return _Segments(Path(), none, none, f"{where}: is missing")
+        try:
+            with whole.path.open("rb") as file:
+                file.seek(whole.offset)
+                head = file.read(min(8 * self.ranks, whole.length))
+        except OSError as error:
+            return _Segments(whole.path, none, none, f"{where}: cannot be read ({error.strerror})")
         if len(head) < 8 * self.ranks:
-            return [None] * self.ranks
+            return _Segments(whole.path, none, none, f"{where}: ends within its table of {self.ranks} ranks")
         sizes = np.frombuffer(head, "<u8")
-        # Sizes beyond the file are cut to it before they are added up: their sum must not overflow.
+        # Sizes beyond the file are cut to it before they are added up, and their sum to twice that: it must not overflow.
         cut = np.minimum(sizes, whole.length).astype(np.int64)
+        cut[np.cumsum(cut, dtype=np.float64) > 2.0 * whole.length] = 0
         starts = 8 * self.ranks + np.cumsum(cut) - cut
-        left = np.maximum(whole.length - starts, 0)
-        lengths = np.minimum(cut, left)
-        return [
-            Extent(whole.path, whole.offset + int(a), int(n)) if n or not s else None
-            for a, n, s in zip(starts, lengths, sizes, strict=True)
-        ]
+        lengths = np.clip(whole.length - starts, 0, cut)
+        used = 8 * self.ranks + float(sizes.sum(dtype=np.float64))
+        problem = (
+            None
+            if used == whole.length
+            else f"{where}: has {whole.length} bytes, its table claims {used:.0f}"
+        )
+        return _Segments(whole.path, whole.offset + starts, lengths, problem)
+
+    def _segment(self, rank: int) -> Extent | None:
+        """Where the rank's time stamps lie; None where there are none."""
+        if not self._meta.layout.framed:
+            return self._source.extent(f"{rank}.ts")
+        offset, length = int(self._segments.offset[rank]), int(self._segments.length[rank])
+        return Extent(self._segments.path, offset, length) if length else None
 
     def _open_times(self, rank: int) -> Any:
         """A source of the rank's raw time stamps with `read(size)`; None where there are none."""
-        extent = self._segments[rank]
+        extent = self._segment(rank)
         if extent is None:
             return None
         if self._meta.layout.framed and self._meta.compressed_times:
@@ -428,7 +528,8 @@ class RecorderReader:
         builder = _Builder(self, tables, piece)
         pending: list[Chunk] = []
         rows = 0
-        for rank in ranks:
+        calls = tables.calls > 0
+        for rank in (r for r in ranks if calls[r]):
             for chunk in self._chunks(rank, tables, piece):
                 pending.append(chunk)
                 rows += len(chunk.ids)
@@ -440,43 +541,55 @@ class RecorderReader:
 
     def _chunks(self, rank: int, tables: _Tables, piece: Piece) -> Iterator[Chunk]:
         expected = int(tables.calls[rank])
-        if not expected:
+        where = self._source.where("recorder.ts" if self._meta.layout.framed else f"{rank}.ts")
+        try:
+            of_rank = self._of_rank(rank)
+            times = self._open_times(rank)
+        except (TraceError, OSError) as error:
+            piece.problems.append(f"rank {rank}: {expected} calls left out, {_reason(error, where)}")
             return
-        of_rank = self._of_rank(rank)
-        times = self._open_times(rank)
         if of_rank is None or times is None:
-            piece.problems.append(f"rank {rank}: {expected} calls left out, their time stamps are missing")
+            piece.problems.append(
+                f"rank {rank}: {expected} calls left out, {where} has no time stamps for them"
+            )
             return
         signatures, grammar = of_rank
         clock = Clock(self._meta.resolution_s)
-        running = RunningOffsets(from_first=self.layout == "2.5g") if self._meta.intraprocess_patterns else None
+        running = (
+            RunningOffsets(from_first=self.layout == "2.5g") if self._meta.intraprocess_patterns else None
+        )
         read = 0
         try:
             for expanded in self._expand(rank, grammar):
                 ids = expanded
-                try:
-                    raw = times.read(8 * len(ids))
-                except TraceError as error:
-                    piece.problems.append(f"rank {rank}: {expected - read} of {expected} calls left out, {error}")
-                    break
+                raw = times.read(8 * len(ids))
                 whole = len(raw) // 8
                 if not whole:
                     break
                 start, duration = clock.times(np.frombuffer(raw, "<u4", 2 * whole).reshape(-1, 2))
                 ids = ids[:whole]
                 read += whole
-                yield Chunk(rank, signatures, ids, start, duration, self._offsets(rank, signatures, ids, tables, running))
+                yield Chunk(
+                    rank,
+                    signatures,
+                    ids,
+                    start,
+                    duration,
+                    self._offsets(rank, signatures, ids, tables, running),
+                )
                 if whole < len(expanded):
                     break
             if read < expected:
-                if not piece.problems or not piece.problems[-1].startswith(f"rank {rank}:"):
-                    piece.problems.append(
-                        f"rank {rank}: time stamps end after {read} of {expected} calls, the others are left out"
-                    )
+                piece.problems.append(
+                    f"rank {rank}: {expected - read} of {expected} calls left out, the time stamps in {where} end before them"
+                )
             elif times.read(1):
-                piece.problems.append(f"rank {rank}: more time stamps than its {expected} calls; those behind are not used")
-        except TraceError as error:
-            piece.problems.append(f"rank {rank}: {error}")
+                piece.problems.append(
+                    f"rank {rank}: {where} holds more time stamps than its {expected} calls; those behind are not used"
+                )
+        except (TraceError, OSError) as error:
+            lost = f"{expected - read} of {expected} calls left out, " if read < expected else ""
+            piece.problems.append(f"rank {rank}: {lost}{_reason(error, where)}")
         finally:
             times.close()
         if read:
@@ -489,7 +602,12 @@ class RecorderReader:
         return iter((_expanded(grammar),))
 
     def _offsets(
-        self, rank: int, signatures: Signatures, ids: NDArray[np.int32], tables: _Tables, running: RunningOffsets | None
+        self,
+        rank: int,
+        signatures: Signatures,
+        ids: NDArray[np.int32],
+        tables: _Tables,
+        running: RunningOffsets | None,
     ) -> Ints | None:
         if not tables.pattern_position.shape[1] and running is None:
             return None
@@ -541,7 +659,9 @@ class _Builder:
         if all(c.value is None for c in chunks):
             value = s.value[ids]
         else:
-            value = np.concatenate([c.signatures.value[c.ids] if c.value is None else c.value for c in chunks])
+            value = np.concatenate(
+                [c.signatures.value[c.ids] if c.value is None else c.value for c in chunks]
+            )
         file = s.file[ids]
         if (s.handle >= 0).any():
             self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
@@ -569,7 +689,13 @@ class _Builder:
         return pa.RecordBatch.from_arrays(arrays, schema=CALLS)
 
     def _note(
-        self, rank: NDArray[np.int32], file: NDArray[np.int32], s: Signatures, ids: NDArray[np.int32], start: Ints, duration: Ints
+        self,
+        rank: NDArray[np.int32],
+        file: NDArray[np.int32],
+        s: Signatures,
+        ids: NDArray[np.int32],
+        start: Ints,
+        duration: Ints,
     ) -> None:
         piece = self._piece
         piece.records += len(ids)
@@ -583,7 +709,11 @@ class _Builder:
         if (s.rename_to >= 0).any():
             rows = np.flatnonzero(s.rename_to[ids] >= 0)
             piece.renames += zip(
-                rank[rows].tolist(), start[rows].tolist(), file[rows].tolist(), s.rename_to[ids[rows]].tolist(), strict=True
+                rank[rows].tolist(),
+                start[rows].tolist(),
+                file[rows].tolist(),
+                s.rename_to[ids[rows]].tolist(),
+                strict=True,
             )
 
 
@@ -596,7 +726,11 @@ class _Handles:
         self._bound: dict[int, int] = {}
 
     def resolve(
-        self, rank: NDArray[np.int32], handle: NDArray[np.int32], binds: NDArray[np.bool_], file: NDArray[np.int32]
+        self,
+        rank: NDArray[np.int32],
+        handle: NDArray[np.int32],
+        binds: NDArray[np.bool_],
+        file: NDArray[np.int32],
     ) -> None:
         """Fill `file` in place where a call has a handle and binds none."""
         rows = np.flatnonzero(handle >= 0)
@@ -675,11 +809,11 @@ def _nullable(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
     return pa.array(values, mask=null) if null.any() else pa.array(values)
 
 
-def _whole_frames(content: memoryview, where: str, problems: list[str]) -> list[memoryview]:
-    """Frames up to the first that is not whole."""
+def _whole_frames(content: memoryview, most: int, where: str, problems: list[str]) -> list[memoryview]:
+    """Frames up to the first that is not whole, but no more than `most` and one."""
     frames: list[memoryview] = []
     at = 0
-    while at < len(content):
+    while at < len(content) and len(frames) <= most:
         try:
             size = 16 + int.from_bytes(content[at : at + 8], "little")
             frames += split_frames(content[at : at + size], where=where)
@@ -690,8 +824,12 @@ def _whole_frames(content: memoryview, where: str, problems: list[str]) -> list[
     return frames
 
 
+def _reason(error: TraceError | OSError, where: str) -> str:
+    if isinstance(error, TraceError):
+        return str(error) if error.where else f"{where}: {error}"
+    return f"{where}: cannot be read ({error.strerror})"
+
+
 def _span(ranks: NDArray[Any]) -> str:
     shown = ", ".join(str(r) for r in ranks[:5])
     return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"
-
-

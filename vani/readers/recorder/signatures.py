@@ -24,12 +24,27 @@ NO_VALUE = np.iinfo(np.int64).min
 _O_WRONLY_RDWR, _O_CREAT, _O_TRUNC, _O_APPEND, _O_DIRECTORY = 0o3, 0o100, 0o1000, 0o2000, 0o200000
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _INTERPROCESS = (
-    "lseek", "lseek64", "pread", "pread64", "pwrite", "pwrite64",
-    "MPI_File_read_at", "MPI_File_read_at_all", "MPI_File_write_at", "MPI_File_write_at_all",
+    "lseek",
+    "lseek64",
+    "pread",
+    "pread64",
+    "pwrite",
+    "pwrite64",
+    "MPI_File_read_at",
+    "MPI_File_read_at_all",
+    "MPI_File_write_at",
+    "MPI_File_write_at_all",
 )
 _INTRAPROCESS = (
-    "lseek", "lseek64", "pwrite", "pwrite64", "MPI_File_set_view",
-    "MPI_File_read_at", "MPI_File_read_at_all", "MPI_File_write_at", "MPI_File_write_at_all",
+    "lseek",
+    "lseek64",
+    "pwrite",
+    "pwrite64",
+    "MPI_File_set_view",
+    "MPI_File_read_at",
+    "MPI_File_read_at_all",
+    "MPI_File_write_at",
+    "MPI_File_write_at_all",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import struct
 from dataclasses import dataclass
@@ -14,7 +15,16 @@ from vani.readers.recorder.frames import MOST_TABLE_BYTES, read_file
 __all__ = ["Extent", "Source", "open_source"]
 
 _PART = re.compile(r"VERSION|recorder\.(mt|ts|cst|dat)|ug\.(mt|cfg)|\d+\.(ts|cst|cfg)")
-_SECTIONS = {0: "recorder.mt", 1: "recorder.ts", 2: "recorder.cst", 3: "ug.cfg", 4: "ug.mt", 5: "{rank}.cst", 6: "{rank}.cfg"}
+_RANK_TABLE = re.compile(r"([0-9]{1,9})\.(?:cst|cfg)")
+_SECTIONS = {
+    0: "recorder.mt",
+    1: "recorder.ts",
+    2: "recorder.cst",
+    3: "ug.cfg",
+    4: "ug.mt",
+    5: "{rank}.cst",
+    6: "{rank}.cfg",
+}
 
 
 @dataclass(frozen=True)
@@ -58,9 +68,21 @@ class Source:
             raise TraceError(f"has no section for {name}", where=self.path / "recorder.dat")
         if extent.length > MOST_TABLE_BYTES:
             raise TraceError(f"section for {name} has {extent.length} bytes", where=extent.path)
-        with extent.path.open("rb") as file:
-            file.seek(extent.offset)
-            return file.read(extent.length)
+        try:
+            with extent.path.open("rb") as file:
+                file.seek(extent.offset)
+                return file.read(extent.length)
+        except OSError as error:
+            raise TraceError(f"cannot be read ({error.strerror})", where=extent.path) from error
+
+    def ranks_with_tables(self, ranks: int) -> list[int]:
+        """Ranks below `ranks` of which there is a call table or grammar of their own, ascending."""
+        try:
+            names = os.listdir(self.path) if self._parts is None else list(self._parts)
+        except OSError as error:
+            raise TraceError(f"cannot be listed ({error.strerror})", where=self.path) from error
+        found = {int(match[1]) for name in names if (match := _RANK_TABLE.fullmatch(name))}
+        return sorted(rank for rank in found if rank < ranks)
 
     def where(self, name: str) -> str:
         """Name a part in a message."""
@@ -69,11 +91,16 @@ class Source:
     def digest(self) -> str:
         """Identify the trace's content by its parts' names, sizes, times of change and first bytes."""
         digest = hashlib.sha256()
-        for part in sorted(p for p in self.path.iterdir() if _PART.fullmatch(p.name) and p.is_file()):
-            stat = part.stat()
-            digest.update(f"{part.name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
-            with part.open("rb") as file:
-                digest.update(file.read(4096))
+        try:
+            for part in sorted(p for p in self.path.iterdir() if _PART.fullmatch(p.name) and p.is_file()):
+                stat = part.stat()
+                digest.update(f"{part.name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+                with part.open("rb") as file:
+                    digest.update(file.read(4096))
+        except OSError as error:
+            raise TraceError(
+                f"cannot be read ({error.strerror})", where=error.filename or self.path
+            ) from error
         return digest.hexdigest()
 
 
@@ -89,6 +116,9 @@ def open_source(path: Path, *, combined: bool) -> Source:
         return Source(path, None)
     file = path / "recorder.dat"
     try:
+        if not file.is_file():
+            # Opening a pipe would wait for its writer.
+            raise TraceError("is not a regular file", where=file)
         size = file.stat().st_size
         with file.open("rb") as opened:
             head = opened.read(16)

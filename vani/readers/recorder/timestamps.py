@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.errors import TraceError
+
 __all__ = ["Clock"]
 
+_MOST_NS = 1 << 62
 _REPAIR_S = 10.0
 """A delta this close below 2^32 ticks is a negative one: threads are recorded when their calls end."""
 
@@ -28,7 +31,13 @@ class Clock:
     """Calls whose start lay before that of the call before, or that ended before they began."""
 
     def times(self, deltas: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Start and duration in nanoseconds, shape (n,) each, of `deltas`, uint32 of shape (n, 2)."""
+        """Start and duration in nanoseconds, shape (n,) each, of `deltas`, uint32 of shape (n, 2).
+
+        Raises
+        ------
+        TraceError
+            The run would have taken longer than 64 bits can count, so the deltas or the resolution are wrong.
+        """
         start = deltas[:, 0].astype(np.int64)
         end = deltas[:, 1].astype(np.int64)
         threshold = (1 << 32) - int(_REPAIR_S / self.resolution) if self.resolution > 0 else 1 << 32
@@ -49,6 +58,9 @@ class Clock:
         start += self.previous
         if len(start):
             self.previous = int(start[-1])
+            longest = max(int(start.max()), -int(start.min())) + int(duration.max())
+            if longest * self.resolution * 1e9 > _MOST_NS:
+                raise TraceError(f"time stamps claim a run of {longest * self.resolution:.3g} s")
         return self._ns(start), self._ns(duration)
 
     def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,0 +1,83 @@
+"""The first screen: what a scientist reads of an advice."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from builders import profile, shared, system
+from rich.console import Console
+
+from vani.advisors.judge import advise_document
+from vani.render.advice_text import render
+from vani.units import GiB, MiB
+
+
+def screen(advice, width=80, a_profile=None) -> str:
+    text = StringIO()
+    render(advice, a_profile, Console(file=text, width=width, color_system=None))
+    return text.getvalue()
+
+
+def files(count):
+    return [shared(f"/lustre/d{i}/out", written=GiB, time_s=400, busy_s=50 - i) for i in range(count)]
+
+
+def test_the_first_line_says_whether_io_matters():
+    text = screen(advise_document(profile(files(1)), system()))
+    assert text.startswith("I/O matters: 50 s of 1 min 40 s (50 %)")
+    assert "1. stripe-count (LUS002), medium, quite sure (80%)" in text
+    assert "\n     lfs setstripe -c 4 -S 128M /lustre/d0\n" in text
+    assert "1 rule had nothing to recommend (see advice.yaml)" in text
+
+
+def test_three_things_to_do_then_a_line_each():
+    text = screen(advise_document(profile(files(6)), system()))
+    assert [f"\n{number}. " in text for number in (1, 2, 3, 4)] == [True, True, True, False]
+    also = text.partition("Also:\n")[2].splitlines()[:3]
+    assert [line.rpartition(" ")[2] for line in also] == [f"/lustre/d{i}/out" for i in (3, 4, 5)]
+
+
+def test_more_than_ten_others_are_counted():
+    text = screen(advise_document(profile(files(20)), system()))
+    assert "  and 7 more (see advice.yaml)\n" in text
+
+
+def test_where_io_hardly_matters_there_is_nothing_to_do_first():
+    text = screen(advise_document(profile(files(2), slowest_s=1, busy_s=1), system()))
+    assert text.startswith("I/O hardly matters here")
+    assert "\n1. " not in text
+    assert "  LUS002 stripe-count (info): /lustre/d0/out" in text
+
+
+def test_lines_fit_80_columns_but_a_line_to_paste_is_never_broken():
+    path = "/lustre/" + "long/" * 30 + "out"
+    text = screen(advise_document(profile([shared(path, written=GiB, time_s=400, busy_s=50)]), system()))
+    long = [line for line in text.splitlines() if len(line) > 80]
+    assert all(line.lstrip().startswith(("lfs ", "#")) for line in long)
+    assert f"lfs setstripe -c 4 -S 128M {path.removesuffix('/out')}" in text
+
+
+@pytest.mark.parametrize("name", ["[bold red]x[/]", "\x1b[31mred", "a\nb", ":smile:", "[/]", "\u202egnp"])
+@pytest.mark.parametrize("role", ["input", "output"])
+def test_a_path_is_neither_markup_nor_control(name, role):
+    path = f"/lustre/{name}/out"
+    moved = {"read": 8 * GiB} if role == "input" else {"written": 8 * GiB}
+    found = profile([shared(path, time_s=400, busy_s=50, role=role, **moved)], app=name)
+    text = screen(advise_document(found, system()), width=300)
+    assert not [c for c in text if not c.isprintable() and c != "\n"]
+    assert name in text or repr(name)[1:-1] in text.replace("\\u202e", "\\u202e")
+
+
+def test_without_the_first_rule_the_profile_is_asked():
+    found = profile(files(1), io_time_share=0.4)
+    advice = advise_document(found, system(), ignore=["MAT001"])
+    assert screen(advice, a_profile=found).startswith("A process spends 40 % of the run in I/O on average")
+    assert screen(advice).startswith("Whether I/O matters was not asked")
+
+
+def test_no_machine_is_said():
+    found = profile([shared("/data/in", read=8 * MiB, footprint_read=MiB, time_s=80, busy_s=20)])
+    text = screen(advise_document(found))
+    assert "No machine was described" in text
+    assert "MPI_Bcast" in text

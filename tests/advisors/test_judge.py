@@ -1,0 +1,313 @@
+"""What holds for every rule: null inputs, faults, capped gains, severity, contradictions, order, digests."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+from builders import profile, shared, system
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vani.advisors import catalogue
+from vani.advisors.base import Finding, Gain, Rule, Target
+from vani.advisors.commands import comment, lfs_size, quoted_path
+from vani.advisors.conflicts import Judged, resolve
+from vani.advisors.judge import _capped, advise_document, judge
+from vani.advisors.models.io_time import io_time
+from vani.errors import DocumentError, InputError, VaniError
+from vani.schema.advice import Advice, ProfileRef, SystemRef
+from vani.schema.document import dumps, loads
+from vani.units import GiB, MiB
+
+BUSY = shared("/lustre/out", written=GiB, time_s=400, busy_s=50)
+READ = shared("/lustre/in", read=8 * MiB, footprint_read=MiB, time_s=80, busy_s=10)
+
+
+def advise(a_profile, a_system=None, **options) -> Advice:
+    return judge(
+        a_profile,
+        a_system or system(),
+        profile_ref=ProfileRef(path=None, sha256=""),
+        system_ref=SystemRef(name=None, sha256=""),
+        **options,
+    )
+
+
+class Plain(Rule):
+    """A rule for tests."""
+
+    id = "TST001"
+    name = "plain"
+    family = "test"
+    sources = ("this file",)
+    settles = "layout"
+    least = 3
+    share = 0.5
+
+    finding = Finding(
+        target=Target("job"),
+        reason="because",
+        confidence=1.0,
+        touched_s=1.0,
+        recommended={"stripe_count": 2},
+        current={},
+        evidence=(),
+    )
+
+    def check(self, profile, system):
+        return [self.finding]
+
+
+@pytest.fixture
+def catalogue_of(monkeypatch):
+    def only(*found):
+        monkeypatch.setattr(catalogue, "rules", lambda: found)
+        monkeypatch.setattr("vani.advisors.judge.rules", lambda: found)
+
+    return only
+
+
+def test_every_rule_is_in_one_of_the_lists():
+    advice = advise(profile([BUSY, READ]))
+    named = {one.rule for one in (*advice.recommendations, *advice.no_recommendation)}
+    assert named == {rule.id for rule in catalogue.rules()}
+
+
+def test_whether_io_matters_comes_first_then_the_most_seconds():
+    advice = advise(profile([READ, BUSY]))
+    assert [one.rule for one in advice.recommendations] == ["MAT001", "LUS002", "POS001"]
+
+
+def test_where_io_hardly_matters_everything_is_lowered_and_nothing_hidden():
+    matters = advise(profile([BUSY, READ], slowest_s=50, busy_s=60))
+    hardly = advise(profile([BUSY, READ], slowest_s=4, busy_s=4))
+    assert {one.rule for one in hardly.recommendations} == {one.rule for one in matters.recommendations}
+    assert {one.severity for one in hardly.recommendations} == {"info"}
+    assert "info" not in {one.severity for one in matters.recommendations}
+
+
+def test_a_missing_input_is_named_with_what_to_supply(catalogue_of):
+    class Needy(Plain):
+        needs = ("job.nodes",)
+
+    catalogue_of(Needy)
+    silent = advise(profile(provenance={"job.nodes": "no job.yaml was given"})).no_recommendation
+    assert silent[0].why.startswith("job.nodes is not known (no job.yaml was given); supply --job job.yaml")
+
+
+@pytest.mark.parametrize(
+    ("files", "is_missing"),
+    [([], False), ([shared(size=None)], True), ([shared(size=None), shared("/lustre/b", size=1)], False)],
+)
+def test_an_input_of_files_is_missing_where_no_file_has_it(catalogue_of, files, is_missing):
+    class Needy(Plain):
+        needs = ("files[].size",)
+
+    catalogue_of(Needy)
+    assert bool(advise(profile(files)).no_recommendation) is is_missing
+
+
+def test_a_fault_of_a_rule_names_the_rule(catalogue_of):
+    class Broken(Plain):
+        def check(self, profile, system):
+            return 1 / 0
+
+    catalogue_of(Broken)
+    with pytest.raises(VaniError, match=r"rule TST001 \(plain\) failed \(ZeroDivisionError") as caught:
+        advise(profile())
+    assert caught.value.exit_code == 3
+
+
+def test_a_rule_must_say_something(catalogue_of):
+    class Mute(Plain):
+        def check(self, profile, system):
+            return []
+
+    catalogue_of(Mute)
+    with pytest.raises(VaniError, match="neither recommends anything nor says why not"):
+        advise(profile())
+
+
+times = st.floats(0, 1e6)
+
+
+@given(before=times, after=times, best=times, worst=times, slowest=times, busy=times, runtime=times)
+def test_no_gain_exceeds_the_io_time(before, after, best, worst, slowest, busy, runtime):
+    time = io_time(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy))
+    gain = _capped(replace(Plain.finding, gain=Gain("x", before, after, best, worst, "")), time).gain
+    slack = 1e-9 * (before + 1)
+    assert gain.before_s - gain.after_s <= time.slowest_s + slack
+    assert gain.before_s - gain.best_s <= time.busy_s + slack
+    assert 0 <= gain.best_s <= gain.after_s <= gain.worst_s <= before
+    assert time.mean_s <= time.slowest_s <= time.busy_s <= runtime
+
+
+@given(
+    busy=st.floats(0, 1000),
+    slowest=st.floats(0, 1000),
+    written=st.integers(0, 1 << 40),
+    read=st.integers(0, 1 << 30),
+    processes=st.integers(2, 5000),
+    targets=st.integers(1, 2000),
+)
+def test_no_recommendation_promises_more_than_the_io_time(busy, slowest, written, read, processes, targets):
+    files = [
+        shared("/lustre/out", processes=processes, written=written, time_s=busy * 2, busy_s=busy),
+        shared("/lustre/in", processes=processes, read=read * processes, footprint_read=read, busy_s=busy),
+    ]
+    run = profile(files, processes=processes, runtime_s=1000, slowest_s=slowest, busy_s=busy)
+    for one in advise(run, system(targets=targets)).recommendations:
+        if one.expected is not None:
+            assert one.expected.before - one.expected.after <= min(slowest, busy) + 1e-6
+        if one.rule == "LUS002":
+            assert 1 <= one.recommended["stripe_count"] <= targets
+            size = one.recommended["stripe_size"]
+            assert size % 65536 == 0
+            assert 65536 <= size < 4 * GiB
+
+
+def _judged(name, seconds, *, settles="layout", recommended=None, files=("/a",), **finding):
+    rule = type(name, (Plain,), {"id": name, "name": name.lower(), "settles": settles})
+    gain = None if seconds is None else Gain("t", seconds, 0, 0, 0, "")
+    changed = replace(
+        Plain.finding,
+        gain=gain,
+        files=frozenset(files),
+        recommended=recommended or {"stripe_count": len(name)},
+        **finding,
+    )
+    return Judged(rule, changed, seconds or 0.0)
+
+
+def test_of_two_that_contradict_the_one_that_wins_more_is_kept():
+    few, many = _judged("A", 1), _judged("BB", 5)
+    kept, lost = resolve([few, many])
+    assert kept == [many]
+    assert lost[0][0] is few
+    assert "/a: given up for BB (bb)" in lost[0][1]
+    assert "5 s against 1 s" in lost[0][1]
+
+
+def test_a_file_that_moves_needs_no_stripes():
+    stripes, moves = _judged("A", 1), _judged("B", 5, settles="location")
+    assert resolve([stripes, moves])[0] == [moves]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _judged("BB", 5, files=("/b",)),
+        _judged("BB", 5, recommended={"stripe_count": 1}),
+        _judged("BB", 5, settles="reading"),
+        _judged("BB", 5, settles=""),
+    ],
+    ids=["other file", "same setting", "other knob", "no knob"],
+)
+def test_what_does_not_contradict_is_kept(other):
+    one = _judged("A", 1)
+    assert resolve([one, other]) == ([other, one], [])
+
+
+def test_the_loser_is_shown(catalogue_of):
+    one, other = _judged("AA1", 1), _judged("BBB1", 5)
+
+    def of(judged):
+        return type(judged.rule.__name__, (judged.rule,), {"check": lambda *_: [judged.finding]})
+
+    catalogue_of(of(one), of(other))
+    advice = advise(profile(slowest_s=50))
+    assert [item.rule for item in advice.recommendations] == ["BBB1"]
+    assert [(item.rule, "given up for BBB1" in item.why) for item in advice.no_recommendation] == [
+        ("AA1", True)
+    ]
+
+
+def test_thresholds_are_overridden_by_name():
+    assert Plain({"least": "4K"}).least == 4096
+    assert Plain({"share": 0.25}).share == 0.25
+    assert Plain.least == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"leest": 1}, "no threshold 'leest'; did you mean 'least'"),
+        ({"least": "many"}, "is 'many'; give a number or a size"),
+        ({"least": -1}, "is -1; give a number of 0 or more"),
+        ({"share": "50 %"}, "give a number of 0 or more"),
+        ({"share": True}, "give a number of 0 or more"),
+        ({"share": float("nan")}, "give a number of 0 or more"),
+    ],
+)
+def test_a_wrong_threshold_is_refused(given, says):
+    with pytest.raises(InputError, match=says):
+        Plain(given)
+
+
+def test_thresholds_of_an_unknown_rule_are_refused():
+    with pytest.raises(InputError, match="which is no rule"):
+        advise(profile(), thresholds={"NOP001": {"x": 1}})
+
+
+def test_rules_are_selected_by_id_name_family_and_beginning():
+    assert [r.id for r in catalogue.pick(["LUS"])] == [r.id for r in catalogue.rules() if r.id[:3] == "LUS"]
+    assert [r.id for r in catalogue.pick(["stripe-count,mat001"])] == ["LUS002", "MAT001"]
+    assert "POS001" not in [r.id for r in catalogue.pick(None, ["posix"])]
+    with pytest.raises(InputError, match="did you mean stripe-count"):
+        catalogue.pick(["stripe-cuont"])
+
+
+def test_a_profile_in_a_file_is_known_by_the_digest_of_its_bytes(tmp_path):
+    path = tmp_path / "profile.yaml"
+    profile([BUSY]).save(path)
+    advice = advise_document(path, system())
+    assert advice.profile.path == str(path)
+    assert advice.profile.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert advice.system.name == "testbed"
+    assert advise_document(profile([BUSY]), system()).profile.sha256 == advice.profile.sha256
+
+
+def test_without_a_machine_the_advice_says_so():
+    advice = advise_document(profile([shared("/data/out", written=GiB)]))
+    assert advice.system.name is None
+    assert any("--system NAME" in one.why for one in advice.no_recommendation)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"schema: vani.advice/1\n"])
+def test_what_is_no_profile_is_refused(tmp_path, content):
+    path = tmp_path / "profile.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DocumentError, match=r"profile\.yaml"):
+        advise_document(path)
+
+
+def test_advice_survives_being_written_and_read():
+    advice = advise(profile([BUSY, READ]), system(node_local="/dev/shm"))
+    assert loads(dumps(advice), Advice).recommendations[1].apply == advice.recommendations[1].apply
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a b", "'/a b'"),
+        ("-rf", "./-rf"),
+        ("/a'b", "'/a'\"'\"'b'"),
+        ("/a\nb", None),
+        ("", None),
+    ],
+)
+def test_a_path_is_one_word_of_sh(path, word):
+    assert quoted_path(path) == word
+
+
+def test_a_comment_cannot_be_left():
+    assert comment("a\nrm -rf /\x1b[2J") == ["# a", "# rm -rf /?[2J"]
+
+
+@pytest.mark.parametrize(("size", "text"), [(4 * MiB, "4M"), (65536, "64K"), (3 * GiB, "3G"), (1000, "1000")])
+def test_sizes_are_written_as_lfs_reads_them(size, text):
+    assert lfs_size(size) == text

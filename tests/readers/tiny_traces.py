@@ -1,0 +1,60 @@
+"""Traces of a few hundred bytes in every layout, so that each of their bytes can be damaged in turn."""
+
+from pathlib import Path
+
+from benchmarks.recorder_writer import Call, write_trace
+
+FUNCTIONS = ["creat", "open", "close", "read", "write", "lseek", "pwrite", "MPI_File_open", "MPI_File_write_at", "MPI_Barrier"]
+
+# name -> settings of write_trace
+TINY: dict[str, dict] = {
+    "2.3": {"layout": "2.3"},
+    "2.4": {"layout": "2.4"},
+    "2.5p": {"layout": "2.5p"},
+    "2.5p-shared": {"layout": "2.5p", "interprocess": True},
+    "2.5g": {"layout": "2.5g"},
+    "2.5g-per-rank": {"layout": "2.5g", "interprocess": False},
+    "2.5g-patterns": {"layout": "2.5g", "interprocess_patterns": True, "intraprocess_patterns": True},
+    "3.0": {"layout": "3.0"},
+    "3.0-per-rank-raw-times": {"layout": "3.0", "interprocess": False, "compress_times": False},
+    "3.0-patterns": {"layout": "3.0", "interprocess_patterns": True, "intraprocess_patterns": True},
+    "3.x-mt": {"layout": "3.x-mt"},
+    "3.x-dat": {"layout": "3.x-dat"},
+    "3.x-dat-per-rank": {"layout": "3.x-dat", "interprocess": False},
+}
+
+
+def calls_of(rank: int, ranks: int) -> list[Call]:
+    """18 calls (rank 0: 19): a private file written and read, a shared one written by MPI-IO, relative to time 0."""
+    own, shared = f"/s/own.{rank}", "/s/shared"
+    plain = [
+        ("open", (own, "578", "420"), 0),
+        *[("write", (own, "%p", "100"), 0)] * 4,
+        ("lseek", (own, "0", "0"), 0),
+        *[("read", (own, "%p", "150"), 0)] * 3,
+        ("close", (own,), 0),
+        ("MPI_Barrier", ("MPI_COMM_WORLD",), 0),
+        ("MPI_File_open", ("MPI_COMM_WORLD", shared, "5", "%p", "0-0"), 0),
+        ("open", (shared, "66", "420"), 1),
+        *[
+            call
+            for block in range(2)
+            for call in (
+                ("MPI_File_write_at", ("0-0", str((block * ranks + rank) * 64), "%p", "64", "MPI_BYTE", "[0_0]"), 0),
+                ("pwrite", (shared, "%p", "64", str((block * ranks + rank) * 64)), 1),
+            )
+        ],
+        ("close", (shared,), 0),
+    ]
+    if rank == 0:
+        plain.insert(0, ("creat", ("/s/log", "420"), 0))
+    return [
+        Call(function, args, depth, 0, 10 * i - 3 * depth, 10 * i + 5 - 4 * depth) for i, (function, args, depth) in enumerate(plain)
+    ]
+
+
+def write_tiny(directory: Path, name: str, *, ranks: int = 3) -> list[list[Call]]:
+    """Write the trace of that name and return its calls, by rank."""
+    calls = [calls_of(rank, ranks) for rank in range(ranks)]
+    write_trace(directory, calls, functions=FUNCTIONS, **TINY[name])
+    return calls

@@ -1,0 +1,126 @@
+"""Promises about all rules at once."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+
+import pytest
+import yaml
+
+import vani.advisors
+from vani.advisors.base import SECTIONS
+from vani.advisors.catalogue import find, page_text, rules
+from vani.advisors.pages import pages
+from vani.errors import InputError
+
+ROOT = Path(__file__).resolve().parent.parent
+CASES = ROOT / "tests" / "advisors" / "cases"
+
+each_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+
+
+def test_every_file_in_a_family_is_found():
+    # A family without __init__.py would be skipped in silence.
+    files = {
+        path.relative_to(ROOT / "advisors")
+        for path in (ROOT / "advisors").glob("*/*.py")
+        if path.name != "__init__.py" and path.parent.name != "models"
+    }
+    found = {Path(rule.family) / f"{rule.__module__.rpartition('.')[2]}.py" for rule in rules()}
+    assert found == files
+
+
+def test_ids_and_names_are_unique():
+    keys = [key for rule in rules() for key in (rule.id, rule.name)]
+    assert len(set(keys)) == len(keys)
+
+
+@each_rule
+def test_a_rule_says_what_it_is(rule):
+    assert re.fullmatch(r"[A-Z][A-Z0-9]{2}\d{3}", rule.id)
+    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", rule.name)
+    assert rule.__module__.split(".")[-2] == rule.family
+    assert rule.sources
+    assert all(rule.sources)
+
+
+@each_rule
+def test_a_rule_has_its_sections_in_order(rule):
+    page = rule.page()
+    assert tuple(page.sections) == SECTIONS
+    assert page.finding.endswith(".")
+    assert all(text.strip() for text in page.sections.values())
+
+
+@each_rule
+def test_a_threshold_has_its_source_beside_it(rule):
+    lines = Path(inspect.getfile(rule)).read_text().splitlines()
+    tree = ast.parse("\n".join(lines))
+    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == rule.__name__).body
+    where = {n.targets[0].id: n.lineno for n in body if isinstance(n, ast.Assign)}
+    bare = [
+        name
+        for name in rule.thresholds()
+        if "#" not in lines[where[name] - 1] and not lines[where[name] - 2].lstrip().startswith("#")
+    ]
+    assert bare == []
+
+
+@each_rule
+def test_a_rule_has_cases_that_fire_and_cases_that_do_not(rule):
+    cases = yaml.safe_load((CASES / f"{rule.id}.yaml").read_text())
+    assert cases.pop("rule") == rule.id
+    assert any("nothing" not in case["expect"] for case in cases.values())
+    if rule.page().sections["Stays silent when"] != "Never.":
+        assert any("nothing" in case["expect"] for case in cases.values())
+
+
+def test_there_are_no_cases_without_a_rule():
+    assert {path.stem for path in CASES.glob("*.yaml")} == {rule.id for rule in rules()}
+
+
+def test_the_pages_in_docs_are_current():
+    folder = ROOT / "docs" / "rules"
+    written = {path.name: path.read_text() for path in folder.glob("*.md")}
+    assert written == pages(), "run `make docs`, or `python -m vani.advisors.pages`"
+
+
+@each_rule
+def test_a_rule_is_explained_by_id_and_by_name(rule):
+    assert find(rule.id.lower()) is find(rule.name.upper()) is rule
+    text = page_text(rule)
+    assert text.startswith(f"{rule.id} {rule.name}\n")
+    assert all(f"\n{section}\n" in text for section in SECTIONS)
+
+
+def test_an_unknown_rule_names_the_nearest():
+    with pytest.raises(InputError, match=r"no rule is called 'stripe-cuont'; did you mean stripe-count"):
+        find("stripe-cuont")
+    with pytest.raises(InputError, match="`vani rules` lists them all"):
+        find("zzzzzzzz")
+
+
+def test_finding_the_rules_loads_no_data_library():
+    code = (
+        "import sys; from vani.advisors.catalogue import rules; rules(); "
+        "print({'numpy', 'pydantic', 'yaml', 'rich', 'networkx'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_rule_imports_only_documents_and_systems():
+    allowed = ("vani.advisors", "vani.schema", "vani.systems", "vani.units", "vani.errors")
+    for path in Path(vani.advisors.__path__[0]).rglob("*.py"):
+        with tokenize.open(path) as file:
+            tree = ast.parse(file.read())
+        names = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+        names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+        wrong = [n for n in names if n.startswith("vani") and not n.startswith(allowed)]
+        assert wrong == [], path
