@@ -215,7 +215,8 @@ class Batch:
         classes = self.context.world.file_class
         if not len(classes):
             return np.zeros(len(self), np.bool_)
-        return (self.file >= 0) & (classes[np.maximum(self.file, 0)] == FileClass.DATASET)
+        found: NDArray[np.bool_] = (self.file >= 0) & (classes[np.maximum(self.file, 0)] == FileClass.DATASET)
+        return found
 
     @cached_property
     def phase(self) -> Ints:
@@ -267,7 +268,8 @@ def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
     column = calls.column(name)
     if column.null_count:
         column = column.fill_null(NO_VALUE if column.type == pa.int64() else -1)
-    return column.to_numpy(zero_copy_only=False)
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
 
 
 def stable_order(keys: Ints) -> Ints:

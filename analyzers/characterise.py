@@ -134,7 +134,7 @@ def characterise(
 
 
 def _assemble(view: View, version: str, options: Options, refused: Sequence[tuple[str, str]]) -> Profile:
-    measured, world = view.measured, view.world
+    world = view.world
     role_of, size_of = roles(view), sizes(view)
     cores = cores_used(view)
     counts = file_counts(view, None)
@@ -250,8 +250,8 @@ def _provenance(
     ):
         if rate and seconds and rate / seconds > _MEMORY_SPEED:
             notes[f"io.bandwidth.{direction}"] = (
-                f"{rate / seconds / 1e9:.3g} GB/s of each process is more than memory delivers: the calls asked for more than "
-                "they moved (bytes are requests), or the clock is too coarse for calls this short"
+                f"{rate / seconds / 1e9:.3g} GB/s of each process is more than memory delivers: calls asked for more "
+                "than they moved (bytes are requests), or the clock is too coarse for calls this short"
             )
     for path, why in refused:
         notes[f"traces[{path}]"] = f"left out: {why}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ Ints = NDArray[np.int64]
 
 _EDGES = [0] + [1024 * 4**k for k in range(12)]
 _NAMES = ("0", "1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M", "256M", "1G", "4G")
-BINS = tuple(f"{a}-{b}" for a, b in zip(_NAMES, _NAMES[1:], strict=False)) + ("4G+",)
+BINS = (*(f"{a}-{b}" for a, b in pairwise(_NAMES)), "4G+")
 """Sizes by powers of four, low edge included, high edge not; K, M, G are binary."""
 
 _COMMON = 5

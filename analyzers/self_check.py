@@ -111,8 +111,9 @@ def _parts(p: Profile) -> Iterator[str]:
             ("ops", "metadata"),
         ):
             total = sum(getattr(getattr(io, block), key) for io in parts)
-            if total != getattr(getattr(whole, block), key):
-                yield f"{name}: {block}.{key} adds up to {total}, the workflow has {getattr(getattr(whole, block), key)}"
+            of_whole = getattr(getattr(whole, block), key)
+            if total != of_whole:
+                yield f"{name}: {block}.{key} adds up to {total}, the workflow has {of_whole}"
         spent = sum(io.time_s.total for io in parts)
         if abs(spent - whole.time_s.total) > _CLOSE * max(1.0, whole.time_s.total):
             yield f"{name}: time_s.total adds up to {spent}, the workflow has {whole.time_s.total}"

@@ -84,7 +84,7 @@ class StripeCount(Rule):
         section IV-D.
     Example
         128 processes on 8 nodes write one file of 32 GiB in blocks of 256 MiB on targets of 0.83 GB/s:
-        `lfs setstripe -c 16 -S 256M DIR`. Measured there: 659 MiB/s on 1 target, 3206 on 16, 3447 on 32.
+        `lfs setstripe -c 16 -S 256M DIR`. Measured there (medians): 659 MiB/s on 1 target, 3206 on 16, 3447 on 32.
     """
 
     id = "LUS002"
@@ -102,7 +102,7 @@ class StripeCount(Rule):
     # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. Only for guesses
     # from the transfer size: a distance that is known keeps one process per stripe, however large.
     max_guessed_size = 32 * MiB
-    # OPRAEL sweep, 32 GiB: 8 to 16 targets gave 20 % more, 16 to 32 gave 7.5 %; the model's figures are 24 %
+    # OPRAEL sweep, 32 GiB, medians: 8 to 16 targets gave 20 % more, 16 to 32 gave 7.5 %; the model's figures are 24 %
     # and 14 %.
     knee_gain = 0.15
     # Bytes per second of one process whose transfers are large, where the measured rate is lower: it was
@@ -192,7 +192,10 @@ class StripeCount(Rule):
         measured = moved / time if moved and time else 0.0
         sizes = _sizes(file, reads=reads)
         is_large = sizes is None or sizes.p50 is None or sizes.p50 >= self.large_transfer
-        return max(measured, self.process_rate) if is_large or not measured else measured
+        rate = max(measured, self.process_rate) if is_large or not measured else measured
+        # Writes that end in the client's memory are measured at its speed, and no process sends more than its
+        # node.
+        return min(rate, float(self.node_rate))
 
     def _offered(
         self, file: FileEntity, profile: Profile, place: Lustre, *, reads: bool, parallelism: int

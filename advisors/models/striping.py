@@ -16,8 +16,10 @@ client and then its target, so with c targets of b bytes/s and clients that offe
     1 / B(c) = 1 / (c * b) + 1 / D
 
 Fitted to both ends of the OPRAEL sweep (Tianhe prototype, IOR, 128 processes on 8 nodes, one shared file of
-32 GiB; writes: 659 MiB/s on 1 target, 3447 on 32) this gives b = 789 MiB/s and D = 4000 MiB/s, and is then 4
-to 9 % too low at 2, 4, 8 and 16 targets. The knee is where twice the targets give less than a given gain g:
+32 GiB; medians of ten writes: 659 MiB/s on 1 target, 3447 on 32) this gives b = 789 MiB/s and D = 4000 MiB/s, and
+is then 4 to 9 % too low at 2, 4, 8 and 16 targets. That is one machine, and repetitions scatter: by means, the
+16 targets of the knee reach 100, 75 and 84 % of the best at 8, 16 and 32 GiB.
+The knee is where twice the targets give less than a given gain g:
 B(2c) / B(c) < 1 + g  <=>  c > (1 - g) / (2 * g) * D / b.
 """
 

@@ -19,6 +19,8 @@ from vani.schema.profile import ByteCounts, DataRepresentation, Granularity, Int
 
 __all__ = ["interfaces"]
 
+Transfer = Literal["collective", "independent", "mixed"]
+
 
 def interfaces(view: View) -> list[Interface]:
     """Rows by app, highest layer first."""
@@ -85,16 +87,15 @@ def _pattern(view: View, key: int) -> Literal["consecutive", "sequential", "stri
 
 def _collective(
     view: View, app: int, layer: int, data: int, collective: int
-) -> tuple[float | None, Literal["collective", "independent", "mixed"] | None]:
+) -> tuple[float | None, Transfer | None]:
     if layer == Layer.HDF5:
         # H5Pset_dxpl_mpio(dxpl, mode): 0 independent, 1 collective (H5FD_mpio_xfer_t).
         modes = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_dxpl_mpio") if len(args) > 1}
-        names = {"0": "independent", "1": "collective"}
-        found = {names.get(m, m) for m in modes}
+        found: set[Transfer] = {"collective" if mode == "1" else "independent" for mode in modes}
         if not found:
             parallel = bool(view.facts_of(app, "H5Pset_fapl_mpio"))
             return None, "independent" if parallel else None
-        return None, "mixed" if len(found) > 1 else next(iter(found))  # type: ignore[return-value]
+        return None, "mixed" if len(found) > 1 else next(iter(found))
     if layer in (Layer.MPIIO, Layer.PNETCDF) and data:
         share = collective / data
         return share, "collective" if share == 1 else "independent" if share == 0 else "mixed"

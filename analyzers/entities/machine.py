@@ -179,6 +179,7 @@ def _shared(view: View) -> SharedStorage:
 def _typical_path(view: View) -> str | None:
     """Path of the listed data-set file that cost the most time."""
     for code in view.measured.listed.tolist():
-        if view.world.file_class[code] == FileClass.DATASET and view.world.paths[code].startswith("/"):
-            return view.world.paths[code]
+        path: str = view.world.paths[code]
+        if view.world.file_class[code] == FileClass.DATASET and path.startswith("/"):
+            return path
     return None

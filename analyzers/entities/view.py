@@ -49,12 +49,14 @@ class View:
     def files(self) -> Ints:
         """Codes of the files of the data set: opened or accessed by some process."""
         used: Keyed = self.measured.results["processes"].files
-        return used.keys[(used.keys >= 0) & (self.world.file_class[used.keys] == FileClass.DATASET)]
+        found: Ints = used.keys[(used.keys >= 0) & (self.world.file_class[used.keys] == FileClass.DATASET)]
+        return found
 
     @cached_property
     def processes_of_file(self) -> Ints:
         """Processes of each of `files`."""
-        return self.measured.results["processes"].files.at(self.files, "processes")
+        used: Keyed = self.measured.results["processes"].files
+        return used.at(self.files, "processes")
 
     def app_of_phase(self, phase: Ints) -> Ints:
         """App of each phase, -1 for excluded calls."""
@@ -63,7 +65,8 @@ class View:
 
     @cached_property
     def _phase_time(self) -> Keyed:
-        return self.measured.results["io_time"].phases
+        table: Keyed = self.measured.results["io_time"].phases
+        return table
 
     def _time(self, group_of_phase: Ints) -> Keyed:
         """Time by group * 4 + kind: phases of one process never overlap, so their unions add up."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,7 +227,7 @@ class _Collector:
         self._jumps.forget(2 * self._files, going_on)
         self._opens.forget(2 * self._files, going_on)
 
-    def _count(self, cell: Ints, via: Ints, kind: Ints) -> None:
+    def _count(self, cell: Ints, via: NDArray[Any], kind: Ints) -> None:
         if not len(cell):
             return
         for keys, store in ((cell, self._cells), (via.astype(np.int64) + 16 * self._app, self._layers)):

@@ -21,7 +21,9 @@ __all__ = ["Libraries", "LibrariesResult"]
 
 @dataclass(frozen=True)
 class LibrariesResult:
-    """By app * 16 + layer. `under`: file-system calls made under it; `calls`: its own. `files` by (app * 16 + layer, file).
+    """By app * 16 + layer. `under`: file-system calls made under it; `calls`: its own.
+
+    `files` counts calls by (app * 16 + layer, file).
 
     `data` counts sizes of transfers made under the layer, by (app * 16 + layer, size).
     """

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,6 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
             reach = np.maximum.accumulate(reach + order * widest) - order * widest
         else:
             bounds = np.append(np.flatnonzero(np.append(True, owner[1:] != owner[:-1])), len(owner))
-            for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+            for a, b in pairwise(bounds.tolist()):
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
     return Ends(known, keys, reach, bucket_ns(world))

@@ -1,4 +1,4 @@
-"""Sizes of data operations, exact: how many operations of each size, per phase and file (tables VI, VII: "granularity").
+"""Sizes of data operations, exact: operations of each size, per phase and file (tables VI, VII: "granularity").
 
 Unit: bytes. Operations whose size the trace does not tell are counted by `Operations` as unsized.
 """

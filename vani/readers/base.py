@@ -86,6 +86,9 @@ class TraceReader(Protocol):
     def files(self) -> pa.Table:
         """The files that the trace names, as `vani.calls.FILES`."""
 
+    def facts(self) -> Sequence[tuple[str, Sequence[str], int]]:
+        """(function, arguments, number of calls) of the calls in `functions.FACTS`, as far as the trace has them."""
+
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
 

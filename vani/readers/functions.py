@@ -30,6 +30,9 @@ class Rule(IntEnum):
     RESIZE = 7
 
 
+_NONE = Flag(0)
+
+
 @dataclass(frozen=True)
 class Meaning:
     """Where a function keeps what Vani wants to know; an index of -1 means that it has no such argument."""
@@ -54,7 +57,7 @@ class Meaning:
     rename_to: int = -1
     comm: int = -1
     rule: Rule = Rule.NONE
-    flags: Flag = Flag(0)
+    flags: Flag = _NONE
 
 
 P, S = Layer.POSIX, Layer.STDIO

@@ -16,6 +16,7 @@ What the trace does not say is assumed, and the readers say so in their limits:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ class Positions:
             known0 = position0[group[free]] != NO_VALUE
             anchor_value[free] = np.where(known0, position0[group[free]] + step[free], NO_VALUE)
             run = np.cumsum(np.where(sets, 0, step))
-            after = anchor_value[anchors] + (run - run[anchors])
+            after: Ints = anchor_value[anchors] + (run - run[anchors])
             after[anchor_value[anchors] == NO_VALUE] = NO_VALUE
             return after
 
@@ -285,14 +286,15 @@ class _Ends:
 
     def _reached(self, write_end: Ints) -> Ints:
         """Largest end so far within each segment, the row itself included."""
-        reach = np.maximum(write_end, self._floor[self._segment])
+        reach: Ints = np.maximum(write_end, self._floor[self._segment])
         widest = int(reach.max(initial=0)) + 1
         segments = int(self._segment[-1]) + 1
         if segments * widest < 1 << 62:
             lifted = reach + self._segment * widest
-            return np.maximum.accumulate(lifted) - self._segment * widest
+            lowered: Ints = np.maximum.accumulate(lifted) - self._segment * widest
+            return lowered
         bounds = np.append(np.flatnonzero(self._cut), len(reach))
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for a, b in pairwise(bounds.tolist()):
             reach[a:b] = np.maximum.accumulate(reach[a:b])
         return reach
 

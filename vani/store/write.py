@@ -136,7 +136,7 @@ def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks)
             problems=problems,
             limits=[(limit.attribute, limit.why) for limit in reader.limits],
             repaired_times=sum(p.repaired_times for p in pieces),
-            facts=list(reader.facts()),
+            facts=[(name, list(args), count) for name, args, count in reader.facts()],
             parts=[
                 PartEntry(
                     str(task.file.relative_to(folder)),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import CALLS
+from vani.calls import CALLS, Layer
 from vani.readers.base import BATCH_ROWS, Piece
 from vani.readers.positions import NO_VALUE, Positions, stable_order
 from vani.readers.recorder.nesting import Nesting
@@ -57,6 +57,9 @@ def deliver(
     offset = Positions(private).resolve(rank, file, s.rule[ids], kind, s.value[ids], size, flags)
     via = Nesting(by_time=by_time).resolve(rank, thread, depth, layer, rows.start, rows.duration, flags)
     _note(rows, file, func, names, piece)
+    # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
+    above = np.flatnonzero((layer == Layer.MPIIO) & (s.value[ids] != NO_VALUE))
+    offset[above] = s.value[ids[above]]
     arrays = [
         pa.array(rank),
         pa.array(thread),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -141,10 +142,7 @@ def _split_arguments(
     except UnicodeDecodeError:
         torn = True
     if torn:
-        pieces = [
-            text[a:b].decode("utf-8", "replace").encode()
-            for a, b in zip(offsets[:-1], offsets[1:], strict=True)
-        ]
+        pieces = [text[a:b].decode("utf-8", "replace").encode() for a, b in pairwise(offsets.tolist())]
         whole = b"".join(pieces)
         offsets = np.concatenate(([0], np.cumsum([len(p) for p in pieces]))).astype(np.int64)
     strings = pa.LargeStringArray.from_buffers(len(at), pa.py_buffer(offsets), pa.py_buffer(whole))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import struct
 import zlib
 from pathlib import Path
+from typing import cast
 
 from isal import isal_zlib
 
 from vani.errors import TraceError
+
+# isal raises its own error, whose stub does not say that it is one.
+_DAMAGED: tuple[type[Exception], ...] = (zlib.error, cast("type[Exception]", isal_zlib.error))
 
 __all__ = ["MOST_TABLE_BYTES", "Inflater", "inflate_frame", "read_file", "split_frames"]
 
@@ -83,7 +87,7 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     stream = isal_zlib.decompressobj()
     try:
         data = stream.decompress(frame[16:], content + 1)
-    except (zlib.error, isal_zlib.error) as error:
+    except _DAMAGED as error:
         raise TraceError(f"zlib stream is damaged ({error})", where=where) from error
     if len(data) != content or not stream.eof:
         raise TraceError(
@@ -124,7 +128,7 @@ class Inflater:
                     break
             try:
                 piece = self._stream.decompress(source, size)
-            except (zlib.error, isal_zlib.error) as error:
+            except _DAMAGED as error:
                 raise TraceError(
                     f"time stamps: zlib stream is damaged ({error})", where=self._where
                 ) from error

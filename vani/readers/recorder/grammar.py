@@ -23,7 +23,7 @@ _ARENA = 1 << 22
 _MOST_CALLS = 1 << 38
 """Of one process; their time stamps alone would be 2 TiB. Sums over ten million processes still fit 64 bits."""
 MOST_GRAMMAR_BYTES = 1 << 26
-"""Largest grammar that is decoded (8 million symbols); real ones are a few MB, and decoding takes 10 to 20 times as much."""
+"""Largest grammar that is decoded (8 million symbols); real ones have a few MB, decoding takes 10 to 20 times that."""
 
 Ints = NDArray[np.int64]
 
@@ -32,7 +32,8 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
     """Concatenate the ranges `starts[i] .. starts[i] + lengths[i]`; shape (sum of lengths,)."""
     total = int(lengths.sum())
     ends = np.cumsum(lengths)
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+    found: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+    return found
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,12 @@ class Grammar:
             np.add.at(times, -1 - values[is_rule], weight[is_rule])
             np.add.at(counts, values[~is_rule], weight[~is_rule])
         return counts
+
+    @cached_property
+    def whole(self) -> NDArray[np.int32]:
+        """All terminal ids in order, kept: for small grammars that many ranks share."""
+        pieces = list(self.expand(_ARENA))
+        return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
 
     def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """Yield the terminal ids in order, in arrays of `rows` (the last one may be shorter)."""

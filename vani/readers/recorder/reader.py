@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import CALLS, FILES, FUNCTIONS
+from vani.calls import CALLS, FILES, FUNCTIONS, Layer
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.functions import FACTS
@@ -238,7 +238,8 @@ class RecorderReader:
 
     def _read_strictly(self) -> _Tables:
         """Layouts known from sources alone are read only if everything about them is as described."""
-        version = f"Recorder {self.format} ({'recorder.dat' if self._shape.combined else 'recorder.mt without VERSION'})"
+        found = "recorder.dat" if self._shape.combined else "recorder.mt without VERSION"
+        version = f"Recorder {self.format} ({found})"
         try:
             tables = self._read_shared() if self._meta.interprocess else self._read_per_rank()
             problems = tables.problems or self._check_times(tables)
@@ -287,7 +288,8 @@ class RecorderReader:
             counted=self._meta.layout.counted,
             where=self._source.where(cst),
         )
-        paths, handles = PathTable(), {}
+        paths = PathTable()
+        handles: dict[tuple[int, str], int] = {}
         signatures = self._interpret(table, paths, handles)
         problems = list(signatures.problems)
         ranks = self.ranks
@@ -330,7 +332,8 @@ class RecorderReader:
         if table.count is not None and not problems and (totals != table.count).any():
             entry = int(np.flatnonzero(totals != table.count)[0])
             problems.append(
-                f"call table counts {table.count[entry]} calls of signature {entry}, the grammars {totals[entry]}: grammars are used"
+                f"call table counts {table.count[entry]} calls of signature {entry}, "
+                f"the grammars {totals[entry]}: grammars are used"
             )
         position = np.zeros((ranks, 0), dtype=np.int64)
         if signatures.slope.any():
@@ -382,7 +385,8 @@ class RecorderReader:
 
     def _read_per_rank(self) -> _Tables:
         """Without inter-process compression: a call table and a grammar per rank."""
-        paths, handles = PathTable(), {}
+        paths = PathTable()
+        handles: dict[tuple[int, str], int] = {}
         problems: list[str] = []
         calls = np.zeros(self.ranks, dtype=np.int64)
         users: dict[int, int] = {}
@@ -490,7 +494,7 @@ class RecorderReader:
         if len(head) < 8 * self.ranks:
             return _Segments(whole.path, none, none, f"{where}: ends within its table of {self.ranks} ranks")
         sizes = np.frombuffer(head, "<u8")
-        # Sizes beyond the file are cut to it before they are added up, and their sum to twice that: it must not overflow.
+        # Sizes beyond the file are cut to it before they are added up, their sum to twice that: no overflow.
         cut = np.minimum(sizes, whole.length).astype(np.int64)
         cut[np.cumsum(cut, dtype=np.float64) > 2.0 * whole.length] = 0
         starts = 8 * self.ranks + np.cumsum(cut) - cut
@@ -560,7 +564,7 @@ class RecorderReader:
         )
         read = 0
         try:
-            for expanded in self._expand(rank, grammar):
+            for expanded in self._expand(grammar):
                 ids = expanded
                 raw = times.read(8 * len(ids))
                 whole = len(raw) // 8
@@ -581,7 +585,8 @@ class RecorderReader:
                     break
             if read < expected:
                 piece.problems.append(
-                    f"rank {rank}: {expected - read} of {expected} calls left out, the time stamps in {where} end before them"
+                    f"rank {rank}: {expected - read} of {expected} calls left out, "
+                    f"the time stamps in {where} end before them"
                 )
             elif times.read(1):
                 piece.problems.append(
@@ -596,10 +601,11 @@ class RecorderReader:
             piece.ranks_read += 1
         piece.repaired_times += clock.repaired
 
-    def _expand(self, rank: int, grammar: Grammar) -> Iterator[NDArray[np.int32]]:
+    def _expand(self, grammar: Grammar) -> Iterator[NDArray[np.int32]]:
         if grammar.calls > _CACHED_CALLS or self.tables.shared is None:
             return grammar.expand(BATCH_ROWS)
-        return iter((_expanded(grammar),))
+        # Ranks that share a small grammar expand it once.
+        return iter((grammar.whole,))
 
     def _offsets(
         self,
@@ -668,6 +674,9 @@ class _Builder:
         flags = s.flags[ids]
         kind, layer, depth, size = s.kind[ids], s.layer[ids], s.depth[ids], s.bytes[ids]
         offset = self._positions.resolve(rank, file, s.rule[ids], kind, value, size, flags)
+        # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
+        above = np.flatnonzero((layer == Layer.MPIIO) & (value != NO_VALUE))
+        offset[above] = value[above]
         thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
         via = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags)
         self._note(rank, file, s, ids, start, duration)
@@ -759,28 +768,6 @@ class _Handles:
             self._bound.update(zip(handle[rows[at]].tolist(), file[rows[at]].tolist(), strict=True))
         elif len(rank) and int(rank[-1]) != self._rank:
             self._rank, self._bound = int(rank[-1]), {}
-
-
-@functools.lru_cache(maxsize=64)
-def _expanded_by_id(key: int, grammar: _Hashable) -> NDArray[np.int32]:
-    pieces = list(grammar.value.expand(BATCH_ROWS))
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-
-@dataclass(frozen=True, eq=False)
-class _Hashable:
-    value: Grammar
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashable) and other.value is self.value
-
-
-def _expanded(grammar: Grammar) -> NDArray[np.int32]:
-    """All calls of a small grammar; ranks that share it expand it once."""
-    return _expanded_by_id(id(grammar), _Hashable(grammar))
 
 
 def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -103,7 +104,8 @@ class PathTable:
         """Codes of many paths, shape (n,); every distinct one is looked at once."""
         encoded = pc.dictionary_encode(spellings)
         lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
-        return lookup[encoded.indices.to_numpy(zero_copy_only=False)]
+        found: NDArray[np.int32] = lookup[encoded.indices.to_numpy(zero_copy_only=False)]
+        return found
 
 
 @dataclass
@@ -141,7 +143,7 @@ class Signatures:
         """Put tables one behind the other."""
         if len(parts) == 1:
             return parts[0]
-        columns = {
+        columns: dict[str, Any] = {
             name: np.concatenate([getattr(p, name) for p in parts])
             for name in Signatures.__dataclass_fields__
             if name != "problems"
@@ -195,7 +197,8 @@ def interpret(
     argument_count = pc.list_value_length(table.args).to_numpy(zero_copy_only=False)
     by_func = np.argsort(table.func, kind="stable")
     ids, first = np.unique(table.func[by_func], return_index=True)
-    for func, rows in zip(ids.tolist(), np.split(by_func, first[1:]), strict=True):
+    for func, of_func in zip(ids.tolist(), np.split(by_func, first[1:]), strict=True):
+        rows = of_func
         if not 0 <= func < len(names):
             signatures.problems.append(f"calls of function number {func}, which the trace does not name")
             signatures.func[rows] = -1
@@ -262,7 +265,8 @@ class _Arguments:
 def _integers(column: pa.Array) -> NDArray[np.int64]:
     good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
     numbers = pc.cast(pc.if_else(good, column, pa.scalar(None, column.type)), pa.int64())
-    return pc.fill_null(numbers, NO_VALUE).to_numpy(zero_copy_only=False).copy()
+    found: NDArray[np.int64] = pc.fill_null(numbers, NO_VALUE).to_numpy(zero_copy_only=False).copy()
+    return found
 
 
 def _fill(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import struct
 from dataclasses import dataclass
@@ -78,7 +77,9 @@ class Source:
     def ranks_with_tables(self, ranks: int) -> list[int]:
         """Ranks below `ranks` of which there is a call table or grammar of their own, ascending."""
         try:
-            names = os.listdir(self.path) if self._parts is None else list(self._parts)
+            names = (
+                [entry.name for entry in self.path.iterdir()] if self._parts is None else list(self._parts)
+            )
         except OSError as error:
             raise TraceError(f"cannot be listed ({error.strerror})", where=self.path) from error
         found = {int(match[1]) for name in names if (match := _RANK_TABLE.fullmatch(name))}

@@ -69,4 +69,5 @@ class Clock:
         if whole >= 1 and abs(per_tick - whole) < 1e-6 * per_tick:
             ticks *= whole
             return ticks
-        return np.rint(ticks * per_tick).astype(np.int64)
+        found: NDArray[np.int64] = np.rint(ticks * per_tick).astype(np.int64)
+        return found
