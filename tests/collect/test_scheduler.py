@@ -1,4 +1,4 @@
-"""Environments of jobs, as the manuals of Slurm, LSF, PBS and Flux describe them."""
+"""Environments of jobs, made up in the form that Slurm, LSF, PBS and Flux give them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mounts, burst buffers and what `lfs` and `mmlsfs` print; outputs follow their manual pages."""
+"""Mounts, burst buffers and what `lfs` and `mmlsfs` print; the outputs are made up in the form of real ones."""
 
 from __future__ import annotations
 

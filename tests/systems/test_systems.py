@@ -51,7 +51,7 @@ def test_only_generic_machines_say_so_and_only_they_hold_every_path(name):
 
 
 def test_figures_are_those_of_the_papers():
-    # Vani paper, section III and tables VIII and IX; Xie et al., section II-A; AIOT, section II-A;
+    # Vani paper, section III and tables VIII and IX; Xie et al., section II-B; AIOT, section II-A;
     # Tarazu, section 7.1.1.
     lassen, titan, cetus = load_system("lassen"), load_system("titan"), load_system("cetus")
     assert (lassen.compute.nodes, lassen.compute.gpus_per_node) == (795, 4)

@@ -64,12 +64,18 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml` and `vani advise profile.yaml`.",
 )
 @click.version_option(vani.__version__, prog_name="vani")
-def commands() -> None:
+@click.pass_context
+def commands(ctx: click.Context) -> None:
     """Find the storage settings that a program needs, from a trace of its run."""
+    if ctx.invoked_subcommand is None:
+        # Not to stdout, where a program that forgot the command expects a document.
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(2)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -84,6 +90,8 @@ def _run(args: list[str] | None) -> int:
         return status if isinstance(status, int) else 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
+    except click.UsageError as error:
+        return _say(_usage(error), 2)
     except click.ClickException as error:
         return _say(error.format_message(), 2)
     except (click.Abort, KeyboardInterrupt):
@@ -105,6 +113,13 @@ def _run(args: list[str] | None) -> int:
             f"a fault of Vani itself: {type(error).__name__}: {error}; "
             "please report it (VANI_TRACEBACK=1 shows where it happened)", 3,
         )
+
+
+def _usage(error: click.UsageError) -> str:
+    text = error.format_message().rstrip(".")
+    command = error.ctx.command_path if error.ctx is not None else "vani"
+    # Our own messages end in what to do; click's do not.
+    return text if "`" in text or "did you mean" in text else f"{text}; see `{command} --help`"
 
 
 def _say(text: Any, status: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,15 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vani.atomic import write_text
+from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
 
-__all__ = ["emit", "eyes", "progress_bar", "quiet_option", "watched"]
+__all__ = ["check_output", "emit", "eyes", "progress_bar", "quiet_option", "watched"]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
 
-_STAGES = {"decode": "reading the trace", "survey": "finding phases", "measure": "measuring", "overlap": "adding up processes"}
+_STAGES = {
+    "decode": "reading the trace",
+    "survey": "finding phases",
+    "measure": "measuring",
+    "overlap": "adding up processes",
+}
 _SHOW_AFTER_S = 1.0
 
 
@@ -28,16 +35,47 @@ def watched(*, quiet: bool) -> bool:
     return not quiet and sys.stderr.isatty()
 
 
+def check_output(*outputs: Path | None) -> None:
+    """Find out before the work begins whether its result can be written.
+
+    Raises
+    ------
+    InputError
+        A folder that does not exist or cannot be written, a folder where a file is wanted, or one name twice.
+    """
+    files = [path for path in outputs if path is not None and str(path) != "-"]
+    for path in files:
+        if path.is_dir():
+            raise InputError("is a folder, not a file to write", where=path, todo="name a file")
+        if path.exists() and not path.is_file():
+            continue
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(
+                "cannot be written: its folder does not exist", where=path, todo=f"make {folder} first"
+            )
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError("cannot be written: its folder is read-only", where=path, todo="name another one")
+    if len({path.resolve() for path in files}) < len(files):
+        raise InputError("is named for two outputs", where=files[0], todo="give each its own name")
+
+
 def emit(text: str, output: Path | None) -> None:
-    """Write a document to a file (whole or not at all), or to stdout."""
+    """Write a document to a file (whole or not at all), or to stdout; always UTF-8."""
     if output is None or str(output) == "-":
-        sys.stdout.write(text)
+        # Bytes: a document does not depend on the terminal's encoding.
         sys.stdout.flush()
-    else:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        return
+    try:
         write_text(output, text)
+    except OSError as error:
+        # A device or a pipe; plain files say themselves what is wrong.
+        raise InputError(f"cannot be written ({error.strerror})", where=output, todo="name another file") from error
 
 
-def eyes() -> Any:
+def eyes() -> Any:  # noqa: ANN401 - rich is loaded only where someone looks
     """A rich console on stderr."""
     from rich.console import Console  # noqa: PLC0415
 
@@ -50,30 +88,28 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     if not show:
         yield None
         return
-    import time  # noqa: PLC0415
+    import threading  # noqa: PLC0415
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    began = time.monotonic()
-    bar = Progress(
-        TextColumn("{task.description:<20}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn(),
-        console=eyes(), transient=True,
-    )
-    tasks: dict[str, Any] = {}
-    started = False
+    columns = (TextColumn("{task.description:<20}"), BarColumn(), TextColumn("{task.fields[count]:>10}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=eyes(), transient=True)
+    # Without a total the bar only moves, which is all that can be said about a single piece of work.
+    task = bar.add_task(_STAGES["decode"], total=None, count="")
+    timer = threading.Timer(_SHOW_AFTER_S, bar.start)
+    timer.daemon = True
+    timer.start()
 
     def report(stage: str, done: int, total: int) -> None:
-        nonlocal started
-        if not started and time.monotonic() - began > _SHOW_AFTER_S:
-            bar.start()
-            started = True
-        if started:
-            if stage not in tasks:
-                tasks[stage] = bar.add_task(_STAGES.get(stage, stage), total=total)
-            bar.update(tasks[stage], completed=done, total=total)
+        many = total > 1
+        bar.update(
+            task, description=_STAGES.get(stage, stage), completed=done, total=total if many else None,
+            count=f"{done}/{total}" if many else "",
+        )
 
     try:
         yield report
     finally:
-        if started:
-            bar.stop()
+        timer.cancel()
+        timer.join()
+        bar.stop()

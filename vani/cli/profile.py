@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import emit, eyes, progress_bar, quiet_option, watched
+from vani.cli.output import check_output, emit, eyes, progress_bar, quiet_option, watched
 
 __all__ = ["profile"]
 
@@ -62,6 +62,7 @@ def profile(
     look = watched(quiet=quiet)
     if graph is not None:
         graph_text(None, graph)
+    check_output(output, graph)
     with progress_bar(show=look) as progress:
         found = characterise(
             *traces, job=job, system=system, store=store, phase_gap=phase_gap,

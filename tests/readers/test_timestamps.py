@@ -1,0 +1,106 @@
+"""Time stamps: two differences per call become starts and durations, and what wrapped is repaired and counted.
+
+Expected values are worked out by hand from the format document, section 5.3.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.recorder_writer import encode_times
+from vani.errors import TraceError
+from vani.readers.recorder.timestamps import Clock
+
+TICK = 1e-7
+
+
+def deltas(*pairs: tuple[int, int]) -> np.ndarray:
+    return (np.array(pairs, dtype=np.int64).reshape(-1, 2) % 2**32).astype(np.uint32)
+
+
+def times(clock: Clock, *pairs: tuple[int, int]) -> list[tuple[int, int]]:
+    start, duration = clock.times(deltas(*pairs))
+    return list(zip(start.tolist(), duration.tolist(), strict=True))
+
+
+def test_both_numbers_are_relative_to_the_start_of_the_call_before():
+    # Ticks of 100 ns: starts at 10, 15, 15; ends at 12, 25, 15.
+    assert times(Clock(TICK), (10, 12), (5, 15), (0, 0)) == [(1000, 200), (1500, 1000), (1500, 0)]
+
+
+def test_the_next_batch_goes_on_where_the_last_one_ended():
+    clock = Clock(TICK)
+    assert times(clock, (10, 12)) == [(1000, 200)]
+    assert times(clock) == []
+    assert times(clock, (5, 6)) == [(1500, 100)]
+
+
+def test_a_start_before_the_one_before_is_repaired_and_counted_once():
+    clock = Clock(TICK)
+    # The second call began 3 ticks before the first and ended 1 tick before it: both numbers wrapped.
+    assert times(clock, (100, 110), (-3, -1), (3, 9)) == [(10000, 1000), (9700, 200), (10000, 600)]
+    assert clock.repaired == 1
+
+
+def test_a_wrapped_start_with_an_end_after_the_call_before_is_repaired():
+    clock = Clock(TICK)
+    assert times(clock, (100, 110), (-50, 20)) == [(10000, 1000), (5000, 7000)]
+    assert clock.repaired == 1
+
+
+def test_a_gap_of_seven_minutes_is_no_wrap():
+    # 2^32 ticks of 100 ns are 429.5 s; a gap is taken as negative only within 10 s below that.
+    clock = Clock(TICK)
+    edge = 2**32 - 100_000_000
+    assert times(clock, (edge - 1, edge - 1))[0] == ((edge - 1) * 100, 0)
+    assert clock.repaired == 0
+    assert times(Clock(TICK), (edge, edge))[0] == (-10_000_000_000, 0)
+
+
+@pytest.mark.parametrize("resolution", [1e-3, 1.0, 1e-2])
+def test_with_coarse_ticks_only_the_upper_half_can_be_negative_and_never_more_than_10_s(resolution):
+    ticks = round(10 / resolution)
+    clock = Clock(resolution)
+    assert times(clock, (2**32 - ticks, 2**32 - ticks))[0][0] == -10 * 10**9
+    assert times(Clock(resolution), (2**32 - ticks - 1, 2**32 - ticks - 1))[0][0] > 0
+
+
+def test_with_ticks_of_a_nanosecond_a_negative_one_is_still_told_from_a_positive():
+    # 10 s would be more than 2^32 ticks: everything would be negative. The upper half is taken.
+    assert times(Clock(1e-9), (2**31 - 1, 2**31 - 1), (-5, -5)) == [(2**31 - 1, 0), (2**31 - 6, 0)]
+
+
+def test_an_end_before_its_start_becomes_a_call_without_duration_and_is_counted():
+    clock = Clock(TICK)
+    assert times(clock, (10, 4), (1, 2)) == [(1000, 0), (1100, 100)]
+    assert clock.repaired == 1
+
+
+def test_ticks_that_are_no_whole_nanoseconds_are_rounded_from_the_sum_and_not_one_by_one():
+    # A third of a microsecond: 3,000 ticks are exactly a millisecond.
+    clock = Clock(1e-6 / 3)
+    start, _ = clock.times(deltas(*[(1, 1)] * 3000))
+    assert start[:3].tolist() == [333, 667, 1000] and start[-1] == 1_000_000
+
+
+@pytest.mark.parametrize("resolution", [1.0, 0.7312])
+def test_times_beyond_what_64_bits_can_count_are_refused(resolution):
+    with pytest.raises(TraceError, match="claim a run of"):
+        Clock(resolution).times(deltas(*[(2**31, 2**31 + 5)] * 10_000))
+
+
+@given(
+    calls=st.lists(st.tuples(st.integers(-1_000, 5_000), st.integers(0, 10_000)), max_size=60),
+    cuts=st.lists(st.integers(0, 60)),
+)
+def test_what_the_writer_encodes_comes_back_however_it_is_split(calls, cuts):
+    starts = np.cumsum([gap for gap, _ in calls], dtype=np.int64)
+    ends = starts + np.array([length for _, length in calls], dtype=np.int64)
+    raw = np.frombuffer(encode_times(starts, ends), "<u4").reshape(-1, 2)
+    clock, found = Clock(TICK), []
+    for part in np.split(raw, sorted(cut % (len(raw) + 1) for cut in cuts)):
+        start, duration = clock.times(part)
+        found += zip(start.tolist(), duration.tolist(), strict=True)
+    assert found == [(s * 100, (e - s) * 100) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
+    assert clock.repaired == sum(gap < 0 for gap, _ in calls)
