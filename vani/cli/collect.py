@@ -6,20 +6,28 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import emit, eyes, quiet_option, watched
+from vani.cli.output import check_output, emit, eyes, quiet_option, watched
 
 __all__ = ["collect"]
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout.")
-@click.option("--dataset", type=click.Path(path_type=Path), help="Folder of the input: formats, sizes and dims are sampled.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here, not to stdout."
+)
+@click.option(
+    "--dataset",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the input: formats, sizes and dims are sampled.",
+)
 @quiet_option
 def collect(output: Path | None, dataset: Path | None, quiet: bool) -> None:
     """Write down what only the running job knows: nodes, cores, limits, mounts, data set.
 
     Run it inside the job, then give the file to `vani profile --job`.
     """
+    check_output(output)
     from vani.collect import collect as run  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 

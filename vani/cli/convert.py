@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import eyes, progress_bar, quiet_option, watched
+from vani.cli.output import eyes, progress_bar, quiet_option, scheduler_option, watched
+from vani.errors import one_line
 
 __all__ = ["convert"]
 
@@ -14,12 +15,13 @@ __all__ = ["convert"]
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--scheduler", metavar="ADDRESS|threads|processes", help="Where to work: here (threads), or on a Dask cluster.")
+@scheduler_option
 @quiet_option
 def convert(trace: Path, store: Path, scheduler: str | None, quiet: bool) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE.
 
     STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb or polars.
+    A directory of several traces becomes a folder of several stores.
     """
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
 
@@ -29,4 +31,4 @@ def convert(trace: Path, store: Path, scheduler: str | None, quiet: bool) -> Non
     if look:
         console = eyes()
         for place in places:
-            console.print(f"wrote {place}", markup=False)
+            console.print(f"wrote {one_line(str(place))}", markup=False, soft_wrap=True)

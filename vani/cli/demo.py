@@ -26,7 +26,10 @@ def demo() -> None:
     from vani.schema.document import dumps  # noqa: PLC0415
 
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 80)
-    with tempfile.TemporaryDirectory(prefix="vani-demo-") as folder, as_file(files("vani") / "demo") as bundled:
+    with (
+        tempfile.TemporaryDirectory(prefix="vani-demo-") as folder,
+        as_file(files("vani") / "demo") as bundled,
+    ):
         trace = bundled / "ior-shared-file-8r"
         console.print("[bold]$ vani profile ior-shared-file-8r -o profile.yaml[/bold]")
         profile = api.profile(trace, store=Path(folder), system="generic-lustre")
@@ -37,4 +40,5 @@ def demo() -> None:
         render_advice(advice, profile, console)
         console.print()
         lines = len(dumps(profile).splitlines())
-        console.print(f"The profile has {lines} lines of YAML. Now your own: vani profile TRACE -o profile.yaml", markup=False)
+        console.print(f"The profile has {lines} lines of YAML.", markup=False)
+        console.print("Now your own: vani profile TRACE -o profile.yaml", markup=False)

@@ -58,7 +58,10 @@ class _Commands(click.Group):
             import difflib  # noqa: PLC0415 - wanted only for a misspelt command
 
             near = difflib.get_close_matches(name, _COMMANDS, 1)
-            ctx.fail(f"no command {name!r}; " + (f"did you mean {near[0]!r}?" if near else "`vani --help` lists them"))
+            ctx.fail(
+                f"no command {name!r}; "
+                + (f"did you mean {near[0]!r}?" if near else "`vani --help` lists them")
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -111,7 +114,8 @@ def _run(args: list[str] | None) -> int:
             raise
         return _say(
             f"a fault of Vani itself: {type(error).__name__}: {error}; "
-            "please report it (VANI_TRACEBACK=1 shows where it happened)", 3,
+            "please report it (VANI_TRACEBACK=1 shows where it happened)",
+            3,
         )
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,11 +15,18 @@ from vani.atomic import write_text
 from vani.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from vani.engine.run import Progress
 
-__all__ = ["check_output", "emit", "eyes", "progress_bar", "quiet_option", "watched"]
+__all__ = ["check_output", "emit", "eyes", "progress_bar", "quiet_option", "scheduler_option", "watched"]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="ADDRESS|threads|processes",
+    help="Where to work: here, in threads (the default) or processes, or on a Dask cluster.",
+)
 
 _STAGES = {
     "decode": "reading the trace",
@@ -55,7 +62,9 @@ def check_output(*outputs: Path | None) -> None:
                 "cannot be written: its folder does not exist", where=path, todo=f"make {folder} first"
             )
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError("cannot be written: its folder is read-only", where=path, todo="name another one")
+            raise InputError(
+                "cannot be written: its folder is read-only", where=path, todo="name another one"
+            )
     if len({path.resolve() for path in files}) < len(files):
         raise InputError("is named for two outputs", where=files[0], todo="give each its own name")
 
@@ -72,10 +81,12 @@ def emit(text: str, output: Path | None) -> None:
         write_text(output, text)
     except OSError as error:
         # A device or a pipe; plain files say themselves what is wrong.
-        raise InputError(f"cannot be written ({error.strerror})", where=output, todo="name another file") from error
+        raise InputError(
+            f"cannot be written ({error.strerror})", where=output, todo="name another file"
+        ) from error
 
 
-def eyes() -> Any:  # noqa: ANN401 - rich is loaded only where someone looks
+def eyes() -> Console:
     """A rich console on stderr."""
     from rich.console import Console  # noqa: PLC0415
 
@@ -92,7 +103,12 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    columns = (TextColumn("{task.description:<20}"), BarColumn(), TextColumn("{task.fields[count]:>10}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<20}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]:>10}"),
+        TimeElapsedColumn(),
+    )
     bar = Progress(*columns, console=eyes(), transient=True)
     # Without a total the bar only moves, which is all that can be said about a single piece of work.
     task = bar.add_task(_STAGES["decode"], total=None, count="")
@@ -103,7 +119,10 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     def report(stage: str, done: int, total: int) -> None:
         many = total > 1
         bar.update(
-            task, description=_STAGES.get(stage, stage), completed=done, total=total if many else None,
+            task,
+            description=_STAGES.get(stage, stage),
+            completed=done,
+            total=total if many else None,
             count=f"{done}/{total}" if many else "",
         )
 

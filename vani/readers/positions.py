@@ -153,120 +153,167 @@ class Positions:
         flags: NDArray[np.int16],
         rows: Ints,
     ) -> tuple[Ints, Ints, Ints, Bools]:
+        """Offsets, positions after each call, ends of files by group, and whether writes append; by group and order."""
         n = len(key)
-        index = np.arange(n)
         starts = np.append(True, key[1:] != key[:-1])
         first = np.flatnonzero(starts)
-        group = np.cumsum(starts) - 1
         file_of_group = key[first] % files
         carried_rank = key[first] // files + base == self._state.rank
         position0, end0, append0 = self._state.of(file_of_group, carried_rank)
         private = self._private[file_of_group]
         end0[~private] = NO_VALUE
 
-        row_flags = flags[rows]
         is_open = rule == Rule.OPEN
         advances = rule == Rule.ADVANCE
-        writes = kind == Kind.WRITE
-        opened = np.maximum.accumulate(np.where(is_open | starts, index, 0))
-        appending = np.where(is_open[opened], (row_flags[opened] & Flag.APPEND) != 0, append0[group])
-        appends = advances & writes & appending
-        if appends.any():
-            flags[rows[appends]] |= Flag.APPEND
-
-        ends = _Ends(starts, first, group, is_open, rule == Rule.RESIZE, value, row_flags, end0, private)
-        step = np.where(advances, size, 0)
-        step[rule == Rule.SEEK_CUR] = value[rule == Rule.SEEK_CUR]
-        lost = step == NO_VALUE
-        step[lost] = 0
-        # An appending write behind another one goes on where that ended; only the first looks for the end.
-        follows = np.zeros(n, np.bool_)
-        follows[1:] = appends[1:] & appends[:-1] & ~starts[1:]
-        from_end = (rule == Rule.SEEK_END) | (appends & ~follows)
-        sets = is_open | (rule == Rule.SEEK_SET) | from_end | lost
-        place = np.full(n, NO_VALUE)
-        place[is_open] = 0
-        at_set = rule == Rule.SEEK_SET
-        place[at_set] = value[at_set]
-        asked = step.copy()
-        anchors = np.maximum.accumulate(np.where(sets | starts, index, 0))
-        start_step = np.where(starts & ~sets, step, 0)
-
-        def positions(step: Ints, place: Ints) -> Ints:
-            anchor_value = np.where(sets, place, NO_VALUE)
-            free = starts & ~sets
-            known0 = position0[group[free]] != NO_VALUE
-            anchor_value[free] = np.where(known0, position0[group[free]] + step[free], NO_VALUE)
-            run = np.cumsum(np.where(sets, 0, step))
-            after: Ints = anchor_value[anchors] + (run - run[anchors])
-            after[anchor_value[anchors] == NO_VALUE] = NO_VALUE
-            return after
-
-        del start_step
-        after = positions(step, place)
-        reads = advances & ~writes
         at = rule == Rule.AT
-        tracked = ends.known
-        if tracked.any():
-            for round_ in range(_ROUNDS + 1):
-                write_end = np.full(n, NO_VALUE)
-                moved = advances & writes & (after != NO_VALUE)
-                write_end[moved] = after[moved]
-                explicit = at & writes & (value != NO_VALUE) & (size != NO_VALUE)
-                write_end[explicit] = value[explicit] + size[explicit]
-                before = ends.before(write_end)
-                new_step, new_place = step.copy(), place.copy()
-                stop = reads & tracked & (after != NO_VALUE)
-                begin = after[stop] - step[stop]
-                new_step[stop] = np.clip(before[stop] - begin, 0, asked[stop])
-                seek_end = (rule == Rule.SEEK_END) & tracked & (value != NO_VALUE)
-                new_place[seek_end] = before[seek_end] + value[seek_end]
-                head = appends & ~follows & tracked
-                new_place[head] = before[head] + asked[head]
-                if np.array_equal(new_step, step) and np.array_equal(new_place, place):
-                    break
-                if round_ == _ROUNDS:
-                    self.unsettled += int(((new_step != step) | (new_place != place)).sum())
-                    break
-                step, place = new_step, new_place
-                after = positions(step, place)
-            end = ends.after(write_end)
-        else:
-            end = np.full(len(first), NO_VALUE)
-
+        writes = kind == Kind.WRITE
+        own = flags[rows]
+        appending = np.zeros(n, np.bool_)
+        if append0.any() or (own[is_open] & Flag.APPEND).any():
+            group = np.cumsum(starts) - 1
+            opened = np.maximum.accumulate(np.where(is_open | starts, np.arange(n), 0))
+            appending = np.where(is_open[opened], (own[opened] & Flag.APPEND) != 0, append0[group])
+            appends = advances & writes & appending
+            flags[rows[appends]] |= Flag.APPEND
+        calls = _Calls(starts, rule, writes, value, size, own, advances & writes & appending)
+        calls.begin(position0)
+        after = calls.positions()
+        step = calls.step
+        end = np.full(len(first), NO_VALUE)
+        if private.any():
+            # Only where something depends on the end of a file must it be followed call by call.
+            depends = np.zeros(len(first), np.bool_)
+            depends[np.add.reduceat((advances & ~writes) | calls.from_end, first) > 0] = True
+            careful = depends & private
+            if careful.any():
+                whole = careful.all()
+                sub = np.arange(n) if whole else np.flatnonzero(np.repeat(careful, np.diff(np.append(first, n))))
+                part = calls if whole else calls.take(sub)
+                part.begin(position0[careful])
+                ends = _Ends(part, end0[careful])
+                self.unsettled += part.settle(ends)
+                after[sub], step[sub] = part.positions(), part.step
+                end[careful] = ends.after(part.write_ends())
+            simple = private & ~careful
+            if simple.any():
+                end[simple] = _Ends(calls, end0, private).last(calls.write_ends(after))[simple]
         offset = np.full(n, NO_VALUE)
         known = after != NO_VALUE
         moves = advances & known
-        offset[moves] = after[moves] - np.where(appends[moves], asked[moves], step[moves])
-        offset[at] = value[at]
-        resized = rule == Rule.RESIZE
-        offset[resized] = value[resized]
-        seeks = (at_set | (rule == Rule.SEEK_CUR) | (rule == Rule.SEEK_END)) & known
+        offset[moves] = after[moves] - np.where(calls.appends[moves], calls.asked[moves], step[moves])
+        takes = at | (rule == Rule.RESIZE)
+        offset[takes] = value[takes]
+        seeks = (rule >= Rule.SEEK_SET) & (rule <= Rule.SEEK_END) & known
         offset[seeks] = after[seeks]
         # A seek to before the beginning fails; what its caller did then is unknown.
         offset[(offset < 0) & (offset != NO_VALUE)] = NO_VALUE
         return offset, after, end, appending
 
 
-class _Ends:
-    """Ends of files within a batch, for processes that are alone on their file."""
+class _Calls:
+    """Calls in order of process, file and record, and what each does to the position; shape (n,) each."""
 
     def __init__(
         self,
         starts: Bools,
-        first: Ints,
-        group: Ints,
-        is_open: Bools,
-        resizes: Bools,
+        rule: NDArray[np.int8],
+        writes: Bools,
         value: Ints,
+        size: Ints,
         flags: NDArray[np.int16],
-        end0: Ints,
-        private: Bools,
+        appends: Bools,
     ) -> None:
+        self.starts, self.rule, self.writes = starts, rule, writes
+        self.value, self.size, self.flags, self.appends = value, size, flags, appends
+        self._advances = rule == Rule.ADVANCE
+        step = np.where(self._advances, size, 0)
+        relative = rule == Rule.SEEK_CUR
+        step[relative] = value[relative]
+        lost = step == NO_VALUE
+        step[lost] = 0
+        self.step, self.asked = step, step.copy()
+        # An appending write behind another one goes on where that ended; only the first looks for the end.
+        self._heads = appends
+        if appends.any():
+            self._heads = appends.copy()
+            self._heads[1:] &= ~(appends[:-1] & ~starts[1:])
+        self.from_end = (rule == Rule.SEEK_END) | self._heads
+        absolute = rule == Rule.SEEK_SET
+        is_open = rule == Rule.OPEN
+        self._sets = is_open | absolute | self.from_end | lost
+        self._place = np.full(len(rule), NO_VALUE)
+        self._place[is_open] = 0
+        self._place[absolute] = value[absolute]
+        self._anchors = np.maximum.accumulate(np.where(self._sets | starts, np.arange(len(rule)), 0))
+        self._first = np.flatnonzero(starts)
+        self._before = np.empty(0, np.int64)
+
+    def take(self, rows: Ints) -> _Calls:
+        """The calls of whole groups."""
+        names = ("starts", "rule", "writes", "value", "size", "flags", "appends")
+        return _Calls(*(getattr(self, name)[rows] for name in names))
+
+    def begin(self, position: Ints) -> None:
+        """Say where each group begins, shape (groups,); NO_VALUE where unknown."""
+        self._before = position
+
+    def positions(self) -> Ints:
+        """Position after each call: where it was last set, and what moved since."""
+        anchor = np.where(self._sets, self._place, NO_VALUE)
+        free = ~self._sets[self._first]
+        begins, known = self._first[free], self._before[free] != NO_VALUE
+        anchor[begins] = np.where(known, self._before[free] + self.step[begins], NO_VALUE)
+        run = np.cumsum(np.where(self._sets, 0, self.step))
+        base = anchor[self._anchors]
+        after: Ints = base + (run - run[self._anchors])
+        after[base == NO_VALUE] = NO_VALUE
+        return after
+
+    def write_ends(self, after: Ints | None = None) -> Ints:
+        """Where each write ends, NO_VALUE for other calls and where unknown."""
+        after = self.positions() if after is None else after
+        ends = np.full(len(self.rule), NO_VALUE)
+        moved = self._advances & self.writes
+        ends[moved] = after[moved]
+        explicit = (self.rule == Rule.AT) & self.writes & (self.value != NO_VALUE) & (self.size != NO_VALUE)
+        ends[explicit] = self.value[explicit] + self.size[explicit]
+        return ends
+
+    def settle(self, ends: _Ends) -> int:
+        """Let reads stop at the end of the file, and find what begins there; calls given up after some rounds."""
+        reads = self._advances & ~self.writes & ends.known
+        seeks = (self.rule == Rule.SEEK_END) & ends.known & (self.value != NO_VALUE)
+        heads = self._heads & ends.known
+        for round_ in range(_ROUNDS + 1):
+            after = self.positions()
+            before = ends.before(self.write_ends(after))
+            step, place = self.step.copy(), self._place.copy()
+            stop = reads & (after != NO_VALUE)
+            step[stop] = np.clip(before[stop] - (after[stop] - self.step[stop]), 0, self.asked[stop])
+            place[seeks] = before[seeks] + self.value[seeks]
+            place[heads] = before[heads] + self.asked[heads]
+            changed = (step != self.step) | (place != self._place)
+            if not changed.any():
+                break
+            if round_ == _ROUNDS:
+                return int(changed.sum())
+            self.step, self._place = step, place
+        return 0
+
+
+class _Ends:
+    """Ends of files within a batch, for processes that are alone on their file."""
+
+    def __init__(self, calls: _Calls, end0: Ints, private: Bools | None = None) -> None:
+        """`end0`: end of each group's file before, NO_VALUE where unknown; `private`: its groups, all if None."""
+        starts, value, flags = calls.starts, calls.value, calls.flags
+        first = np.flatnonzero(starts)
+        group = np.cumsum(starts) - 1
+        is_open, resizes = calls.rule == Rule.OPEN, calls.rule == Rule.RESIZE
         self._first, self._group = first, group
         empties = is_open & ((flags & Flag.TRUNCATE) != 0)
         creates = is_open & ((flags & Flag.CREATE) != 0)
-        mine = private[group]
+        mine = np.ones(len(group), np.bool_) if private is None else private[group]
         tells = (empties | creates | (resizes & (value != NO_VALUE))) & mine
         # Known from the first telling call on; counted per group, since the sum may not run over its border.
         told = np.cumsum(tells)
@@ -311,3 +358,10 @@ class _Ends:
         """End of each group's file after the batch, shape (groups,); NO_VALUE where unknown."""
         last = np.append(self._first[1:] - 1, len(write_end) - 1)
         return np.where(self.known[last], self._reached(write_end)[last], NO_VALUE)
+
+    def last(self, write_end: Ints) -> Ints:
+        """The same where nothing within the batch asks for it: one maximum for each group's last segment."""
+        last = np.append(self._first[1:] - 1, len(write_end) - 1)
+        cuts = np.flatnonzero(self._cut)
+        reach = np.maximum(np.maximum.reduceat(write_end, cuts), self._floor)
+        return np.where(self.known[last], reach[self._segment[last]], NO_VALUE)

@@ -8,7 +8,7 @@ from typing import Any
 
 from vani.errors import InputError
 
-__all__ = ["graph_text"]
+__all__ = ["check_suffix", "graph_text"]
 
 
 def graph_text(graph: Any, path: Path) -> str:

@@ -72,14 +72,20 @@ class Grammar:
     @cached_property
     def terminals(self) -> Ints:
         """Distinct terminal ids that occur in calls, sorted."""
-        occurs = self.occurrences(int(self.values.max(initial=-1)) + 1)
-        return np.flatnonzero(occurs)
+        return np.flatnonzero(self._counts)
 
     def occurrences(self, terminals: int) -> Ints:
         """Count how often each terminal id occurs, shape (terminals,), without expanding anything."""
+        counts = np.zeros(terminals, dtype=np.int64)
+        counts[: len(self._counts)] = self._counts
+        return counts
+
+    @cached_property
+    def _counts(self) -> Ints:
+        """Occurrences up to the highest terminal id: a rule's symbols occur as often as the rule does."""
         times = np.zeros(len(self.bodies) - 1, dtype=np.int64)
         times[self.start] = 1
-        counts = np.zeros(terminals, dtype=np.int64)
+        counts = np.zeros(int(self.values.max(initial=-1)) + 1, dtype=np.int64)
         for level in reversed(self.levels):
             used = level[times[level] > 0]
             symbols = ragged(self.bodies[used], self.bodies[used + 1] - self.bodies[used])
@@ -232,10 +238,10 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         )
     ints = np.frombuffer(buffer, dtype="<i4")
     ids, counts, pairs = _split(ints, where)
-    order: dict[int, int] = {int(rule): index for index, rule in enumerate(ids)}
-    if len(order) != len(ids):
+    if len(np.unique(ids)) != len(ids):
         raise TraceError("grammar defines a rule twice", where=where)
-    if -1 not in order:
+    start = np.flatnonzero(ids == -1)
+    if not len(start):
         raise TraceError("grammar has no start rule", where=where)
     values = pairs[:, 0].astype(np.int64)
     exponents = pairs[:, 1].astype(np.int64)
@@ -259,7 +265,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     levels, lengths = _measure(bodies, values, exponents, where)
     # Nothing is nothing, however often: expanding need not repeat it.
     exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
-    return Grammar(bodies, values, exponents, order[-1], levels, lengths)
+    return Grammar(bodies, values, exponents, int(start[0]), levels, lengths)
 
 
 def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,8 @@ _MOST_GRAMMARS_BYTES = 1 << 28
 _TOLD = 8
 """Damaged ranks that are reported one by one."""
 _CACHED_CALLS = 1 << 16
+_SMALL_GRAMMARS = 1 << 20
+_NOTHING = Extent(Path(), 0, 0)
 _CACHED_SYMBOLS = 1 << 23
 
 Ints = NDArray[np.int64]
@@ -361,26 +364,37 @@ class RecorderReader:
             frames = _whole_frames(content, unique, where, problems)
             if len(frames) != unique:
                 problems.append(f"{where}: holds {len(frames)} whole grammars of {unique}")
-        left = _MOST_GRAMMARS_BYTES
-        for index in range(unique):
+        spent = 0
+
+        def decode(index: int) -> Grammar | TraceError:
+            nonlocal spent
             name = "ug.cfg" if self._meta.layout.framed else f"{index}.cfg"
             where = self._source.where(name) + (f" (grammar {index})" if frames else "")
             try:
-                if self._meta.layout.framed:
-                    if index >= len(frames):
-                        break
-                    buffer = inflate_frame(frames[index], where=where)
-                else:
-                    buffer = self._source.read(name)
-                left -= len(buffer)
-                if left < 0:
+                framed = self._meta.layout.framed
+                buffer = inflate_frame(frames[index], where=where) if framed else self._source.read(name)
+                spent += len(buffer)
+                if spent > _MOST_GRAMMARS_BYTES:
                     raise TraceError(
                         f"grammars are larger than the {_MOST_GRAMMARS_BYTES} bytes that Vani takes",
                         where=where,
                     )
-                grammars[index] = decode_grammar(buffer, terminals=terminals, where=where)
+                return decode_grammar(buffer, terminals=terminals, where=where)
             except TraceError as error:
-                problems.append(str(error))
+                return error
+
+        there = range(min(unique, len(frames)) if self._meta.layout.framed else unique)
+        # Two threads halve it: most of the work is numpy's, which lets others run.
+        if len(there) > 1 and (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS:
+            with ThreadPoolExecutor(max_workers=2) as pool:
+                found = list(pool.map(decode, there))
+        else:
+            found = [decode(index) for index in there]
+        for index, result in enumerate(found):
+            if isinstance(result, TraceError):
+                problems.append(str(result))
+            else:
+                grammars[index] = result
         return grammars
 
     def _read_per_rank(self) -> _Tables:
