@@ -105,7 +105,11 @@ class Ends:
     """How far each file reached, by time: what is beyond has been asked for in vain."""
 
     known: NDArray[np.bool_]
-    """Shape (files,): the run made the file, or its size before the run is known."""
+    """Shape (files,): the run made the file, or its size before the run is known, and all that was written is seen."""
+    since: Ints
+    """Shape (files,): moment from which the end is known: what was read before may have been there."""
+    always: NDArray[np.bool_]
+    """Shape (files,): no read came before that moment."""
     keys: Ints
     """file * (BUCKETS + 1) + bucket, ascending."""
     reach: Ints
@@ -168,6 +172,10 @@ class Batch:
     @cached_property
     def via(self) -> NDArray[np.int8]:
         return self._column("via")
+
+    @cached_property
+    def within(self) -> NDArray[np.int16]:
+        return self._column("within")
 
     @cached_property
     def flags(self) -> NDArray[np.int16]:

@@ -215,7 +215,7 @@ def _touched(measured: Measured, groups: Callable[[Ints], Ints], cells: Cells) -
     end = extents.end
     if len(last):
         # What was read beyond the end of a file was not touched.
-        known = (side == 0) & (file >= 0) & (last[np.maximum(file, 0)] != NO_VALUE)
+        known = (side == 0) & (file >= 0) & measured.facts.ends.always[np.maximum(file, 0)]
         end = np.where(known, np.minimum(end, last[np.maximum(file, 0)]), end)
         end = np.maximum(end, extents.start)
     keep = number >= 0

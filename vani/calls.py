@@ -91,6 +91,8 @@ CALLS = pa.schema(
         pa.field("depth", pa.int8(), nullable=False),
         # The layer of the outermost traced call that this call was made in (its own layer at depth 0).
         pa.field("via", pa.int8(), nullable=False),
+        # A bit (1 << layer) for its own layer and for each layer of the traced calls around it.
+        pa.field("within", pa.int16(), nullable=False),
         pa.field("flags", pa.int16(), nullable=False),
         pa.field("file", pa.int32()),
         pa.field("offset", pa.int64()),

@@ -29,16 +29,12 @@ def file_counts(view: View, app: int | None) -> FileCounts:
 
 def interface_of_app(view: View, app: int) -> str | None:
     """Name of the layer through which most bytes went; most calls where none did."""
-    under: Keyed = view.measured.results["libraries"].under
-    if not len(under):
-        return None
-    rows = np.flatnonzero(under.keys // 16 == app)
+    via: Keyed = view.measured.results["libraries"].via
+    rows = np.flatnonzero(via.keys // 16 == app)
     if not len(rows):
         return None
-    moved = under["bytes_read"][rows] + under["bytes_written"][rows]
-    calls = under["reads"][rows] + under["writes"][rows] + under["metadata"][rows]
-    best = max(range(len(rows)), key=lambda i: (int(moved[i]), int(calls[i])))
-    return layer_name(int(under.keys[rows[best]]) % 16)
+    best = max(rows.tolist(), key=lambda i: (int(via["bytes"][i]), int(via["calls"][i])))
+    return layer_name(int(via.keys[best]) % 16)
 
 
 def _balance(view: View, app: int) -> RankBalance | None:

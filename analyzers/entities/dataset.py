@@ -6,9 +6,10 @@ from collections import Counter
 
 import numpy as np
 
-from vani.analyzers.entities.files import format_of_file
+from vani.analyzers.entities.files import format_by_library, format_of_file
 from vani.analyzers.entities.view import View
 from vani.analyzers.iostats import histogram, sizes_of
+from vani.schema.formats import format_of_name
 from vani.schema.profile import Dataset, Role, SizeDistribution
 
 __all__ = ["dataset"]
@@ -18,7 +19,7 @@ _MOST_LOOKED_AT = 1000
 
 def dataset(view: View, role_of: dict[int, Role | None], size_of: dict[int, int | None]) -> Dataset:
     """Formats, size, number and roles of the files; I/O is the workload's."""
-    layers = view.interface_of_files()
+    layers = view.interface_of_files
     codes = view.files.tolist()
     if len(codes) > _MOST_LOOKED_AT:
         view.notes["dataset.format"] = (
@@ -26,10 +27,17 @@ def dataset(view: View, role_of: dict[int, Role | None], size_of: dict[int, int 
         )
     looked_at = set(view.measured.listed[:_MOST_LOOKED_AT].tolist())
     formats: Counter[str] = Counter()
-    for code in codes:
+    survey = view.measured.survey.files
+    moved = (survey.at(view.files, "reads") + survey.at(view.files, "writes")).tolist()
+    for code, operations in zip(codes, moved, strict=True):
         path = view.world.paths[code]
         formats[
-            _format(view, path, layers.get(code), look=code in looked_at or len(codes) <= _MOST_LOOKED_AT)
+            _format(
+                view,
+                path,
+                layers.get(code) if operations else None,
+                look=code in looked_at or len(codes) <= _MOST_LOOKED_AT,
+            )
         ] += 1
     known = np.array([s for s in (size_of[c] for c in codes) if s is not None], dtype=np.int64)
     ones = np.ones(len(known), np.int64)
@@ -57,13 +65,6 @@ def dataset(view: View, role_of: dict[int, Role | None], size_of: dict[int, int 
 
 
 def _format(view: View, path: str, layer: int | None, *, look: bool) -> str:
-    from vani.calls import Layer  # noqa: PLC0415
-    from vani.schema.formats import format_of_name  # noqa: PLC0415
-
     if look:
         return format_of_file(view, path, layer)
-    if layer == Layer.HDF5:
-        return "hdf5"
-    if layer in (Layer.NETCDF, Layer.PNETCDF):
-        return "netcdf"
-    return format_of_name(path) or "bin"
+    return format_by_library(layer) or format_of_name(path) or "bin"

@@ -27,7 +27,7 @@ from vani.calls import Layer
 from vani.schema.formats import HEAD_BYTES, format_of_head, format_of_name
 from vani.schema.profile import FileEntity, Role
 
-__all__ = ["files", "format_of_file", "roles", "sizes"]
+__all__ = ["files", "format_by_library", "format_of_file", "roles", "sizes"]
 
 
 def roles(view: View) -> dict[int, Role | None]:
@@ -85,11 +85,14 @@ def format_of_file(view: View, path: str, layer: int | None) -> str:
         if found is not None:
             # NetCDF-4 is HDF5 inside, npz is zip: the name says which.
             return by_name if by_name in ("netcdf", "npz") and found in ("hdf5", "zip") else found
+    return format_by_library(layer) or by_name or "bin"
+
+
+def format_by_library(layer: int | None) -> str | None:
+    """Format that a library's files have."""
     if layer == Layer.HDF5:
         return "hdf5"
-    if layer in (Layer.NETCDF, Layer.PNETCDF):
-        return "netcdf"
-    return by_name or "bin"
+    return "netcdf" if layer in (Layer.NETCDF, Layer.PNETCDF) else None
 
 
 def _head(path: str) -> bytes:
@@ -110,7 +113,7 @@ def _head(path: str) -> bytes:
 
 def files(view: View, role_of: dict[int, Role | None], size_of: dict[int, int | None]) -> list[FileEntity]:
     """The listed files, most I/O time first."""
-    interface = view.interface_of_files()
+    interface = view.interface_of_files
     use: Keyed = view.measured.results["processes"].files
     by_app: Keyed = view.measured.results["processes"].apps
     operations: Keyed = view.measured.results["operations"]
@@ -124,11 +127,12 @@ def files(view: View, role_of: dict[int, Role | None], size_of: dict[int, int | 
     for code in view.measured.listed.tolist():
         one = np.array([code])
         layer = interface.get(code)
+        moved = int(times.at(one, "reads")[0] + times.at(one, "writes")[0])
         processes = int(use.at(one, "processes")[0])
         found.append(
             FileEntity(
                 path=view.world.paths[code],
-                format=format_of_file(view, view.world.paths[code], layer),
+                format=format_of_file(view, view.world.paths[code], layer if moved else None),
                 size=size_of.get(code),
                 role=role_of.get(code),
                 access="shared" if processes >= 2 else "file_per_process",

@@ -1,7 +1,8 @@
 """Libraries in use (tables VI and VII): a row per app and layer, file-system layers and those above them.
 
-A file-system call belongs to the layer of the outermost traced call around it, so bytes and files of an app's rows
-add up without counting twice. `granularity.data` is the size that moves most bytes in data operations made under the
+A file-system call counts once in every layer that it was made through, its own included: the row of posix has all of
+posix's bytes, that of hdf5 what went through HDF5. `granularity.data` is the size that moves most bytes in data
+operations made under the
 layer, `granularity.metadata` the size of what moves beside it: the most common size of at most a tenth of it.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from vani.analyzers.entities.view import View, layer_name
 from vani.analyzers.keyed import Keyed
-from vani.analyzers.measures.access_pattern import NAMES
+from vani.analyzers.measures.access_pattern import NAMES, WITHIN
 from vani.calls import FileClass, Layer
 from vani.schema.profile import ByteCounts, DataRepresentation, Granularity, Interface
 
@@ -79,9 +80,10 @@ def _granularity(sizes: object, key: int) -> Granularity:
 
 def _pattern(view: View, key: int) -> Literal["consecutive", "sequential", "strided", "random"] | None:
     layers: Keyed = view.measured.results["access_pattern"].layers
-    if not len(layers) or key not in layers.keys:
+    if not len(layers):
         return None
-    counts = [int(layers.at(np.array([key]), n)[0]) for n in NAMES]
+    mine = (layers.keys // WITHIN == key // 16) & ((layers.keys % WITHIN >> key % 16 & 1) == 1)
+    counts = [int(layers[n][mine].sum()) for n in NAMES]
     return NAMES[counts.index(max(counts))] if sum(counts) else None  # type: ignore[return-value]
 
 

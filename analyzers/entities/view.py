@@ -175,9 +175,10 @@ class View:
         spans = np.array([max(1, s.manifest.span_ns) for s in self.measured.stores], dtype=np.float64)
         return np.minimum(self.process_time / spans[self.trace_of_process], 1.0)
 
+    @cached_property
     def interface_of_files(self) -> dict[int, int]:
-        """Layer through which most calls of each file went."""
-        pairs = self.measured.results["libraries"].files
+        """Layer through which most opens and data operations of each file went."""
+        pairs = self.measured.results["libraries"].outer
         best: dict[int, tuple[int, int]] = {}
         for key, file, count in zip(
             pairs.first.tolist(), pairs.second.tolist(), pairs.count.tolist(), strict=True

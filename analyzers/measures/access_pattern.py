@@ -26,9 +26,19 @@ from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, Pairs, count_pa
 from vani.analyzers.keyed import Dense, Keyed
 from vani.calls import Flag, Kind
 
-__all__ = ["CONSECUTIVE", "NAMES", "RANDOM", "SEQUENTIAL", "STRIDED", "AccessPattern", "PatternResult"]
+__all__ = [
+    "CONSECUTIVE",
+    "NAMES",
+    "RANDOM",
+    "SEQUENTIAL",
+    "STRIDED",
+    "WITHIN",
+    "AccessPattern",
+    "PatternResult",
+]
 
 CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
+WITHIN = 1 << 16
 NAMES = ("consecutive", "sequential", "strided", "random")
 
 Ints = NDArray[np.int64]
@@ -37,7 +47,8 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class PatternResult:
-    """`cells`: a column per class by cell. `layers`: the same by app * 16 + layer. `strides`: by (file, bytes)."""
+    """`cells`: a column per class by cell. `layers`: the same by app * WITHIN + layers around it. `strides`: by
+    (file, bytes)."""
 
     cells: Keyed
     layers: Keyed
@@ -48,7 +59,7 @@ class AccessPattern:
     """See the module's docstring."""
 
     name = "access_pattern"
-    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "via"})
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         del facts
@@ -69,7 +80,7 @@ class _Run:
     key: Ints
     """(process * (files + 1) + file + 1) * 2 + direction."""
     cell: Ints
-    via: Ints
+    within: Ints
     begin: Ints
     size: Ints
     append: Bools
@@ -166,7 +177,7 @@ class _Collector:
         if len(nameless):
             self._count(
                 batch.cell.keys[batch.cell.codes[nameless]],
-                batch.via[nameless],
+                batch.within[nameless],
                 np.zeros(len(nameless), np.int64),
             )
         jumps = ((flags & Flag.SEEK) != 0) & (batch.offset[order] == NO_VALUE)
@@ -188,7 +199,7 @@ class _Collector:
         new = _Run(
             key,
             batch.cell.keys[batch.cell.codes[rows]],
-            batch.via[rows].astype(np.int64),
+            batch.within[rows].astype(np.int64),
             batch.offset[rows],
             np.where(size == NO_VALUE, 0, size),
             (batch.flags[rows] & Flag.APPEND) != 0,
@@ -215,7 +226,7 @@ class _Collector:
         behind = last - index
         is_open = run.key // (2 * self._files) == going_on
         ready = ~run.counted & (~is_open | (behind >= 2))
-        self._count(run.cell[ready], run.via[ready], kind[ready])
+        self._count(run.cell[ready], run.within[ready], kind[ready])
         strides = ready & (kind == STRIDED) & (delta != NO_VALUE)
         if strides.any():
             self._strides.append(count_pairs(run.key[strides] // 2 % self._files - 1, delta[strides]))
@@ -227,10 +238,13 @@ class _Collector:
         self._jumps.forget(2 * self._files, going_on)
         self._opens.forget(2 * self._files, going_on)
 
-    def _count(self, cell: Ints, via: NDArray[Any], kind: Ints) -> None:
+    def _count(self, cell: Ints, within: NDArray[Any], kind: Ints) -> None:
         if not len(cell):
             return
-        for keys, store in ((cell, self._cells), (via.astype(np.int64) + 16 * self._app, self._layers)):
+        for keys, store in (
+            (cell, self._cells),
+            (within.astype(np.int64) + WITHIN * self._app, self._layers),
+        ):
             dense = Dense.of(keys)
             table = np.bincount(dense.codes * 4 + kind, minlength=4 * len(dense.keys)).reshape(-1, 4)
             store.append(Keyed(dense.keys, {n: table[:, i] for i, n in enumerate(NAMES)}))

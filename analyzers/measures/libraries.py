@@ -1,8 +1,9 @@
 """What goes through which library (tables VI and VII).
 
-For file-system calls: bytes and time by the layer of the outermost traced call they were made in, so nesting counts
-once. For calls of libraries themselves: how many, how many of the data calls are collective, and the time of those
-that no other traced call surrounds. Unit: calls, bytes, nanoseconds.
+For file-system calls: bytes and time by every layer that they were made through, once in each: an H5Dwrite that
+becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. For calls of libraries
+themselves: how many, how many of the data calls are collective, and the time of those not made by the same library.
+Unit: calls, bytes, nanoseconds.
 """
 
 from __future__ import annotations
@@ -21,24 +22,26 @@ __all__ = ["Libraries", "LibrariesResult"]
 
 @dataclass(frozen=True)
 class LibrariesResult:
-    """By app * 16 + layer. `under`: file-system calls made under it; `calls`: its own.
+    """All by app * 16 + layer.
 
-    `files` counts calls by (app * 16 + layer, file).
-
-    `data` counts sizes of transfers made under the layer, by (app * 16 + layer, size).
+    `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
+    by file) and `data` (transfers by size). `calls`: calls of the layer itself. `via` and `outer` (calls by file):
+    file-system calls by the outermost layer alone, so that they add up over layers.
     """
 
     under: Keyed
     calls: Keyed
     files: Pairs
     data: Pairs
+    outer: Pairs
+    via: Keyed
 
 
 class Libraries:
     """See the module's docstring."""
 
     name = "libraries"
-    columns = frozenset({"rank", "kind", "file", "bytes", "duration_ns", "via", "depth"})
+    columns = frozenset({"rank", "kind", "file", "bytes", "duration_ns", "via", "within", "depth"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         del facts
@@ -50,6 +53,8 @@ class Libraries:
             Keyed.merged([p.calls for p in parts]),
             Pairs.merged([p.files for p in parts]),
             Pairs.merged([p.data for p in parts]),
+            Pairs.merged([p.outer for p in parts]),
+            Keyed.merged([p.via for p in parts]),
         )
 
 
@@ -60,6 +65,8 @@ class _Collector:
         self._calls: list[Keyed] = []
         self._files: list[Pairs] = []
         self._data: list[Pairs] = []
+        self._outer: list[Pairs] = []
+        self._via: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
         self._add_own(batch)
@@ -67,34 +74,44 @@ class _Collector:
         rows = np.flatnonzero(included)
         if not len(rows):
             return
-        via = batch.via[rows].astype(np.int64) + self._base
-        dense = Dense.of(via)
+        layers = batch.within[rows]
         kind = batch.kind[rows]
         size = np.where(batch.bytes[rows] == NO_VALUE, 0, batch.bytes[rows])
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        self._under.append(
-            Keyed(
-                dense.keys,
-                {
-                    "reads": dense.count(read),
-                    "writes": dense.count(write),
-                    "metadata": dense.count(kind == Kind.METADATA),
-                    "bytes_read": dense.sum(size, read),
-                    "bytes_written": dense.sum(size, write),
-                    "time": dense.sum(batch.duration[rows]),
-                },
-            )
-        )
-        uses = read | write | ((batch.flags[rows] & Flag.OPEN) != 0)
-        uses &= (batch.flags[rows] & Flag.DIRECTORY) == 0
-        self._files.append(count_pairs(via[uses], batch.file[rows][uses]))
         moves = read | write
-        self._data.append(count_pairs(via[moves], size[moves]))
-        for store in (self._files, self._data):
+        uses = moves | ((batch.flags[rows] & Flag.OPEN) != 0)
+        uses &= (batch.flags[rows] & Flag.DIRECTORY) == 0
+        file, duration = batch.file[rows], batch.duration[rows]
+        via = batch.via[rows].astype(np.int64)
+        self._outer.append(count_pairs(via[uses] + self._base, file[uses]))
+        dense = Dense.of(via + self._base)
+        self._via.append(Keyed(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.count()}))
+        seen = int(np.bitwise_or.reduce(layers))
+        for layer in range(seen.bit_length()):
+            if not seen >> layer & 1:
+                continue
+            # A call counts once in each layer that it was made through.
+            mine = (layers >> layer & 1).astype(np.bool_)
+            key = self._base + layer
+            one = np.array([key])
+            columns = {
+                "reads": (read & mine).sum(),
+                "writes": (write & mine).sum(),
+                "metadata": ((kind == Kind.METADATA) & mine).sum(),
+                "bytes_read": size[read & mine].sum(),
+                "bytes_written": size[write & mine].sum(),
+                "time": duration[mine].sum(),
+            }
+            self._under.append(Keyed(one, {n: np.array([int(c)]) for n, c in columns.items()}))
+            used = file[uses & mine]
+            self._files.append(count_pairs(np.full(len(used), key), used))
+            moved = size[moves & mine]
+            self._data.append(count_pairs(np.full(len(moved), key), moved))
+        for store in (self._files, self._data, self._outer):
             if len(store) > 32:
                 store[:] = [Pairs.merged(store)]
         if len(self._under) > 64:
-            self._under = [Keyed.merged(self._under)]
+            self._under, self._via = [Keyed.merged(self._under)], [Keyed.merged(self._via)]
 
     def _add_own(self, batch: Batch) -> None:
         layer = batch.all_calls("layer")
@@ -105,8 +122,9 @@ class _Collector:
         kind = batch.all_calls("kind")[rows]
         flags = batch.all_calls("flags")[rows]
         duration = batch.all_calls("duration_ns")[rows]
-        own = batch.all_calls("via")[rows] == layer[rows]
-        outer = own & (batch.all_calls("depth")[rows] == 0)
+        # Calls of a library within others of its own are part of those.
+        inner = (batch.all_calls("via")[rows] == layer[rows]) & (batch.all_calls("depth")[rows] > 0)
+        outer = ~inner
         data = kind <= Kind.WRITE
         self._calls.append(
             group(
@@ -128,4 +146,6 @@ class _Collector:
             Keyed.merged(self._calls),
             Pairs.merged(self._files),
             Pairs.merged(self._data),
+            Pairs.merged(self._outer),
+            Keyed.merged(self._via),
         )

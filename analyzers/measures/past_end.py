@@ -1,8 +1,10 @@
 """Bytes that reads asked for beyond the end of their file (contract, `past_end`), which cannot have been moved.
 
-The end of a file is known where the run made the file, or where job.yaml knows its size; it is then the furthest
-that writes and truncations of any process had reached by the time the read ended (to a 4,096th of the run, and never
-earlier), so the figure is a lower bound. Unit: bytes.
+The end of a file is known from when the run made it, or where job.yaml knows its size, as long as the place and size
+of every write to it are known; it is the furthest that writes and truncations of any process had reached by the time
+the read ended (to a 4,096th of the run, and never earlier). So the figure is a lower bound, but for what no trace
+shows: writes that the tracer misses (aio_write, pwritev, stores to mapped memory), and how far the clocks of ranks
+disagree. Unit: bytes.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ class _Collector:
         read = (batch.kind == Kind.READ) & (batch.file >= 0)
         read &= self._ends.known[np.maximum(batch.file, 0)]
         rows = np.flatnonzero(read & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
+        rows = rows[batch.end[rows] >= self._ends.since[batch.file[rows]]]
         if not len(rows):
             return
         begin, size = batch.offset[rows], batch.bytes[rows]

@@ -19,12 +19,13 @@ import numpy as np
 from vani.analyzers.base import BUCKETS, NO_VALUE, Batch, Context, Ends, Facts, World
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.keyed import Dense, How, Keyed, group
-from vani.calls import Flag, Kind
+from vani.calls import Flag, Kind, Layer
 
 __all__ = ["Survey", "SurveyResult", "bucket_ns", "ends_of", "pause_floor_ns"]
 
 _REACH: dict[str, How] = {"reach": "max"}
-_FILES: dict[str, How] = {"last_use": "max", "last_remove": "max"}
+_FILES: dict[str, How] = {"last_use": "max", "last_remove": "max", "first_make": "min", "first_read": "min"}
+_NEVER = np.iinfo(np.int64).max
 
 
 def pause_floor_ns(world: World) -> int:
@@ -91,14 +92,22 @@ class _Collector:
         last = {n: np.full(len(dense.keys), -1) for n in ("last_use", "last_remove")}
         np.maximum.at(last["last_use"], dense.codes[uses], start[uses])
         np.maximum.at(last["last_remove"], dense.codes[removes], start[removes])
+        first = {n: np.full(len(dense.keys), _NEVER) for n in ("first_make", "first_read")}
+        reads, writes = kind == Kind.READ, kind == Kind.WRITE
+        np.minimum.at(first["first_make"], dense.codes[made], start[made])
+        np.minimum.at(first["first_read"], dense.codes[reads], start[reads])
+        size = batch.bytes[rows]
+        blind = writes & ((size == NO_VALUE) | ((batch.offset[rows] == NO_VALUE) & (size > 0)))
         columns = {
-            "reads": dense.count(kind == Kind.READ),
-            "writes": dense.count(kind == Kind.WRITE),
+            "reads": dense.count(reads),
+            "writes": dense.count(writes),
             "metadata": dense.count(kind == Kind.METADATA),
             "time": dense.sum(duration),
             "opens": dense.count((flags & Flag.OPEN) != 0),
-            "makes": dense.count(made),
+            "streams": dense.count(made & (batch.layer[rows] == Layer.STDIO)),
+            "blind": dense.count(blind),
             **last,
+            **first,
         }
         self._files.append(Keyed(dense.keys, columns))
         self._add_reach(batch, rows)
@@ -156,15 +165,22 @@ def join_busy(busy: Intervals, floor: int) -> Intervals:
 def ends_of(world: World, survey: SurveyResult) -> Ends:
     """How far each file reached over time.
 
-    A file's end is known if the run made it (an open that creates or truncates) or if job.yaml knows its size. That
-    an open with O_CREAT made the file, and did not find it, is an assumption that the readers' limits name.
+    A file's end is known once the run made it (an open that creates or truncates) or if job.yaml knows its size. That
+    an open with O_CREAT made the file, and did not find it, is an assumption that the readers' limits name. It is
+    unknown where a write's place or size is, and where a stream was opened for writing and no write is seen: Recorder
+    3 does not trace fprintf.
     """
     files = world.files
-    known = np.zeros(files, np.bool_)
-    made = survey.files.where(survey.files["makes"] > 0).keys if len(survey.files) else survey.files.keys
-    known[made] = True
+    since, first_read = np.full(files, _NEVER), np.full(files, _NEVER)
     sized = world.known_sizes != NO_VALUE
-    known |= sized
+    since[sized] = np.iinfo(np.int64).min
+    if len(survey.files):
+        used = survey.files.keys
+        since[used] = np.minimum(since[used], survey.files["first_make"])
+        first_read[used] = survey.files["first_read"]
+        unseen = (survey.files["blind"] > 0) | ((survey.files["streams"] > 0) & (survey.files["writes"] == 0))
+        since[used[unseen]] = _NEVER
+    known = since != _NEVER
     keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)
     if sized.any():
         start = Keyed(np.flatnonzero(sized) * (BUCKETS + 1), {"reach": world.known_sizes[sized]})
@@ -181,4 +197,4 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
             bounds = np.append(np.flatnonzero(np.append(True, owner[1:] != owner[:-1])), len(owner))
             for a, b in pairwise(bounds.tolist()):
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
-    return Ends(known, keys, reach, bucket_ns(world))
+    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world))

@@ -30,6 +30,7 @@ _DICTIONARY = [
     "kind",
     "depth",
     "via",
+    "within",
     "flags",
     "file",
     "bytes",
