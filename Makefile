@@ -36,9 +36,11 @@ format: .venv/.test ## format the code and apply ruff's safe fixes
 bench: .venv/.test ## measure speed and memory
 	.venv/bin/python -m benchmarks
 
-docs: .venv/.test ## regenerate the pages and schemas that are made from the code
+docs: .venv/.test ## regenerate pages, schemas and shown output from the code
 	.venv/bin/python -m vani.schema.document
+	.venv/bin/python -m vani.schema.reference docs/profile.md
 	.venv/bin/python -m vani.advisors.pages docs/rules
+	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet tests/test_docs.py
 
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test

@@ -90,6 +90,8 @@ class Facts:
     ends: Ends
     linked: NDArray[np.bool_]
     """Shape (files,): files that are both written and read, through which processes can depend on each other."""
+    threaded: Ints
+    """Processes that run calls at the same time, ascending."""
 
     @property
     def phases(self) -> int:

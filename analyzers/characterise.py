@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -152,7 +153,7 @@ def _assemble(view: View, version: str, options: Options, refused: Sequence[tupl
             io=view.workload_stats,
             files=counts,
             app_dependencies=app_dependencies(view),
-            io_time_share=float(shares.mean()) if len(shares) else None,
+            io_time_share=math.fsum(shares.tolist()) / len(shares) if len(shares) else None,
         ),
         apps=apps(view),
         phases=phases(view),

@@ -154,7 +154,12 @@ def _facts(
         both = (survey.files["reads"] > 0) & (survey.files["writes"] > 0)
         linked[survey.files.keys[both]] = True
     facts = Facts(
-        np.concatenate(starts), np.concatenate(apps), np.array(firsts), ends_of(world, survey), linked
+        np.concatenate(starts),
+        np.concatenate(apps),
+        np.array(firsts),
+        ends_of(world, survey),
+        linked,
+        survey.threaded,
     )
     return facts, np.concatenate(ends), gaps
 

@@ -44,62 +44,64 @@ LayerName = Literal["posix", "stdio", "mpiio", "hdf5", "pnetcdf", "netcdf", "mpi
 class ByteCounts(Model):
     """Bytes that calls moved, or asked for where the trace stores no return values."""
 
-    read: Bytes | None
-    written: Bytes | None
-    total: Bytes | None
+    read: Bytes | None = Field(description="by read calls")
+    written: Bytes | None = Field(description="by write calls")
+    total: Bytes | None = Field(description="both; null as soon as one of them is")
 
 
 class Footprint(Model):
     """Distinct bytes of files touched: union of the extents over all processes."""
 
-    read: Bytes | None
-    written: Bytes | None
+    read: Bytes | None = Field(description="distinct bytes that were read")
+    written: Bytes | None = Field(description="distinct bytes that were written")
 
 
 class PastEnd(Model):
     """Bytes requested beyond the end of the file; null where no end is known."""
 
-    read: Bytes | None
+    read: Bytes | None = Field(
+        description="by reads, a lower bound: as far as writes, truncations and known sizes show the ends"
+    )
 
 
 class OpCounts(Model):
     """Number of file-system calls."""
 
-    read: Count
-    write: Count
-    metadata: Count
+    read: Count = Field(description="calls that read")
+    write: Count = Field(description="calls that write")
+    metadata: Count = Field(description="all other calls: open, close, seek, stat, sync, mkdir, ...")
 
 
 class ByKind(Model):
     """Seconds by kind of call. A moment in which two kinds overlap is in both; `total` counts it once."""
 
-    read: Seconds
-    write: Seconds
-    metadata: Seconds
-    total: Seconds
+    read: Seconds = Field(description="in calls that read")
+    write: Seconds = Field(description="in calls that write")
+    metadata: Seconds = Field(description="in all other calls")
+    total: Seconds = Field(description="in any of them")
 
 
 class DataMeta(Model):
     """Shares of data and metadata operations, which add up to 1."""
 
-    data: Share
-    metadata: Share
+    data: Share = Field(description="reads and writes")
+    metadata: Share = Field(description="everything else")
 
 
 class Bandwidth(Model):
     """Bytes per second of the time in which at least one process read (wrote)."""
 
-    read: Rate | None
-    write: Rate | None
+    read: Rate | None = Field(description="null without a read, or where no time passed")
+    write: Rate | None = Field(description="null without a write, or where no time passed")
 
 
 class Sizes(Model):
     """Sizes of the data operations of one direction."""
 
-    min: Bytes | None
-    p50: Bytes | None
-    p90: Bytes | None
-    max: Bytes | None
+    min: Bytes | None = Field(description="smallest")
+    p50: Bytes | None = Field(description="median")
+    p90: Bytes | None = Field(description="nine in ten are at most this large")
+    max: Bytes | None = Field(description="largest")
     common: list[tuple[Bytes, Count]] = Field(description="most common sizes, exact: [size, operations]")
     histogram: dict[str, Count] = Field(
         description="operations by size, bins [low, high); adds up to the operations"
@@ -109,8 +111,8 @@ class Sizes(Model):
 class TransferSizes(Model):
     """Sizes by direction; null where there is no operation."""
 
-    read: Sizes | None
-    write: Sizes | None
+    read: Sizes | None = Field(description="sizes of reads")
+    write: Sizes | None = Field(description="sizes of writes")
 
 
 class AccessPattern(Model):
@@ -127,92 +129,94 @@ class AccessPattern(Model):
 class IOStats(Model):
     """The block that every entity has. File-system calls only, each counted once."""
 
-    bytes: ByteCounts
-    footprint: Footprint
-    past_end: PastEnd
-    ops: OpCounts
+    bytes: ByteCounts = Field(description="what calls moved or asked for")
+    footprint: Footprint = Field(description="distinct bytes touched")
+    past_end: PastEnd = Field(description="asked for in vain")
+    ops: OpCounts = Field(description="number of calls")
     time_s: ByKind = Field(description="per process the union of its calls' intervals, summed over processes")
     busy_s: ByKind = Field(description="union of the calls' intervals over all processes")
-    ops_share: DataMeta | None
-    time_share: DataMeta | None
-    bandwidth: Bandwidth
-    transfer_size: TransferSizes
-    access_pattern: AccessPattern | None
+    ops_share: DataMeta | None = Field(description="data and metadata by number of calls; null without calls")
+    time_share: DataMeta | None = Field(description="data and metadata by time; null where no time passed")
+    bandwidth: Bandwidth = Field(description="rate while at least one process read (wrote)")
+    transfer_size: TransferSizes = Field(description="sizes of data operations")
+    access_pattern: AccessPattern | None = Field(description="where data operations begin; null without any")
 
 
 class Generator(Model):
     """The program that wrote the profile."""
 
-    name: str
-    version: str
+    name: str = Field(description="vani")
+    version: str = Field(description="its version")
 
 
 class TraceEntity(Model):
     """One trace directory."""
 
-    path: str
-    tool: str
-    format: str
+    path: str = Field(description="where it lay, absolute")
+    tool: str = Field(description="who wrote it: recorder, recorder2parquet or wisio")
+    format: str = Field(description="version that the trace claims")
     layout: str | None = Field(
         default=None, description="layout on disk, where the format's number does not tell"
     )
-    app: str
-    ranks: Count
-    records: Count
-    functions: dict[str, Count]
-    start_unix_s: Seconds | None = None
+    app: str = Field(description="name of the executable")
+    ranks: Count = Field(description="processes of the run")
+    records: Count = Field(description="calls in the trace, of all layers")
+    functions: dict[str, Count] = Field(description="records by function, most frequent first")
+    start_unix_s: Seconds | None = Field(
+        default=None, description="wall clock at the start, since 1970; null where it is not stored"
+    )
     span_s: Seconds | None = Field(default=None, description="end of the last call, by the rank's own clock")
     repaired_times: Count = Field(default=0, description="negative time stamps that were repaired")
     clock_skew_s: Seconds | None = Field(
         default=None, description="least disagreement of the ranks' clocks that collective calls prove"
     )
-    complete: bool
-    problems: list[str]
+    complete: bool = Field(description="nothing had to be left out")
+    problems: list[str] = Field(description="what was damaged, and what was left out for it")
 
 
 class JobEntity(Model):
     """Job configuration (table II)."""
 
-    nodes: Count | None
-    cpu_cores_per_node: Count | None
-    gpus_per_node: Count | None
-    node_local_bb_dirs: list[str] | None
-    shared_bb_dirs: list[str] | None
-    pfs_dirs: list[str] | None
-    time_limit_s: Seconds | None
-    scheduler: str | None
-    memory_per_node: Bytes | None = None
+    nodes: Count | None = Field(description="nodes of the job")
+    cpu_cores_per_node: Count | None = Field(description="cores of a node")
+    gpus_per_node: Count | None = Field(description="GPUs of a node")
+    node_local_bb_dirs: list[str] | None = Field(description="directories of burst buffers on the node")
+    shared_bb_dirs: list[str] | None = Field(description="directories of shared burst buffers")
+    pfs_dirs: list[str] | None = Field(description="directories of parallel file systems")
+    time_limit_s: Seconds | None = Field(description="what the scheduler allows")
+    scheduler: str | None = Field(description="slurm, lsf, pbs or flux")
+    memory_per_node: Bytes | None = Field(default=None, description="main memory of a node")
 
 
 class FileCounts(Model):
     """Files of the data set by how many processes used them."""
 
-    total: Count
-    shared: Count
-    file_per_process: Count
+    total: Count = Field(description="all")
+    shared: Count = Field(description="used by two or more processes of the workload")
+    file_per_process: Count = Field(description="used by one process")
 
 
 class AppDependency(Model):
     """Files that one app wrote before another read them."""
 
-    producer: str
-    consumer: str
-    files: Count
-    bytes_written: Bytes
-    bytes_read: Bytes
+    producer: str = Field(description="app that wrote")
+    consumer: str = Field(description="app that read later")
+    files: Count = Field(description="files through which it depends")
+    bytes_written: Bytes = Field(description="into them by the producer")
+    bytes_read: Bytes = Field(description="from them by the consumer")
 
 
 class Workflow(Model):
     """The whole workload (table III)."""
 
-    apps: Count
-    processes: Count
-    cpu_cores_used_per_node: Count | None
-    gpus_used_per_node: Count | None
-    runtime_s: Seconds
-    io: IOStats
-    files: FileCounts
-    app_dependencies: list[AppDependency]
+    apps: Count = Field(description="different executables")
+    processes: Count = Field(description="ranks of all traces")
+    cpu_cores_used_per_node: Count | None = Field(description="cores with a process")
+    gpus_used_per_node: Count | None = Field(description="GPUs that processes were given")
+    runtime_s: Seconds = Field(description="from the first trace's start to the last call's end")
+    io: IOStats = Field(description="all I/O of the workload")
+    files: FileCounts = Field(description="files of the data set")
+    app_dependencies: list[AppDependency] = Field(description="who reads what whom wrote")
     io_time_share: Share | None = Field(
         default=None, description="mean over the processes of I/O time / run time of their app"
     )
@@ -222,37 +226,39 @@ class ProcessDependencies(Model):
     """Files that one process wrote before another process of the app read them."""
 
     edges: Count = Field(description="pairs (writer, reader)")
-    files: Count
-    pattern: Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
+    files: Count = Field(description="files through which processes depend")
+    pattern: Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"] = Field(
+        description="shape of the graph: none, one to many, many to one, neighbours, all to all, or irregular"
+    )
 
 
 class RankBalance(Model):
     """How evenly I/O is spread over the processes of an app."""
 
-    slowest_rank: Count
-    slowest_io_time_s: Seconds
-    mean_io_time_s: Seconds
-    median_io_time_s: Seconds
+    slowest_rank: Count = Field(description="rank with most I/O time")
+    slowest_io_time_s: Seconds = Field(description="its I/O time")
+    mean_io_time_s: Seconds = Field(description="mean over all processes")
+    median_io_time_s: Seconds = Field(description="median over all processes")
     busiest_rank: Count = Field(description="rank that moved the most bytes")
-    busiest_bytes: Bytes
-    mean_bytes: float
-    reading_processes: Count
-    writing_processes: Count
+    busiest_bytes: Bytes = Field(description="what it moved")
+    mean_bytes: float = Field(description="bytes, mean over all processes")
+    reading_processes: Count = Field(description="processes that read")
+    writing_processes: Count = Field(description="processes that write")
 
 
 class App(Model):
     """One executable (table IV); traces of one name are its instances."""
 
-    name: str
-    instances: Count
-    processes: Count
+    name: str = Field(description="from job.yaml, else from the trace's directory")
+    instances: Count = Field(description="traces of this name")
+    processes: Count = Field(description="ranks of all instances")
     runtime_s: Seconds = Field(description="from its first instance's start to its last one's end")
     interface: LayerName | None = Field(description="the layer through which most bytes (else calls) went")
-    io: IOStats
-    files: FileCounts
-    process_dependencies: ProcessDependencies
-    balance: RankBalance | None
-    io_time_share: Share | None
+    io: IOStats = Field(description="its I/O")
+    files: FileCounts = Field(description="files of the data set that it used")
+    process_dependencies: ProcessDependencies = Field(description="between its own processes")
+    balance: RankBalance | None = Field(description="null without I/O")
+    io_time_share: Share | None = Field(description="mean over its processes of I/O time / run time")
     phase_gap_s: Seconds | None = Field(
         description="pauses of all processes longer than this separate phases"
     )
@@ -261,158 +267,183 @@ class App(Model):
 class Frequency(Model):
     """How a phase's operations come (table V)."""
 
-    kind: Literal["single", "iterative", "bulk"]
-    ops_per_process: float
+    kind: Literal["single", "iterative", "bulk"] = Field(
+        description="single: at most one data operation a process; bulk: back to back; "
+        "iterative: with pauses between"
+    )
+    ops_per_process: float = Field(description="data operations / processes that take part")
     size: Bytes | None = Field(description="most common size of its data operations")
 
 
 class Phase(Model):
     """A stretch of an app's timeline without a pause in I/O longer than the gap (table V)."""
 
-    app: str
-    index: Count
-    start_s: Seconds
-    end_s: Seconds
-    runtime_s: Seconds
-    kind: Literal["write", "read", "mixed", "metadata"]
-    processes: Count
-    io: IOStats
-    frequency: Frequency
+    app: str = Field(description="its app")
+    index: Count = Field(description="number within its app, from 0")
+    start_s: Seconds = Field(description="since the workload began")
+    end_s: Seconds = Field(description="since the workload began")
+    runtime_s: Seconds = Field(description="end_s - start_s")
+    kind: Literal["write", "read", "mixed", "metadata"] = Field(
+        description="what 95 % of its data operations and bytes do, else mixed; metadata without any"
+    )
+    processes: Count = Field(description="processes that take part")
+    io: IOStats = Field(description="its I/O")
+    frequency: Frequency = Field(description="how its operations come")
 
 
 class Granularity(Model):
     """Typical size of file-system transfers made under a layer."""
 
-    data: Bytes | None
-    metadata: Bytes | None
+    data: Bytes | None = Field(description="size that moves most bytes")
+    metadata: Bytes | None = Field(
+        description="most common size of at most a tenth of that: what moves beside the data"
+    )
 
 
 class DataRepresentation(Model):
     """How the data looks to the library."""
 
-    dims: Count | None
-    chunked: bool | None = None
+    dims: Count | None = Field(description="dimensions of a dataset or variable")
+    chunked: bool | None = Field(default=None, description="stored in chunks")
 
 
 class Interface(Model):
     """A library layer in use by an app (tables VI and VII)."""
 
-    layer: LayerName
-    app: str
-    granularity: Granularity
-    access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None
-    data_representation: DataRepresentation
-    calls: Count
-    bytes: ByteCounts
+    layer: LayerName = Field(description="the library")
+    app: str = Field(description="its app")
+    granularity: Granularity = Field(description="size of transfers")
+    access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
+        description="where most data operations under it begin"
+    )
+    data_representation: DataRepresentation = Field(description="null where the trace does not show it")
+    calls: Count = Field(description="calls of the library")
+    bytes: ByteCounts = Field(description="of file-system calls made under it")
     files: Count = Field(description="data-set files accessed through it")
-    time_s: Seconds
+    time_s: Seconds = Field(
+        description="in its calls that no other traced call surrounds, summed over processes"
+    )
     collective_share: Share | None = Field(
         default=None, description="share of its data calls that are collective"
     )
-    transfer: Literal["collective", "independent", "mixed"] | None = None
-    hints: dict[str, str] | None = None
+    transfer: Literal["collective", "independent", "mixed"] | None = Field(
+        default=None, description="how its data calls are made"
+    )
+    hints: dict[str, str] | None = Field(default=None, description="MPI-IO hints that the program set")
 
 
 class Middleware(Model):
     """Resources left for middleware (table VII)."""
 
-    extra_cores_per_node: Count | None
-    memory_per_node: Bytes | None
-    libraries: list[str]
+    extra_cores_per_node: Count | None = Field(description="cores of a node without a process of the job")
+    memory_per_node: Bytes | None = Field(description="main memory of a node")
+    libraries: list[str] = Field(description="I/O libraries in use")
 
 
 class NodeLocalStorage(Model):
     """Storage on the node (table VIII)."""
 
-    dir: str | None
-    capacity_per_node: Bytes | None
-    parallel_ops: Count | None
-    max_bandwidth_per_node: Rate | None
+    dir: str | None = Field(description="where it is mounted")
+    capacity_per_node: Bytes | None = Field(description="its size")
+    parallel_ops: Count | None = Field(description="operations that it serves at a time")
+    max_bandwidth_per_node: Rate | None = Field(description="what it delivers at most")
 
 
 class SharedStorage(Model):
     """The file system that the data lies on (table IX)."""
 
-    type: str | None
-    dir: str | None
-    parallel_servers: Count | None
-    capacity: Bytes | None
-    max_bandwidth: Rate | None
+    type: str | None = Field(description="lustre, gpfs, nfs, ...")
+    dir: str | None = Field(description="where it is mounted")
+    parallel_servers: Count | None = Field(description="servers of data")
+    capacity: Bytes | None = Field(description="its size")
+    max_bandwidth: Rate | None = Field(description="what it delivers at most")
 
 
 class Storage(Model):
     """Tables VIII and IX."""
 
-    node_local: NodeLocalStorage
-    shared: SharedStorage
+    node_local: NodeLocalStorage = Field(description="on the compute node")
+    shared: SharedStorage = Field(description="the file system that the data lies on")
 
 
 class SizeDistribution(Model):
     """Sizes of the data set's files, of those whose size is known."""
 
-    known: Count
-    min: Bytes | None
-    p50: Bytes | None
-    p90: Bytes | None
-    max: Bytes | None
-    histogram: dict[str, Count]
+    known: Count = Field(description="files whose size is known")
+    min: Bytes | None = Field(description="smallest")
+    p50: Bytes | None = Field(description="median")
+    p90: Bytes | None = Field(description="nine in ten are at most this large")
+    max: Bytes | None = Field(description="largest")
+    histogram: dict[str, Count] = Field(description="files by size, bins [low, high)")
 
 
 class Dataset(Model):
     """All files of the data set (table X)."""
 
-    format: dict[str, Count]
-    size: Bytes | None
-    files: Count
-    io: IOStats
-    roles: dict[str, Count]
-    size_distribution: SizeDistribution
+    format: dict[str, Count] = Field(description="files by format")
+    size: Bytes | None = Field(description="sum of the known sizes")
+    files: Count = Field(description="files of the data set")
+    io: IOStats = Field(description="I/O on them")
+    roles: dict[str, Count] = Field(description="files by role")
+    size_distribution: SizeDistribution = Field(description="sizes of files")
 
 
 class FileEntity(Model):
     """A file (table XI)."""
 
-    path: str
-    format: str
-    size: Bytes | None
-    role: Role | None
-    access: Access
-    processes: Count
-    readers: Count
-    writers: Count
-    opens: Count
-    interface: LayerName | None
+    path: str = Field(description="absolute, links not followed")
+    format: str = Field(
+        description="by magic bytes where the file is still there, else by library and suffix"
+    )
+    size: Bytes | None = Field(
+        description="furthest that writes or truncations reached, or what job.yaml knows; "
+        "null for files that were only read"
+    )
+    role: Role | None = Field(
+        description="temporary: removed in the end; intermediate: written by one process or app, read by another "
+        "later; output: written; input: only read; null: only opened"
+    )
+    access: Access = Field(description="used by two or more processes, or by one")
+    processes: Count = Field(description="processes that opened or accessed it")
+    readers: Count = Field(description="processes that read it")
+    writers: Count = Field(description="processes that wrote it")
+    opens: Count = Field(description="times that it was opened")
+    interface: LayerName | None = Field(description="layer through which most of it was accessed")
     stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
-    apps: list[str]
-    io: IOStats
-    first_s: Seconds
-    last_s: Seconds
+    apps: list[str] = Field(description="apps that used it")
+    io: IOStats = Field(description="I/O on it")
+    first_s: Seconds = Field(description="start of the first call on it")
+    last_s: Seconds = Field(description="end of the last call on it")
 
 
 class Excluded(Model):
     """Calls on what is no file of the data set, or whose file cannot be known (contract, "file")."""
 
-    files: Count
-    io: IOStats
+    files: Count = Field(description="paths that are no files of a data set")
+    io: IOStats = Field(description="calls on them, and calls whose file cannot be known")
 
 
 class Profile(Model):
     """The characterisation of one workload."""
 
-    schema_: Literal["vani.profile/1"] = Field(alias="schema", default="vani.profile/1")
-    generator: Generator
-    traces: list[TraceEntity]
-    job: JobEntity
-    workflow: Workflow
-    apps: list[App]
-    phases: list[Phase]
-    interfaces: list[Interface]
-    middleware: Middleware
-    storage: Storage
-    dataset: Dataset
-    files: list[FileEntity]
-    excluded: Excluded
-    provenance: dict[str, str]
+    schema_: Literal["vani.profile/1"] = Field(
+        alias="schema", default="vani.profile/1", description="name and version of this schema"
+    )
+    generator: Generator = Field(description="who wrote this")
+    traces: list[TraceEntity] = Field(description="one per trace directory")
+    job: JobEntity = Field(description="the job's configuration (table II)")
+    workflow: Workflow = Field(description="the whole workload (table III)")
+    apps: list[App] = Field(description="one per executable (table IV)")
+    phases: list[Phase] = Field(description="in order of time, app after app (table V)")
+    interfaces: list[Interface] = Field(description="one per library layer and app (tables VI, VII)")
+    middleware: Middleware = Field(description="resources left for middleware (table VII)")
+    storage: Storage = Field(description="tables VIII and IX")
+    dataset: Dataset = Field(description="all files together (table X)")
+    files: list[FileEntity] = Field(description="the most important by I/O time, or all (table XI)")
+    excluded: Excluded = Field(description="what is counted apart")
+    provenance: dict[str, str] = Field(
+        description="by attribute path: where a value is from, or why it is null"
+    )
 
     @classmethod
     def load(cls, path: str | Path) -> Profile:

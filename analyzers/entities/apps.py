@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from vani.analyzers.entities.dependencies import process_dependencies
@@ -82,7 +84,7 @@ def apps(view: View) -> list[App]:
                 files=file_counts(view, app),
                 process_dependencies=process_dependencies(view, app),
                 balance=_balance(view, app),
-                io_time_share=float(shares.mean()) if len(shares) else None,
+                io_time_share=math.fsum(shares.tolist()) / len(shares) if len(shares) else None,
                 phase_gap_s=None if gap is None else gap / 1e9,
             )
         )

@@ -149,6 +149,9 @@ class _Events:
         self._pending = np.union1d(still, np.array(waiting, dtype=np.int64))
         return marked
 
+    def __bool__(self) -> bool:
+        return bool(len(self._pending))
+
     def forget(self, width: int, process: int) -> None:
         """Drop what belongs to processes that have no more calls."""
         self._pending = self._pending[self._pending // width == process]
@@ -169,29 +172,23 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        order = batch.by_process_and_file
-        kind, flags = batch.kind[order], batch.flags[order]
-        named = batch.file[order] >= 0
-        data = kind <= Kind.WRITE
-        nameless = order[data & ~named]
-        if len(nameless):
-            self._count(
-                batch.cell.keys[batch.cell.codes[nameless]],
-                batch.within[nameless],
-                np.zeros(len(nameless), np.int64),
-            )
-        jumps = ((flags & Flag.SEEK) != 0) & (batch.offset[order] == NO_VALUE)
-        opens = (flags & Flag.OPEN) != 0
-        keep = named & (data | jumps | opens)
-        rows = order[keep]
-        file = batch.process[rows] * self._files + batch.file[rows] + 1
-        data, jumps, opens = data[keep], jumps[keep], opens[keep]
-        stream = file * 2 + np.where(data, kind[keep], 0)
-        jumped = self._jumps.since(file, stream, jumps, data)
-        opened = self._opens.since(file, stream, opens, data)
-        streams = stable_order(stream[data])
-        rows, key = rows[data][streams], stream[data][streams]
-        jumped, opened = jumped[data][streams], opened[data][streams]
+        data = batch.kind <= Kind.WRITE
+        named = batch.file >= 0
+        if not named.all():
+            nameless = np.flatnonzero(data & ~named)
+            cells = batch.cell.keys[batch.cell.codes[nameless]]
+            self._count(cells, batch.within[nameless], np.zeros(len(nameless), np.int64))
+        opens = (batch.flags & Flag.OPEN) != 0
+        jumps = ((batch.flags & Flag.SEEK) != 0) & (batch.offset == NO_VALUE)
+        events = (opens | jumps) & named
+        if events.any() or self._opens or self._jumps:
+            rows, key, jumped, opened = self._after_events(batch, data & named, opens & named, jumps & named)
+        else:
+            rows = np.flatnonzero(data & named)
+            key = self._streams(batch, rows)
+            order = stable_order(key)
+            rows, key = rows[order], key[order]
+            jumped = opened = np.zeros(len(rows), np.bool_)
         size = batch.bytes[rows]
         first = np.append(True, key[1:] != key[:-1])[: len(key)]
         if self._held is not None:
@@ -210,6 +207,24 @@ class _Collector:
         if self._held is not None:
             new = _Run.joined(self._held, new)
         self._take(new, going_on=int(batch.process[-1]))
+
+    def _streams(self, batch: Batch, rows: Ints) -> Ints:
+        file = batch.process[rows] * self._files + batch.file[rows] + 1
+        return file * 2 + np.where(batch.kind[rows] <= Kind.WRITE, batch.kind[rows], 0)
+
+    def _after_events(
+        self, batch: Batch, data: Bools, opens: Bools, jumps: Bools
+    ) -> tuple[Ints, Ints, Bools, Bools]:
+        """Data operations by stream, and which of them are the first after a jump or an open."""
+        order = batch.by_process_and_file
+        rows = order[(data | opens | jumps)[order]]
+        stream = self._streams(batch, rows)
+        file = stream // 2
+        moves = data[rows]
+        jumped = self._jumps.since(file, stream, jumps[rows], moves)
+        opened = self._opens.since(file, stream, opens[rows], moves)
+        streams = stable_order(stream[moves])
+        return rows[moves][streams], stream[moves][streams], jumped[moves][streams], opened[moves][streams]
 
     def _take(self, run: _Run, *, going_on: int) -> None:
         """Count what can no longer change, hold the rest; `going_on` is the process that may still have calls."""

@@ -58,12 +58,10 @@ class IoTime:
 
 @dataclass(frozen=True)
 class _Last:
-    """The last call of the batch before, and the largest end before it."""
+    """The last call of the batch before."""
 
     process: int = -1
-    start: int = 0
     end: int = 0
-    reach: int = 0
     cell: int = -1
     phase: int = -1
     kind: int = -1
@@ -75,14 +73,14 @@ def _numbered(phase: Ints) -> tuple[Ints, Ints]:
 
 
 class _Collector:
-    """Most processes run one call after the other: then a union is a sum. Others keep their intervals until their end.
+    """Most processes run one call after the other: then a union is a sum, less what neighbours have in common.
 
-    A process that shows threads only in a later batch has its earlier calls already added up, which is exact unless
-    a call of the earlier batch reaches into the later one: the last call is remembered for that.
+    Those that the survey found to run calls at the same time keep their intervals until their last call.
     """
 
     def __init__(self, facts: Facts) -> None:
         self._excluded = facts.phases
+        self._threaded = facts.threaded
         self._cells: list[Keyed] = []
         self._phases: list[Keyed] = []
         self._processes: list[Keyed] = []
@@ -103,28 +101,21 @@ class _Collector:
         if goes_on:
             common[0] = min(int(end[0]), self._before.end) - int(start[0])
         common = np.maximum(common, 0)
-        threaded = self._threaded(batch, first, goes_on)
-        if threaded is None:
+        held = np.isin(process, self._threaded) if len(self._threaded) else None
+        if held is None or not held.any():
             self._add_sums(batch, common, goes_on)
-            if self._held_process >= 0:
-                self._release()
         else:
-            alone = np.flatnonzero(~np.isin(process, threaded))
+            alone = np.flatnonzero(~held)
             if len(alone):
                 self._add_sums(batch, common, goes_on, alone)
-            for one in threaded.tolist():
+            for one in np.unique(process[held]).tolist():
                 self._hold(batch, one, np.flatnonzero(process == one))
-            if self._held_process != int(process[-1]):
-                self._release()
+        if self._held_process != int(process[-1]):
+            self._release()
         last = len(start) - 1
-        mine = process == process[-1]
-        reach = end[:-1][mine[:-1]].max(initial=np.iinfo(np.int64).min)
-        same = int(process[-1]) == self._before.process
         self._before = _Last(
             int(process[-1]),
-            int(start[-1]),
             int(end[-1]),
-            int(max(reach, max(self._before.reach, self._before.end) if same else np.iinfo(np.int64).min)),
             int(batch.cell.keys[batch.cell.codes[last]]),
             int(batch.phase[last]),
             int(batch.kind[last]),
@@ -132,34 +123,6 @@ class _Collector:
         if len(self._cells) > 64:
             self._cells, self._phases = [Keyed.merged(self._cells)], [Keyed.merged(self._phases)]
             self._processes = [Keyed.merged(self._processes)]
-
-    def _threaded(self, batch: Batch, first: NDArray[np.bool_], goes_on: bool) -> Ints | None:
-        """Processes whose calls overlap further than with their neighbours, or are out of order; None if none."""
-        process, start, end = batch.process, batch.start, batch.end
-        back = np.zeros(len(start), np.bool_)
-        back[1:] = (start[1:] < start[:-1]) & ~first[1:]
-        # The largest end two calls back, within the process: if all calls are in order it is that of a running maximum
-        # over the batch, since a process that begins later may well begin earlier in time.
-        lift = np.cumsum(first) - 1
-        low = int(end.min())
-        span = int(end.max()) - low + 1
-        reached = np.maximum.accumulate(end - low + lift * span)
-        far = np.zeros(len(start), np.bool_)
-        if len(start) > 2:
-            far[2:] = (start[2:] - low + lift[2:] * span < reached[:-2]) & ~first[2:] & ~first[1:-1]
-        if goes_on:
-            back[0] = start[0] < self._before.start
-            far[0] = start[0] < self._before.reach
-            if len(start) > 1 and not first[1]:
-                far[1] = start[1] < max(self._before.end, self._before.reach)
-        bad = back | far
-        held = self._held_process
-        if not bad.any() and not (held >= 0 and (process == held).any()):
-            return None
-        found = np.unique(process[bad])
-        if held >= 0 and (process == held).any():
-            found = np.union1d(found, [held])
-        return found
 
     def _add_sums(self, batch: Batch, common: Ints, goes_on: bool, rows: Ints | None = None) -> None:
         duration, kind, phase, process = (

@@ -86,12 +86,13 @@ class _Collector:
         self._outer.append(count_pairs(via[uses] + self._base, file[uses]))
         dense = Dense.of(via + self._base)
         self._via.append(Keyed(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.count()}))
+        everything = np.ones(len(rows), np.bool_)
         seen = int(np.bitwise_or.reduce(layers))
         for layer in range(seen.bit_length()):
             if not seen >> layer & 1:
                 continue
             # A call counts once in each layer that it was made through.
-            mine = (layers >> layer & 1).astype(np.bool_)
+            mine = (layers >> layer & 1).astype(np.bool_) if seen & (seen - 1) else everything
             key = self._base + layer
             one = np.array([key])
             columns = {

@@ -3,6 +3,7 @@
 - when each app was busy, without pauses shorter than a floor (a ten-thousandth of the run, at least 1 ms): phases
   are found in it. A pause of the whole app is a pause of every process, so dropping short pauses early loses none;
 - per file: calls and time by kind (which files matter, which are written and read);
+- which processes run calls at the same time, so that their I/O time is no sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
   made the file: what is asked for beyond that was not there.
 """
@@ -15,10 +16,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vani.analyzers.base import BUCKETS, NO_VALUE, Batch, Context, Ends, Facts, World
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.keyed import Dense, How, Keyed, group
+from vani.analyzers.threads import OverlapFinder
 from vani.calls import Flag, Kind, Layer
 
 __all__ = ["Survey", "SurveyResult", "bucket_ns", "ends_of", "pause_floor_ns"]
@@ -40,11 +43,12 @@ def bucket_ns(world: World) -> int:
 
 @dataclass(frozen=True)
 class SurveyResult:
-    """`busy`: by app. `files`: by file code. `reach`: by file and moment."""
+    """`busy`: by app. `files`: by file code. `reach`: by file and moment. `threaded`: processes, ascending."""
 
     busy: Intervals
     files: Keyed
     reach: Keyed
+    threaded: NDArray[np.int64]
 
 
 class Survey:
@@ -63,6 +67,7 @@ class Survey:
             Intervals.joined([p.busy for p in parts]),
             Keyed.merged([p.files for p in parts], _FILES),
             Keyed.merged([p.reach for p in parts], _REACH),
+            np.unique(np.concatenate([np.empty(0, np.int64), *(p.threaded for p in parts)])),
         )
 
 
@@ -72,10 +77,13 @@ class _Collector:
         self._bucket = bucket_ns(context.world)
         self._app = context.app
         self._busy = Intervals()
+        self._overlaps = OverlapFinder()
+        self._threaded: list[NDArray[np.int64]] = []
         self._files: list[Keyed] = []
         self._reach: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
+        self._threaded.append(self._overlaps.find(batch.process, batch.start, batch.end))
         rows = np.flatnonzero(batch.included)
         if not len(rows):
             return
@@ -148,7 +156,8 @@ class _Collector:
 
     def result(self) -> SurveyResult:
         self._shrink()
-        return SurveyResult(self._busy, self._files[0], self._reach[0])
+        threaded = np.unique(np.concatenate([np.empty(0, np.int64), *self._threaded]))
+        return SurveyResult(self._busy, self._files[0], self._reach[0], threaded)
 
 
 def _shorter(intervals: Intervals, by: int) -> Intervals:

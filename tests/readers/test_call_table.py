@@ -26,7 +26,10 @@ def decoded(buffer: bytes, layout: str) -> CallTable:
 ARGUMENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" ") | st.characters(
     min_codepoint=0xDC80, max_codepoint=0xDCFF), max_size=8)  # fmt: skip
 SIGNATURES = st.tuples(
-    st.integers(0, 255), st.lists(ARGUMENTS, max_size=5).map(tuple), st.integers(0, 255), st.integers(0, 2**40)
+    st.integers(0, 255),
+    st.lists(ARGUMENTS, max_size=5).map(tuple),
+    st.integers(0, 255),
+    st.integers(0, 2**40),
 )
 
 
@@ -45,8 +48,14 @@ def test_signatures_come_back_by_their_ids_in_whatever_order_they_are_stored(sig
     assert table.func.tolist() == [s[0] for s in signatures]
     assert table.depth.tolist() == [s[2] for s in signatures]
     assert table.thread.tolist() == [s[3] for s in signatures]
-    assert table.count is None if layout == "2.3" else table.count.tolist() == [i + 1 for i in range(len(signatures))]
-    shown = [[a.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for a in s[1]] for s in signatures]
+    assert (
+        table.count is None
+        if layout == "2.3"
+        else table.count.tolist() == [i + 1 for i in range(len(signatures))]
+    )
+    shown = [
+        [a.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for a in s[1]] for s in signatures
+    ]
     # A call without arguments has one empty text.
     assert table.args.to_pylist() == [s or [""] for s in shown]
 

@@ -104,7 +104,9 @@ def test_a_rule_of_two_million_calls_repeated_is_cut_into_pieces():
     everything = np.concatenate(pieces)
     # By hand: 3 times a million zeros and a million ones, then one 5.
     assert len(everything) == 6_000_001 and everything[-1] == 5
-    assert np.flatnonzero(np.diff(everything)).tolist() == [k * 1_000_000 - 1 for k in range(1, 6)] + [5_999_999]
+    assert np.flatnonzero(np.diff(everything)).tolist() == [k * 1_000_000 - 1 for k in range(1, 6)] + [
+        5_999_999
+    ]
 
 
 def test_a_rule_longer_than_the_arena_is_repeated_as_often_as_its_exponent_says():

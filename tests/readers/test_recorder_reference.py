@@ -98,9 +98,18 @@ def test_each_layout_and_flag_is_among_the_bundled_traces():
         shapes |= {(meta.layout.name, flag, getattr(meta, flag)) for flag in (
             "interprocess", "compressed_times", "interprocess_patterns", "intraprocess_patterns", "stores_thread", "stores_depth",
         )}  # fmt: skip
-    both = ("interprocess", "compressed_times", "interprocess_patterns", "intraprocess_patterns", "stores_thread", "stores_depth")
+    both = (
+        "interprocess",
+        "compressed_times",
+        "interprocess_patterns",
+        "intraprocess_patterns",
+        "stores_thread",
+        "stores_depth",
+    )
     assert {("3.0", flag, value) for flag in both for value in (True, False)} <= shapes
-    assert {("2.5g", flag, value) for flag in ("interprocess", *both[2:4]) for value in (True, False)} <= shapes
+    assert {
+        ("2.5g", flag, value) for flag in ("interprocess", *both[2:4]) for value in (True, False)
+    } <= shapes
     assert {("2.5p", "interprocess", value) for value in (True, False)} <= shapes
 
 
@@ -159,7 +168,9 @@ def test_vfprintf_writes_bytes_that_the_reference_tool_does_not_count(name):
     calls = reference["records_per_function"]["vfprintf"]
     everything = bytes_per_file(reading)
     counted = bytes_per_file(reading, without="vfprintf")
-    stored = [int(c.args[1]) for rank in decode_trace(TRACES / name).calls for c in rank if c.function == "vfprintf"]
+    stored = [
+        int(c.args[1]) for rank in decode_trace(TRACES / name).calls for c in rank if c.function == "vfprintf"
+    ]
     more = sum(t["written"] for t in everything.values()) - sum(t["written"] for t in counted.values())
     assert calls == len(stored) and more == sum(stored) - calls
 
@@ -179,7 +190,10 @@ def test_as_many_files_are_opened_as_in_recorder2text(name):
 def test_a_file_opened_under_two_spellings_is_one_file_though_the_reference_counts_two(name):
     # mdtest opens every file of its own twice (to create it, to read it) and unlinks each once.
     functions = REFERENCE[name]["records_per_function"]
-    assert functions["open"] == 2 * functions["unlink"] and REFERENCE[name]["distinct_files_opened"] > functions["unlink"]
+    assert (
+        functions["open"] == 2 * functions["unlink"]
+        and REFERENCE[name]["distinct_files_opened"] > functions["unlink"]
+    )
     assert files_opened(reading_of(name)) == functions["unlink"]
 
 
@@ -195,7 +209,9 @@ def test_times_begin_and_end_as_the_other_decoder_says_and_repaired_starts_are_c
     start, duration = reading.column("start_ns"), reading.column("duration_ns")
     # The reference is rounded to seven decimals.
     assert start.min() == pytest.approx(reference["first_tstart_s"] * 1e9, abs=50)
-    assert (start + duration).max() == pytest.approx(reference["last_tend_s_if_deltas_read_as_int32"] * 1e9, abs=50)
+    assert (start + duration).max() == pytest.approx(
+        reference["last_tend_s_if_deltas_read_as_int32"] * 1e9, abs=50
+    )
     assert reading.piece.first_ns == start.min()
     assert reading.piece.span_ns == (start + duration).max()
     assert reading.piece.repaired_times == reference["wrapped_negative_tstart_deltas"]
@@ -226,7 +242,12 @@ def test_offsets_behind_patterns_are_the_resolved_ones(name):
     names, offsets, ranks = reading.names(), reading.calls["offset"].to_pylist(), reading.column("rank")
     # The offset of a seek is the place where it leads, which only an absolute seek is told; the arguments of
     # seeks are taken from the slow decoder.
-    whence = [c.args[2] for rank in decode_trace(TRACES / name).calls for c in rank if c.function.startswith("lseek")]
+    whence = [
+        c.args[2]
+        for rank in decode_trace(TRACES / name).calls
+        for c in rank
+        if c.function.startswith("lseek")
+    ]
     seeks = iter(whence)
     for rank, stated in enumerate(expected):
         found = [

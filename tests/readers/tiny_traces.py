@@ -4,7 +4,18 @@ from pathlib import Path
 
 from benchmarks.recorder_writer import Call, write_trace
 
-FUNCTIONS = ["creat", "open", "close", "read", "write", "lseek", "pwrite", "MPI_File_open", "MPI_File_write_at", "MPI_Barrier"]
+FUNCTIONS = [
+    "creat",
+    "open",
+    "close",
+    "read",
+    "write",
+    "lseek",
+    "pwrite",
+    "MPI_File_open",
+    "MPI_File_write_at",
+    "MPI_Barrier",
+]
 
 # name -> settings of write_trace
 TINY: dict[str, dict] = {
@@ -40,7 +51,11 @@ def calls_of(rank: int, ranks: int) -> list[Call]:
             call
             for block in range(2)
             for call in (
-                ("MPI_File_write_at", ("0-0", str((block * ranks + rank) * 64), "%p", "64", "MPI_BYTE", "[0_0]"), 0),
+                (
+                    "MPI_File_write_at",
+                    ("0-0", str((block * ranks + rank) * 64), "%p", "64", "MPI_BYTE", "[0_0]"),
+                    0,
+                ),
                 ("pwrite", (shared, "%p", "64", str((block * ranks + rank) * 64)), 1),
             )
         ],
@@ -49,7 +64,8 @@ def calls_of(rank: int, ranks: int) -> list[Call]:
     if rank == 0:
         plain.insert(0, ("creat", ("/s/log", "420"), 0))
     return [
-        Call(function, args, depth, 0, 10 * i - 3 * depth, 10 * i + 5 - 4 * depth) for i, (function, args, depth) in enumerate(plain)
+        Call(function, args, depth, 0, 10 * i - 3 * depth, 10 * i + 5 - 4 * depth)
+        for i, (function, args, depth) in enumerate(plain)
     ]
 
 

@@ -20,7 +20,7 @@ __all__ = ["convert"]
 def convert(trace: Path, store: Path, scheduler: str | None, quiet: bool) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE.
 
-    STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb or polars.
+    STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
     A directory of several traces becomes a folder of several stores.
     """
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need

@@ -17,11 +17,26 @@ def explain(rule: str) -> None:
 
 
 @click.command()
-def rules() -> None:
-    """List the rules: id, name and what each finds."""
+@click.option(
+    "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    help="What is written.",
+)
+def rules(kind: str) -> None:
+    """List the rules: id, name, family and what each finds."""
     from vani.advisors.catalogue import rules as catalogue  # noqa: PLC0415
 
-    found = catalogue()
-    wide = max((len(rule.name) for rule in found), default=0)
-    for rule in found:
-        click.echo(f"{rule.id}  {rule.name:<{wide}}  {rule.page().finding}")
+    rows = [
+        {"id": rule.id, "name": rule.name, "family": rule.family, "finding": rule.page().finding}
+        for rule in catalogue()
+    ]
+    if kind == "json":
+        import json  # noqa: PLC0415
+
+        thresholds = {rule.id: rule.thresholds() for rule in catalogue()}
+        listed = [row | {"thresholds": thresholds[row["id"]]} for row in rows]
+        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        return
+    wide = {key: max((len(row[key]) for row in rows), default=0) for key in ("name", "family")}
+    for row in rows:
+        name, family = row["name"].ljust(wide["name"]), row["family"].ljust(wide["family"])
+        click.echo(f"{row['id']}  {name}  {family}  {row['finding']}")

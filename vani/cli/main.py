@@ -69,7 +69,7 @@ class _Commands(click.Group):
     cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml` and `vani advise profile.yaml`.",
+    epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml`, `vani advise profile.yaml`.",
 )
 @click.version_option(vani.__version__, prog_name="vani")
 @click.pass_context
@@ -123,7 +123,7 @@ def _usage(error: click.UsageError) -> str:
     text = error.format_message().rstrip(".")
     command = error.ctx.command_path if error.ctx is not None else "vani"
     # Our own messages end in what to do; click's do not.
-    return text if "`" in text or "did you mean" in text else f"{text}; see `{command} --help`"
+    return text if "`" in text or "id you mean" in text else f"{text}; see `{command} --help`"
 
 
 def _say(text: Any, status: int) -> int:

@@ -73,7 +73,7 @@ def _number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> in
 )
 @scheduler_option
 @quiet_option
-def profile(  # noqa: PLR0917 - click calls it by name
+def profile(
     traces: tuple[Path, ...],
     output: Path | None,
     job: Path | None,

@@ -1,19 +1,55 @@
-"""`vani systems`."""
+"""`vani systems`: machines that are bundled, one of them, and the one at hand."""
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import click
+
+from vani.cli.output import check_output, emit, quiet_option
 
 __all__ = ["systems"]
 
 
-@click.command()
-def systems() -> None:
-    """List the machines whose descriptions are bundled, for --system."""
-    from vani.systems import known_systems, load_system  # noqa: PLC0415
+@click.group(invoke_without_command=True)
+@click.pass_context
+def systems(ctx: click.Context) -> None:
+    """List the machines whose descriptions are bundled, show one, or describe this one."""
+    if ctx.invoked_subcommand is None:
+        from vani.systems import known_systems, load_system  # noqa: PLC0415
 
-    for name in known_systems():
-        system = load_system(name)
-        sys.stdout.write(f"{name:<20} {system.description or system.name}\n")
+        for name in known_systems():
+            system = load_system(name)
+            click.echo(f"{name:<20} {system.description or system.name}")
+
+
+@systems.command()
+@click.argument("name")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout.")
+def show(name: str, output: Path | None) -> None:
+    """Write the description of NAME (a bundled machine or a file), merged with what it builds on."""
+    from vani.schema.document import dumps  # noqa: PLC0415
+    from vani.systems import load_system  # noqa: PLC0415
+
+    check_output(output)
+    emit(dumps(load_system(name)), output)
+
+
+@systems.command()
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout.")
+@quiet_option
+def detect(output: Path | None, quiet: bool) -> None:
+    """Describe the machine that this runs on; what could not be found out is said on stderr.
+
+    Best run inside a job: burst buffers and network are those of the node.
+    """
+    from vani.collect.system import detect as run  # noqa: PLC0415
+    from vani.errors import one_line  # noqa: PLC0415
+    from vani.schema.document import dumps  # noqa: PLC0415
+
+    check_output(output)
+    system, missing = run()
+    emit(dumps(system), output)
+    if not quiet:
+        for sentence in missing:
+            click.echo(f"vani: {one_line(sentence)}", err=True)

@@ -287,6 +287,15 @@ _LAYER_PREFIXES = (
 )
 
 
+_STREAM_CALLS = frozenset(
+    """fprintf vprintf printf dprintf vdprintf fscanf vfscanf scanf fputs puts fputc putc putchar fgets fgetc getc
+    getchar ungetc getline getdelim fgetpos fsetpos fgetpos64 fsetpos64 freopen freopen64 fcloseall setbuf setvbuf
+    setbuffer setlinebuf feof ferror clearerr fgetwc fputwc fgetws fputws fmemopen open_memstream popen pclose
+    perror""".split()
+)
+"""Calls on streams that no tracer records today (C11 7.21, POSIX 2017, glibc)."""
+
+
 def layer_of(name: str) -> Layer:
     """Tell a function's layer from its name (format document, section 4)."""
     for prefix, layer in _LAYER_PREFIXES:
@@ -295,11 +304,7 @@ def layer_of(name: str) -> Layer:
     known = _TABLE.get(name)
     if known is not None:
         return known.layer
-    return (
-        Layer.STDIO
-        if name.startswith("f") and not name.startswith(("fs", "fch", "fa", "fd"))
-        else Layer.POSIX
-    )
+    return Layer.STDIO if name.removesuffix("_unlocked") in _STREAM_CALLS else Layer.POSIX
 
 
 @cache

@@ -2,8 +2,8 @@
 
 A sequential `read` begins where the call before it on the same file ended, a seek moves that place, an open sets
 it to 0. The tracer names files by path, not by descriptor, so a process has one position per path (two descriptors
-of one path at a time cannot be told apart). Nothing loops per call: within a process and file, positions are sums
-since the last call that set one.
+of one path at a time cannot be told apart). Hardly anything loops per call: within a process and file, positions are
+sums since the last call that set one; only where many calls in a row hang on the end of the file they are walked.
 
 What the trace does not say is assumed, and the readers say so in their limits:
 
@@ -29,6 +29,7 @@ __all__ = ["NO_VALUE", "Positions", "stable_order"]
 
 NO_VALUE = np.iinfo(np.int64).min
 _ROUNDS = 16
+_FAR = 1 << 62
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -56,32 +57,32 @@ class _State:
     position: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     end: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     append: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
+    used: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
+    """The process has read or written the file."""
 
-    def of(self, file: Ints, mine: Bools) -> tuple[Ints, Ints, Bools]:
+    def of(self, file: Ints, mine: Bools) -> tuple[Ints, Ints, Bools, Bools]:
         position = np.full(len(file), NO_VALUE)
         end = np.full(len(file), NO_VALUE)
-        append = np.zeros(len(file), np.bool_)
+        append, used = np.zeros(len(file), np.bool_), np.zeros(len(file), np.bool_)
         if len(self.file) and mine.any():
             at = np.searchsorted(self.file, file)
             at[at == len(self.file)] = 0
             found = mine & (self.file[at] == file)
-            position[found], end[found], append[found] = (
-                self.position[at][found],
-                self.end[at][found],
-                self.append[at][found],
-            )
-        return position, end, append
+            position[found], end[found] = self.position[at][found], self.end[at][found]
+            append[found], used[found] = self.append[at][found], self.used[at][found]
+        return position, end, append, used
 
-    def keep(self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools) -> None:
+    def keep(self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, used: Bools) -> None:
         if rank == self.rank:
             old = ~np.isin(self.file, file)
             file = np.concatenate((self.file[old], file))
             position = np.concatenate((self.position[old], position))
             end = np.concatenate((self.end[old], end))
             append = np.concatenate((self.append[old], append))
+            used = np.concatenate((self.used[old], used))
         order = np.argsort(file)
         self.rank, self.file, self.position = rank, file[order], position[order]
-        self.end, self.append = end[order], append[order]
+        self.end, self.append, self.used = end[order], append[order], used[order]
 
 
 class Positions:
@@ -91,8 +92,6 @@ class Positions:
         """`private[file]`, shape (files,): only one process of the trace names this file."""
         self._private = private
         self._state = _State()
-        self.unsettled = 0
-        """Calls whose position depends on file ends in a way that was given up after some rounds."""
 
     def resolve(
         self,
@@ -129,7 +128,7 @@ class Positions:
             key += (rank[rows].astype(np.int64) - base) * files
         order = stable_order(key)
         rows, key = rows[order], key[order]
-        found, after, end, append = self._follow(
+        found, after, end, append, used = self._follow(
             key, base, files, rule[rows], kind[rows], value[rows], size[rows], flags, rows
         )
         offset[rows] = found
@@ -138,7 +137,7 @@ class Positions:
         current = int(rank[-1])
         mine = group_rank == current
         at = last_of_group[mine]
-        self._state.keep(current, key[at] % files, after[at], end[mine], append[at])
+        self._state.keep(current, key[at] % files, after[at], end[mine], append[at], used[mine])
         return offset
 
     def _follow(
@@ -152,14 +151,14 @@ class Positions:
         size: Ints,
         flags: NDArray[np.int16],
         rows: Ints,
-    ) -> tuple[Ints, Ints, Ints, Bools]:
-        """Offsets, positions after each call, ends of files by group, and whether writes append; by group and order."""
+    ) -> tuple[Ints, Ints, Ints, Bools, Bools]:
+        """Offsets, positions after each call, ends of files by group, whether writes append, use of files by group."""
         n = len(key)
         starts = np.append(True, key[1:] != key[:-1])
         first = np.flatnonzero(starts)
         file_of_group = key[first] % files
         carried_rank = key[first] // files + base == self._state.rank
-        position0, end0, append0 = self._state.of(file_of_group, carried_rank)
+        position0, end0, append0, used0 = self._state.of(file_of_group, carried_rank)
         private = self._private[file_of_group]
         end0[~private] = NO_VALUE
 
@@ -190,13 +189,13 @@ class Positions:
                 sub = np.arange(n) if whole else np.flatnonzero(np.repeat(careful, np.diff(np.append(first, n))))
                 part = calls if whole else calls.take(sub)
                 part.begin(position0[careful])
-                ends = _Ends(part, end0[careful])
-                self.unsettled += part.settle(ends)
+                ends = _Ends(part, end0[careful], used0[careful])
+                part.settle(ends)
                 after[sub], step[sub] = part.positions(), part.step
                 end[careful] = ends.after(part.write_ends())
             simple = private & ~careful
             if simple.any():
-                end[simple] = _Ends(calls, end0, private).last(calls.write_ends(after))[simple]
+                end[simple] = _Ends(calls, end0, used0, private).last(calls.write_ends(after))[simple]
         offset = np.full(n, NO_VALUE)
         known = after != NO_VALUE
         moves = advances & known
@@ -207,7 +206,8 @@ class Positions:
         offset[seeks] = after[seeks]
         # A seek to before the beginning fails; what its caller did then is unknown.
         offset[(offset < 0) & (offset != NO_VALUE)] = NO_VALUE
-        return offset, after, end, appending
+        used = used0 | np.logical_or.reduceat(advances | at, first)
+        return offset, after, end, appending, used
 
 
 class _Calls:
@@ -279,12 +279,12 @@ class _Calls:
         ends[explicit] = self.value[explicit] + self.size[explicit]
         return ends
 
-    def settle(self, ends: _Ends) -> int:
-        """Let reads stop at the end of the file, and find what begins there; calls given up after some rounds."""
+    def settle(self, ends: _Ends) -> None:
+        """Let reads stop at the end of the file, and find what begins there."""
         reads = self._advances & ~self.writes & ends.known
         seeks = (self.rule == Rule.SEEK_END) & ends.known & (self.value != NO_VALUE)
         heads = self._heads & ends.known
-        for round_ in range(_ROUNDS + 1):
+        for _ in range(_ROUNDS):
             after = self.positions()
             before = ends.before(self.write_ends(after))
             step, place = self.step.copy(), self._place.copy()
@@ -294,18 +294,46 @@ class _Calls:
             place[heads] = before[heads] + self.asked[heads]
             changed = (step != self.step) | (place != self._place)
             if not changed.any():
-                break
-            if round_ == _ROUNDS:
-                return int(changed.sum())
+                return
             self.step, self._place = step, place
-        return 0
+        bounds = np.append(self._first, len(self.rule))
+        for group in np.unique(np.searchsorted(self._first, np.flatnonzero(changed), side="right") - 1).tolist():
+            self._walk(slice(int(bounds[group]), int(bounds[group + 1])), int(self._before[group]), ends, reads, seeks, heads)
+
+    def _walk(self, rows: slice, position: int, ends: _Ends, reads: Bools, seeks: Bools, heads: Bools) -> None:
+        """Settle one process and file call by call: each of many calls hangs on the one before."""
+        asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), self._place[rows].tolist()
+        sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
+        moves, at = (self._advances & self.writes)[rows].tolist(), ((self.rule == Rule.AT) & self.writes)[rows].tolist()
+        stops, to_end, appends = reads[rows].tolist(), seeks[rows].tolist(), heads[rows].tolist()
+        end = 0
+        for i, begins in enumerate(ends.begins(rows)):
+            end = end if begins is None else begins
+            if appends[i] or to_end[i]:
+                position = end + (asked[i] if appends[i] else values[i])
+                # Absurd arguments must not lead out of 64 bits.
+                position = places[i] = position if abs(position) < _FAR else NO_VALUE
+            elif sets[i]:
+                position = places[i]
+            elif position != NO_VALUE:
+                if stops[i]:
+                    steps[i] = min(max(end - position, 0), asked[i])
+                position = position + steps[i] if abs(position + steps[i]) < _FAR else NO_VALUE
+            if moves[i] and position != NO_VALUE:
+                end = max(end, position)
+            elif at[i] and NO_VALUE not in (values[i], sizes[i]):
+                end = max(end, values[i] + sizes[i])
+        self.step[rows], self._place[rows] = steps, places
 
 
 class _Ends:
     """Ends of files within a batch, for processes that are alone on their file."""
 
-    def __init__(self, calls: _Calls, end0: Ints, private: Bools | None = None) -> None:
-        """`end0`: end of each group's file before, NO_VALUE where unknown; `private`: its groups, all if None."""
+    def __init__(self, calls: _Calls, end0: Ints, used0: Bools, private: Bools | None = None) -> None:
+        """`end0`: end of each group's file before, NO_VALUE where unknown; `private`: its groups, all if None.
+
+        `used0`: groups whose file was read or written before, so that O_CREAT tells nothing of its end.
+        """
         starts, value, flags = calls.starts, calls.value, calls.flags
         first = np.flatnonzero(starts)
         group = np.cumsum(starts) - 1
@@ -313,6 +341,10 @@ class _Ends:
         self._first, self._group = first, group
         empties = is_open & ((flags & Flag.TRUNCATE) != 0)
         creates = is_open & ((flags & Flag.CREATE) != 0)
+        if (creates & ~empties).any():
+            used = np.cumsum((calls.rule == Rule.ADVANCE) | (calls.rule == Rule.AT))
+            used_before = np.append(0, used[:-1])
+            creates &= empties | ((used_before == used_before[first][group]) & ~used0[group])
         mine = np.ones(len(group), np.bool_) if private is None else private[group]
         tells = (empties | creates | (resizes & (value != NO_VALUE))) & mine
         # Known from the first telling call on; counted per group, since the sum may not run over its border.
@@ -330,6 +362,12 @@ class _Ends:
         self._segment = np.cumsum(cut) - 1
         self._floor = floor[cut]
         self._cut = cut
+
+    def begins(self, rows: slice) -> list[int | None]:
+        """Where the file ends at calls that make that known anew, None at others."""
+        cut = self._cut[rows]
+        floors = np.where(cut, self._floor[self._segment[rows]], 0).tolist()
+        return [floor if is_cut else None for floor, is_cut in zip(floors, cut.tolist(), strict=True)]
 
     def _reached(self, write_end: Ints) -> Ints:
         """Largest end so far within each segment, the row itself included."""

@@ -11,20 +11,23 @@ from vani.errors import InputError
 __all__ = ["check_suffix", "graph_text"]
 
 
-def graph_text(graph: Any, path: Path) -> str:
-    """Write a networkx.DiGraph in the format that the suffix of `path` names; None only checks the suffix.
+def check_suffix(path: Path) -> str:
+    """Return the graph format that the suffix of `path` names, `.dot` or `.json`.
 
     Raises
     ------
     InputError
-        The suffix is neither .dot nor .json.
+        It names neither.
     """
     suffix = path.suffix.lower()
     if suffix not in (".dot", ".json"):
         raise InputError(f"unknown graph format {suffix!r}", where=path, todo="end the name in .dot or .json")
-    if graph is None:
-        return ""
-    if suffix == ".json":
+    return suffix
+
+
+def graph_text(graph: Any, path: Path) -> str:
+    """Write a networkx.DiGraph in the format that the suffix of `path` names; see `check_suffix`."""
+    if check_suffix(path) == ".json":
         document = {
             "directed": True,
             "nodes": [{"id": node} for node in graph.nodes],

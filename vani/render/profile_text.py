@@ -1,4 +1,4 @@
-"""The first screen of a profile: what ran, how much of it was I/O, what dominates and where, what to do next."""
+"""The first screen of a profile: what ran, how much was I/O, what dominates it and where, what next."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = 3
 
 _METADATA = "metadata (open, seek, stat ...)"
 _DOING = {"read": "reading", "write": "writing", "mixed": "reading and writing", "metadata": "metadata only"}
-_LABEL, _LEAST_WIDTH = 7, 72
+_LABEL, _LEAST_WIDTH = 7, 80
 
 
 def render(profile: Profile, console: Console, *, saved: Path | None = None) -> None:
@@ -225,8 +225,8 @@ def _where(profile: Profile, console: Console) -> None:
 
 def _phase(phase: Phase, share: float, of: int) -> str:
     return (
-        f"{format_share(share)} of the I/O time is in one of {format_count(of)} phases: {_DOING[phase.kind]} by "
-        f"{_plural(phase.processes, 'process', 'processes')} from {format_seconds(phase.start_s)} on, "
+        f"{format_share(share)} of the I/O time is in one of {format_count(of)} phases: {_DOING[phase.kind]} "
+        f"by {_plural(phase.processes, 'process', 'processes')} from {format_seconds(phase.start_s)} on, "
         f"for {format_seconds(phase.runtime_s)}"
     )
 

@@ -55,7 +55,9 @@ def deliver(
     _resolve_handles(rank, s.handle[ids], s.binds[ids], file)
     kind, depth, thread, size, func = s.kind[ids], s.depth[ids], s.thread[ids], s.bytes[ids], s.func[ids]
     offset = Positions(private).resolve(rank, file, s.rule[ids], kind, s.value[ids], size, flags)
-    via = Nesting(by_time=by_time).resolve(rank, thread, depth, layer, rows.start, rows.duration, flags)
+    via, within = Nesting(by_time=by_time).resolve(
+        rank, thread, depth, layer, rows.start, rows.duration, flags
+    )
     _note(rows, file, func, names, piece)
     # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
     above = np.flatnonzero((layer == Layer.MPIIO) & (s.value[ids] != NO_VALUE))
@@ -68,6 +70,7 @@ def deliver(
         pa.array(kind),
         pa.array(depth),
         pa.array(via),
+        pa.array(within),
         pa.array(flags),
         _nullable(file, file < 0),
         _nullable(offset, offset == NO_VALUE),

@@ -1,10 +1,14 @@
-"""Who called whom: the library call in which a file-system call was made.
+"""Who called whom: the library calls in which a file-system call was made.
 
 An outer call is recorded before the calls it made (format document, section 5.3), so a call of depth d + 1 belongs
-to the nearest call of depth d before it on the same thread.
+to the nearest call of depth d before it on the same thread. Where no depth is stored, a call belongs to the library
+calls whose intervals contain its own.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +18,30 @@ from vani.readers.positions import stable_order
 
 __all__ = ["Nesting"]
 
+_LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
+
+
+class _Open(NamedTuple):
+    """A call of the batch before in which calls of this one may have been made."""
+
+    thread: int
+    depth: int
+    layer: int
+    via: int
+    within: int
+    inside: bool
+    start: int
+    end: int
+
 
 class Nesting:
-    """Finds the layer of the outermost call around each call, batch after batch."""
+    """Finds the layers of the calls around each call, batch after batch."""
 
     def __init__(self, *, by_time: bool) -> None:
         """`by_time`: no depth is stored, intervals decide."""
         self._by_time = by_time
         self._rank = -1
-        self._root: dict[int, int] = {}
+        self._open: list[_Open] = []
 
     def resolve(
         self,
@@ -33,87 +52,172 @@ class Nesting:
         start: NDArray[np.int64],
         duration: NDArray[np.int64],
         flags: NDArray[np.int16],
-    ) -> NDArray[np.int8]:
-        """Layers of the outermost calls, shape (n,); marks `Flag.NESTED` in `flags` in place."""
+    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+        """Find for each call the layer of the outermost call around it, and all layers around it.
+
+        Marks `Flag.NESTED` in `flags` in place.
+
+        Returns
+        -------
+        via
+            Shape (n,): the call's own layer where nothing is around it.
+        within
+            Shape (n,): a bit (1 << layer) for each layer around it and its own.
+        """
+        if int(rank[0]) != self._rank:
+            self._open = []
+        own = (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
         if self._by_time:
-            return self._around(rank, layer, start, duration)
-        if not depth.any():
-            self._remember(rank, thread, depth, layer)
-            return layer
-        key = rank.astype(np.int64) << 32 | thread.astype(np.int64)
-        single = key[0] == key[-1] and not (key != key[0]).any()
-        order = None if single else stable_order(key)
-        if order is not None:
-            key, depth, layer_in, marks = key[order], depth[order], layer[order], flags[order]
+            via, within = self._around(rank, layer, own, start, start + duration)
+        elif not depth.any():
+            via, within = layer, own
+            self._outermost(rank, thread, layer, own)
         else:
-            layer_in, marks = layer, flags
+            via, within = self._below(rank, thread, depth, layer, own, flags)
+        self._rank = int(rank[-1])
+        return via, within
+
+    def _below(
+        self,
+        rank: NDArray[np.int32],
+        thread: NDArray[np.int32],
+        depth: NDArray[np.int8],
+        layer: NDArray[np.int8],
+        own: NDArray[np.int16],
+        flags: NDArray[np.int16],
+    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+        # Open calls of the batch before go in front, as if they were the first calls of this one.
+        ghosts = len(self._open)
+        rank = np.concatenate((np.full(ghosts, rank[0], np.int32), rank))
+        thread = np.concatenate((np.array([o.thread for o in self._open], np.int32), thread))
+        depth = np.concatenate((np.array([o.depth for o in self._open], np.int8), depth))
+        layer = np.concatenate((np.array([o.layer for o in self._open], np.int8), layer))
+        key = rank.astype(np.int64) << 32 | (thread.astype(np.int64) & 0xFFFFFFFF)
+        order = stable_order(key)
+        key, depth, layer = key[order], depth[order], layer[order]
+        within = np.concatenate((np.array([o.within for o in self._open], np.int16), own))[order]
+        inside = np.concatenate(
+            (np.array([o.inside for o in self._open], np.bool_), np.zeros(len(own), np.bool_))
+        )[order]
+        via = np.concatenate((np.array([o.via for o in self._open], np.int8), np.zeros(len(own), np.int8)))[
+            order
+        ]
+        new = order >= ghosts
+        via[new] = layer[new]
         index = np.arange(len(key))
         starts = np.append(True, key[1:] != key[:-1])
-        root = np.maximum.accumulate(np.where((depth == 0) | starts, index, 0))
-        via = layer_in[root].copy()
-        orphan = np.flatnonzero(starts & (depth > 0))
-        for at in orphan.tolist():
-            if key[at] >> 32 == self._rank:
-                known = self._root.get(int(key[at]) & 0xFFFFFFFF)
-                if known is not None:
-                    via[root == at] = known
-        file_system = layer_in <= Layer.STDIO
-        inner = file_system & (depth > 0)
-        inside = np.zeros(len(key), np.bool_)
+        file_system = layer <= Layer.STDIO
         for level in range(1, int(depth.max()) + 1):
-            rows = np.flatnonzero(depth == level)
+            rows = np.flatnonzero((depth == level) & new)
             if not len(rows):
                 continue
             parent = np.maximum.accumulate(np.where((depth == level - 1) | starts, index, 0))[rows]
             real = depth[parent] == level - 1
-            inside[rows] = real & (file_system[parent] | inside[parent])
-        nested = inner & inside
-        if nested.any():
-            rows = np.flatnonzero(nested)
-            flags[rows if order is None else order[rows]] |= Flag.NESTED
-        del marks
-        if order is not None:
-            back = np.empty_like(via)
-            back[order] = via
-            via = back
-        self._remember(rank, thread, depth if order is None else None, layer, via)
-        return via
+            rows, parent = rows[real], parent[real]
+            via[rows] = via[parent]
+            within[rows] |= within[parent]
+            inside[rows] = file_system[parent] | inside[parent]
+        nested = np.flatnonzero(inside & file_system & new)
+        flags[order[nested] - ghosts] |= Flag.NESTED
+        self._open = self._chains(key, depth, layer, via, within, inside)
+        back_via, back_within = np.empty_like(via), np.empty_like(within)
+        back_via[order], back_within[order] = via, within
+        return back_via[ghosts:], back_within[ghosts:]
 
-    def _remember(
+    def _outermost(
         self,
         rank: NDArray[np.int32],
         thread: NDArray[np.int32],
-        depth: NDArray[np.int8] | None,
         layer: NDArray[np.int8],
-        via: NDArray[np.int8] | None = None,
+        own: NDArray[np.int16],
     ) -> None:
-        last = int(rank[-1])
-        if last != self._rank:
-            self._rank, self._root = last, {}
-        tail = slice(max(0, len(rank) - 4096), None)
-        seen = layer if via is None else via
-        for number, value in dict(zip(thread[tail].tolist(), seen[tail].tolist(), strict=True)).items():
-            self._root[number & 0xFFFFFFFF] = value
-        del depth
+        """Keep the last call of each thread of the last rank, where all calls are outermost ones."""
+        if int(rank[0]) != int(rank[-1]):
+            self._open = []
+        first = int(np.searchsorted(rank, rank[-1]))
+        backwards = thread[first:][::-1]
+        single = backwards[0] == backwards[-1] and bool((backwards == backwards[0]).all())
+        seen, last = (backwards[:1], np.zeros(1, np.int64)) if single else np.unique(backwards, return_index=True)
+        rows = len(rank) - 1 - last
+        fresh = {
+            int(t): _Open(int(t), 0, int(layer[r]), int(layer[r]), int(own[r]), False, 0, 0)
+            for t, r in zip(seen, rows, strict=True)
+        }
+        kept = [o for o in self._open if o.thread not in fresh]
+        self._open = sorted([*kept, *fresh.values()], key=lambda o: (o.thread, o.depth))
+
+    @staticmethod
+    def _chains(
+        key: NDArray[np.int64],
+        depth: NDArray[np.int8],
+        layer: NDArray[np.int8],
+        via: NDArray[np.int8],
+        within: NDArray[np.int16],
+        inside: NDArray[np.bool_],
+    ) -> list[_Open]:
+        """The last call of each thread of the last rank, and the calls around it."""
+        found = []
+        last_rank = int(key[-1] >> 32)
+        bounds = np.append(np.flatnonzero(np.append(True, key[1:] != key[:-1])), len(key))
+        for a, b in pairwise(bounds.tolist()):
+            if int(key[a] >> 32) != last_rank:
+                continue
+            row, level = b - 1, int(depth[b - 1])
+            while True:
+                found.append(
+                    _Open(
+                        int(key[row] & 0xFFFFFFFF),
+                        level,
+                        int(layer[row]),
+                        int(via[row]),
+                        int(within[row]),
+                        bool(inside[row]),
+                        0,
+                        0,
+                    )
+                )
+                above = np.flatnonzero(depth[a:row] == level - 1)
+                if not level or not len(above):
+                    break
+                row, level = a + int(above[-1]), level - 1
+        return sorted(found, key=lambda o: (o.thread, o.depth))
 
     def _around(
         self,
         rank: NDArray[np.int32],
         layer: NDArray[np.int8],
+        own: NDArray[np.int16],
         start: NDArray[np.int64],
-        duration: NDArray[np.int64],
-    ) -> NDArray[np.int8]:
-        library = (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)
-        if not library.any():
-            return layer
-        end = start + duration
-        via = layer.copy()
-        bounds = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
-        for a, b in zip(bounds, np.append(bounds[1:], len(rank)), strict=True):
-            reach = np.where(library[a:b], end[a:b], np.iinfo(np.int64).min)
-            highest = np.maximum.accumulate(reach)
-            fresh = np.append(True, highest[1:] > highest[:-1]) & library[a:b]
-            outer = np.maximum.accumulate(np.where(fresh, np.arange(b - a), 0))
-            inside = library[a:b][outer] & (start[a:b] >= start[a:b][outer]) & (end[a:b] <= end[a:b][outer])
-            via[a:b] = np.where(inside, layer[a:b][outer], via[a:b])
-        return via
+        end: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+        via, within = layer.copy(), own.copy()
+        widest = np.full(len(layer), -1, np.int64)
+        bounds = np.append(np.flatnonzero(np.append(True, rank[1:] != rank[:-1])), len(rank))
+        kept = []
+        for library in _LIBRARIES:
+            calls = layer == library
+            carried = next((o for o in self._open if o.layer == library), None)
+            if not calls.any() and carried is None:
+                continue
+            for number, (a, b) in enumerate(pairwise(bounds.tolist())):
+                before = carried if number == 0 else None
+                # The call that reaches furthest is the outermost of its layer: it is recorded before what it made.
+                reach = np.where(calls[a:b], end[a:b], np.iinfo(np.int64).min)
+                highest = np.maximum.accumulate(reach)
+                fresh = calls[a:b] & np.append(True, highest[1:] > highest[:-1])
+                place = np.maximum.accumulate(np.where(fresh, np.arange(b - a), -1))
+                begins = np.where(
+                    place >= 0, start[a:b][place], before.start if before else np.iinfo(np.int64).max
+                )
+                closes = np.where(
+                    place >= 0, end[a:b][place], before.end if before else np.iinfo(np.int64).min
+                )
+                around = (start[a:b] >= begins) & (end[a:b] <= closes)
+                within[a:b][around] |= np.int16(1 << library)
+                wider = around & (closes - begins > widest[a:b])
+                via[a:b][wider] = library
+                widest[a:b][wider] = (closes - begins)[wider]
+                if b == len(rank) and closes[-1] > begins[-1]:
+                    kept.append(_Open(0, 0, library, library, 0, False, int(begins[-1]), int(closes[-1])))
+        self._open = kept
+        return via, within

@@ -121,6 +121,8 @@ def app_name(directory: str) -> str:
         match = pattern.match(directory)
         if match:
             return match["exe"]
-    stripped = re.sub(r"^[\d._-]+(?=[^\d._-])", "", directory)
+    # Steps that run side by side are often told apart by a letter: 01a-sim, 01b-weather.
+    stripped = re.sub(r"^\d+[A-Za-z]?[._-]+(?=[^\d._-])", "", directory)
+    stripped = re.sub(r"^[\d._-]+(?=[^\d._-])", "", stripped)
     stripped = re.sub(r"(?<=[^\d._-])[._-]\d+$", "", stripped)
     return stripped or directory

@@ -692,7 +692,7 @@ class _Builder:
         above = np.flatnonzero((layer == Layer.MPIIO) & (value != NO_VALUE))
         offset[above] = value[above]
         thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
-        via = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags)
+        via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags)
         self._note(rank, file, s, ids, start, duration)
         arrays = [
             pa.array(rank),
@@ -702,6 +702,7 @@ class _Builder:
             pa.array(kind),
             pa.array(depth),
             pa.array(via),
+            pa.array(within),
             pa.array(flags),
             _nullable(file, file < 0),
             _nullable(offset, offset == NO_VALUE),

@@ -1,0 +1,91 @@
+"""`--config vani.toml`: which rules are asked, and their thresholds, as a user's file sets them.
+
+```toml
+[advise]
+ignore = ["POS"]
+
+[advise.thresholds.LUS002]
+knee_gain = 0.25
+min_bytes = "1G"
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from vani.errors import InputError
+
+__all__ = ["Settings", "read_settings"]
+
+_KEYS: Final = ("select", "ignore", "thresholds")
+_MAX_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The table `[advise]`; None and empty where the file does not say."""
+
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def read_settings(path: Path) -> Settings:
+    """Read the table `[advise]` of a TOML file; other tables are other commands'.
+
+    Whether the rules and thresholds exist is found out where the rules are asked.
+
+    Raises
+    ------
+    InputError
+        No file, no TOML, or a key that `[advise]` does not have.
+    """
+    table = _tables(path).get("advise", {})
+    if not isinstance(table, dict):
+        raise InputError("`advise` is no table", where=path, todo="write it as [advise]")
+    for key in table:
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, _KEYS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_KEYS)}"
+            raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=hint)
+    thresholds = table.get("thresholds", {})
+    if not isinstance(thresholds, dict) or not all(isinstance(one, dict) for one in thresholds.values()):
+        todo = "write them as [advise.thresholds.LUS002] with a line `name = number` each"
+        raise InputError("[advise.thresholds] holds no tables of rules", where=path, todo=todo)
+    select = _words(table, "select", path)
+    return Settings(select, _words(table, "ignore", path) or (), thresholds)
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError("no such file", where=path) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({why})", where=path) from error
+    if len(content) > _MAX_BYTES:
+        raise InputError("is longer than 1 MiB", where=path, todo="name a TOML file of settings")
+    try:
+        return tomllib.loads(content.decode())
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", where=path, todo="name a TOML file of settings") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"not TOML: {error}", where=path, todo="see https://toml.io") from None
+
+
+def _words(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...] | None:
+    if key not in table:
+        return None
+    value = table[key]
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{key} in [advise] is no list of rules", where=path, todo=f'write {key} = ["LUS"]')
+    return tuple(words)

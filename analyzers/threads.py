@@ -1,0 +1,62 @@
+"""Which processes run calls at the same time, so that their I/O time is not just a sum."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["OverlapFinder"]
+
+Ints = NDArray[np.int64]
+_NEVER = np.iinfo(np.int64).min
+
+
+class OverlapFinder:
+    """Follows processes batch after batch.
+
+    A call may overlap the one before it: clocks of whole ticks make neighbours touch. It runs at the same time as
+    others if it begins before the call before it, or before some earlier one has ended.
+    """
+
+    def __init__(self) -> None:
+        self._process = -1
+        self._start = 0
+        self._end = 0
+        self._reach = _NEVER
+        """Largest end of the calls before the last."""
+
+    def find(self, process: Ints, start: Ints, end: Ints) -> Ints:
+        """Processes that overlap in this batch; calls in recorded order, process after process."""
+        n = len(process)
+        if not n:
+            return process[:0]
+        first = np.append(True, process[1:] != process[:-1])
+        goes_on = int(process[0]) == self._process
+        bad = np.zeros(n, np.bool_)
+        bad[1:] = (start[1:] < start[:-1]) & ~first[1:]
+        # One running maximum serves all processes of the batch, each lifted above the ones before it.
+        low = int(min(start.min(), end.min()))
+        span = int(end.max()) - low + 1
+        lift = (np.cumsum(first) - 1) * span - low
+        reached = np.maximum.accumulate(end + lift)
+        if n > 2:
+            bad[2:] |= (start[2:] + lift[2:] < reached[:-2]) & ~first[2:] & ~first[1:-1]
+        if goes_on:
+            bad[0] |= start[0] < max(self._start, self._reach)
+            if n > 1 and not first[1]:
+                bad[1] |= start[1] < max(self._end, self._reach)
+            before = max(self._end, self._reach)
+            # What reaches over from the batch before covers every call of the process that begins under it.
+            same = lift == lift[0]
+            same[:2] = False
+            bad |= same & (start < before)
+        self._keep(process, start, end, goes_on)
+        return np.unique(process[bad])
+
+    def _keep(self, process: Ints, start: Ints, end: Ints, goes_on: bool) -> None:
+        last = int(process[-1])
+        mine = end[process == last][:-1]
+        reach = int(mine.max(initial=_NEVER))
+        if goes_on and last == self._process:
+            reach = max(reach, self._end, self._reach)
+        self._process, self._start, self._end, self._reach = last, int(start[-1]), int(end[-1]), reach

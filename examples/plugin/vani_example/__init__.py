@@ -1,0 +1,1 @@
+"""A measure and a rule as another distribution brings them."""

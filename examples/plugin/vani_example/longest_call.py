@@ -1,0 +1,35 @@
+"""The longest file-system call of the workload. Unit: nanoseconds; 0 without any call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vani.analyzers.base import Batch, Context, Facts
+
+__all__ = ["LongestCall"]
+
+
+class LongestCall:
+    """One number per partition, combined by `max`."""
+
+    name = "longest_call"
+    columns = frozenset({"duration_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del context, facts
+        return _Collector()
+
+    def combine(self, parts: Sequence[int]) -> int:
+        return max(parts, default=0)
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self._longest = 0
+
+    def add(self, batch: Batch) -> None:
+        if len(batch):
+            self._longest = max(self._longest, int(batch.duration.max()))
+
+    def result(self) -> int:
+        return self._longest

@@ -1,0 +1,110 @@
+"""Profiles of invented workloads against an oracle in plain Python (oracle.py)."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from call_tables import MILLISECOND, InventedTrace, invented_traces, profile_of
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from oracle import expected
+
+from vani.schema.profile import IOStats
+
+GAP_S = 0.02
+
+checked = settings(max_examples=120, deadline=None, phases=(Phase.explicit, Phase.generate), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def equal(found: IOStats, wanted: dict[str, Any], where: str) -> None:
+    got = found.model_dump()
+    for side in ("read", "write"):
+        for block in (got, wanted):
+            sizes = block["transfer_size"][side]
+            if sizes:
+                sizes["common"] = [tuple(s) for s in sizes["common"]]
+    for key in wanted:
+        if key in ("time_s", "busy_s", "ops_share", "time_share", "bandwidth", "access_pattern") and wanted[key]:
+            for name, value in wanted[key].items():
+                assert got[key][name] == (value and pytest.approx(value, rel=1e-9, abs=1e-12)), f"{where}.{key}.{name}"
+        elif key == "time_share" and not wanted[key]:
+            continue
+        else:
+            assert got[key] == wanted[key], f"{where}.{key}"
+
+
+def agree(traces: list[InventedTrace]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        profile = profile_of(traces, Path(folder), gap_s=GAP_S)
+    wanted = expected(traces, round(GAP_S * 1e9))
+    equal(profile.workflow.io, wanted["workflow"], "workflow.io")
+    assert {a.name for a in profile.apps} == set(wanted["apps"])
+    for app in profile.apps:
+        equal(app.io, wanted["apps"][app.name], f"apps[{app.name}].io")
+    assert {(p.app, p.index) for p in profile.phases} == set(wanted["phases"])
+    for phase in profile.phases:
+        equal(phase.io, wanted["phases"][phase.app, phase.index], f"phases[{phase.app}, {phase.index}].io")
+    assert {f.path for f in profile.files} == set(wanted["files"])
+    for file in profile.files:
+        equal(file.io, wanted["files"][file.path], f"files[{file.path}].io")
+        assert file.processes == wanted["processes_of_file"][file.path]
+    equal(profile.excluded.io, wanted["excluded"], "excluded.io")
+
+
+@given(traces=invented_traces(most=1))
+@checked
+def test_iostats_of_one_trace_equal_those_counted_call_by_call(traces):
+    agree(traces)
+
+
+@given(traces=invented_traces(most=3))
+@settings(checked, max_examples=80)
+def test_iostats_of_a_workflow_of_traces_equal_those_counted_call_by_call(traces):
+    agree(traces)
+
+
+@given(traces=invented_traces(most=1, unit=MILLISECOND // 500_000))
+@settings(checked, max_examples=40)
+def test_iostats_of_a_run_of_some_hundred_nanoseconds_equal_those_counted_call_by_call(traces):
+    agree(traces)
+
+
+SCHEDULERS = ["synchronous", "threads"]
+
+
+@given(traces=invented_traces(most=2), cuts=st.lists(st.integers(1, 3), max_size=3), rows=st.sampled_from([1, 2, 5, 1000]),
+       scheduler=st.sampled_from(SCHEDULERS))
+@settings(checked, max_examples=50)
+def test_a_profile_does_not_depend_on_partitions_row_groups_or_scheduler(traces, cuts, rows, scheduler):
+    with tempfile.TemporaryDirectory() as folder:
+        plain = profile_of(traces, Path(folder) / "a")
+        for trace in traces:
+            trace.rows_per_batch = rows
+        assert profile_of(traces, Path(folder) / "b", cuts=cuts, scheduler=scheduler) == plain
+
+
+def without_numbers_of_ranks(profile) -> dict[str, Any]:
+    found = profile.model_dump()
+    found.pop("traces")
+    for app in found["apps"]:
+        app["balance"] = {k: v for k, v in app["balance"].items() if not k.endswith("_rank")}
+        app["process_dependencies"].pop("pattern")
+    return found
+
+
+@given(traces=invented_traces(most=3), data=st.data())
+@settings(checked, max_examples=40)
+def test_a_profile_does_not_depend_on_the_order_of_traces_and_ranks(traces, data):
+    with tempfile.TemporaryDirectory() as folder:
+        plain = profile_of(traces, Path(folder) / "a")
+        shuffled = []
+        for trace in data.draw(st.permutations(traces)):
+            number = data.draw(st.permutations(range(trace.ranks)))
+            rows = [{**row, "rank": number[row["rank"]]} for row in trace.rows]
+            shuffled.append(InventedTrace(rows, trace.classes, app=trace.app, ranks=trace.ranks,
+                                          start_unix_s=trace.start_unix_s, path=trace.path))
+        again = profile_of(shuffled, Path(folder) / "b")
+    assert without_numbers_of_ranks(again) == without_numbers_of_ranks(plain)

@@ -1,0 +1,36 @@
+"""Fixtures for all tests."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def kib_of(field: str) -> int:
+    return int(re.search(rf"{field}:\s+(\d+) kB", STATUS.read_text())[1])
+
+
+@pytest.fixture
+def peak_memory() -> Callable[..., AbstractContextManager[None]]:
+    """`with peak_memory(below=BYTES):` fails if resident memory grows by more within the block.
+
+    Linux alone can forget an earlier peak; elsewhere nothing is measured.
+    """
+
+    @contextmanager
+    def measured(*, below: int) -> Iterator[None]:
+        try:
+            CLEAR.write_text("5")
+        except OSError:
+            yield
+            return
+        before = kib_of("VmRSS")
+        yield
+        grown = (kib_of("VmHWM") - before) * 1024
+        assert grown <= below, f"memory grew by {grown >> 20} MiB, {below >> 20} MiB are allowed"
+
+    return measured

@@ -1,0 +1,124 @@
+"""Frames and files: sizes are checked before they are trusted."""
+
+import os
+import struct
+import zlib
+
+import pytest
+
+from benchmarks.recorder_writer import zframe
+from vani.errors import TraceError
+from vani.readers.recorder.frames import MOST_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
+
+
+def test_a_frame_comes_back_whole_and_frames_back_to_back_are_told_apart():
+    contents = [b"", b"a", bytes(10_000), os.urandom(5000)]
+    frames = split_frames(memoryview(b"".join(map(zframe, contents))), where="ug.cfg")
+    assert [inflate_frame(f, where="ug.cfg") for f in frames] == contents
+
+
+def frame(packed: int, content: int, stream: bytes) -> bytes:
+    return struct.pack("<QQ", packed, content) + stream
+
+
+STREAM = zlib.compress(b"0123456789" * 100)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (STREAM[:8], "has no header"),
+        (frame(len(STREAM) + 1, 1000, STREAM), "claims"),
+        (frame(2**64 - 1, 1000, STREAM), "claims"),
+        (frame(len(STREAM), 999, STREAM), "its header says 999"),
+        (frame(len(STREAM), 1001, STREAM), "its header says 1001"),
+        (frame(len(STREAM), 2**64 - 1, STREAM), "claims to hold"),
+        (frame(len(STREAM), MOST_TABLE_BYTES + 1, STREAM), "claims to hold"),
+        (frame(len(STREAM) - 1, 1000, STREAM[:-1]), "its header says"),
+        (frame(len(STREAM), 1000, STREAM[:-1] + b"\0"), "damaged"),
+        (frame(len(STREAM), 1000, b"\0" * len(STREAM)), "damaged"),
+        (frame(0, 0, b""), "its header says"),
+    ],
+)
+def test_a_frame_that_is_not_as_its_header_says_is_refused(content, message):
+    with pytest.raises(TraceError, match=message):
+        inflate_frame(content, where="0.cst")
+
+
+@pytest.mark.parametrize("length", [1, 15, 16 + len(STREAM) - 1])
+def test_frames_that_lead_out_of_the_file_are_refused(length):
+    whole = zframe(b"0123456789" * 100)
+    with pytest.raises(TraceError, match="ug.cfg"):
+        split_frames(memoryview(whole + whole[:length]), where="ug.cfg")
+
+
+def test_a_stream_that_inflates_to_more_than_its_frame_claims_is_not_inflated_further(peak_memory):
+    # 16 GiB of zeros in 16 MiB: only what the header says is ever held. After a full flush a stream repeats itself.
+    packer = zlib.compressobj(1)
+    begin, piece = (
+        packer.flush(zlib.Z_FULL_FLUSH),
+        packer.compress(bytes(1 << 24)) + packer.flush(zlib.Z_FULL_FLUSH),
+    )
+    bomb = begin + piece * 1024
+    with peak_memory(below=256 << 20), pytest.raises(TraceError, match="its header says 4096"):
+        inflate_frame(frame(len(bomb), 4096, bomb), where="0.cst")
+
+
+def test_a_stream_is_read_piece_by_piece(tmp_path):
+    content = os.urandom(1 << 20)
+    packed = zlib.compress(content)
+    (tmp_path / "recorder.ts").write_bytes(b"before" + packed + b"behind")
+    inflater = Inflater(tmp_path / "recorder.ts", 6, len(packed))
+    pieces = []
+    while piece := inflater.read(100_003):
+        pieces.append(piece)
+    inflater.close()
+    assert b"".join(pieces) == content and {len(p) for p in pieces[:-1]} == {100_003}
+
+
+def test_a_stream_that_ends_early_gives_what_is_there(tmp_path):
+    content = os.urandom(1 << 20)
+    packed = zlib.compress(content)
+    (tmp_path / "recorder.ts").write_bytes(packed[:500_000])
+    inflater = Inflater(tmp_path / "recorder.ts", 0, len(packed))
+    found = inflater.read(1 << 21)
+    assert 450_000 < len(found) < 500_000 and content.startswith(found) and inflater.read(1) == b""
+    inflater.close()
+
+
+def test_a_damaged_stream_is_named(tmp_path):
+    packed = bytearray(zlib.compress(os.urandom(1 << 16), 0))
+    packed[2] ^= 0xFF
+    (tmp_path / "recorder.ts").write_bytes(packed)
+    inflater = Inflater(tmp_path / "recorder.ts", 0, len(packed))
+    with pytest.raises(TraceError, match=r"recorder\.ts: .*damaged"):
+        inflater.read(1 << 17)
+    inflater.close()
+
+
+def test_what_is_no_readable_file_is_refused_and_never_waited_for(tmp_path):
+    (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for name, message in {
+        "absent": "is missing", "directory": "is not a regular file", "pipe": "is not a regular file",
+        "loop": "is missing", "dangling": "is missing",
+    }.items():  # fmt: skip
+        with pytest.raises(TraceError, match=message):
+            read_file(tmp_path / name)
+
+
+def test_a_file_too_large_for_memory_is_refused_unread(tmp_path):
+    with (tmp_path / "0.cst").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(TraceError, match="more than the"):
+        read_file(tmp_path / "0.cst")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_refused(tmp_path):
+    (tmp_path / "0.cst").write_bytes(b"x")
+    (tmp_path / "0.cst").chmod(0)
+    with pytest.raises(TraceError, match="Permission denied"):
+        read_file(tmp_path / "0.cst")

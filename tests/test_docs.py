@@ -1,0 +1,217 @@
+"""Promises about README and docs: every command runs and prints what is shown, every reference is current.
+
+`UPDATE_DOCS=1 python -m pytest tests/test_docs.py` writes what commands print now into the pages (`make docs` does it
+too): read the diff. Output is what a terminal of 80 columns without colours shows.
+"""
+
+from __future__ import annotations
+
+import doctest
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from vani.calls import CALLS, Flag
+from vani.cli.main import commands
+from vani.schema.reference import reference
+from vani.store.manifest import Manifest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md"))
+    # Made from the code, and tested there.
+    if path.parent.name != "rules"
+)
+UPDATE = bool(os.environ.get("UPDATE_DOCS"))
+# Run by CI in a fresh clone; here they would run this test.
+NOT_RUN = ("make ", "bash .ci/", "git clone")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [text for named, text in fences if named == language]
+
+
+def pages_with(language: str) -> list[Path]:
+    return [page for page in PAGES if blocks(page, language)]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which the commands of the pages work as in the repository, and leave nothing there."""
+    place = tmp_path / "desk"
+    programs = tmp_path / "bin"
+    place.mkdir()
+    programs.mkdir()
+    for name in ("vani", "tests", "examples"):
+        (place / name).symlink_to(ROOT / name)
+    for name, module in (("vani", "-m vani"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    for name, value in (("COLUMNS", "80"), ("TERM", "dumb"), ("LC_ALL", "C.UTF-8")):
+        monkeypatch.setenv(name, value)
+    return place
+
+
+def on_terminal(command: str, place: Path) -> tuple[int, str]:
+    """Run a command in a shell on a terminal of 80 columns; exit status and what the terminal shows."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command], cwd=place, stdin=subprocess.DEVNULL, stdout=its, stderr=its
+    )
+    os.close(its)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:
+        # What Linux says when the other side is closed.
+        pass
+    finally:
+        os.close(ours)
+    status = process.wait(timeout=60)
+    return status, "\n".join(line.rstrip() for line in shown.decode().splitlines())
+
+
+def commands_of(block: str) -> list[tuple[str, str]]:
+    """(command, output) pairs of a console block."""
+    parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize("page", pages_with("console"), ids=name_of)
+def test_commands_run_and_print_what_is_shown(page, desk):
+    text = page.read_text()
+    for block in blocks(page, "console"):
+        now = ""
+        for command, shown in commands_of(block):
+            status, printed = on_terminal(command, desk)
+            wanted = re.search(r"# exit status (\d)", command)
+            assert status == (int(wanted[1]) if wanted else 0), f"{command}\n{printed}"
+            now += f"$ {command}\n" + (printed.strip("\n") + "\n" if shown else "")
+        if UPDATE:
+            text = text.replace(f"```console\n{block}```", f"```console\n{now}```")
+        else:
+            assert now == block
+    if UPDATE:
+        page.write_text(text)
+
+
+@pytest.mark.parametrize("page", pages_with("pycon"), ids=name_of)
+def test_sessions_print_what_is_shown(page, desk, monkeypatch):
+    monkeypatch.chdir(desk)
+    for block in blocks(page, "console"):
+        for command, _ in commands_of(block):
+            assert on_terminal(command, desk)[0] in (0, 2)
+    session = doctest.DocTestParser().get_doctest(
+        "".join(blocks(page, "pycon")), {}, page.name, str(page), 0
+    )
+    printed: list[str] = []
+    assert doctest.DocTestRunner().run(session, out=printed.append).failed == 0, "".join(printed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_of_a_page_is_run(page):
+    """Blocks without a language are pictures and what CI runs; nobody may hide a `vani` command there."""
+    for block in blocks(page, ""):
+        for line in block.splitlines():
+            assert not line.startswith(("vani ", "$ ")), line
+            if line.startswith("make "):
+                targets = ["#", *re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)]
+                assert line.split()[1] in targets
+            if line.startswith("bash "):
+                assert (ROOT / line.split()[1]).is_file()
+    named = set(re.findall(r"^```(\w+)$", page.read_text(), re.MULTILINE))
+    assert named <= {"console", "pycon", "python", "toml"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+        # Nobody clicks in a test: other sites may be anywhere.
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_index_lists_every_page():
+    index = (ROOT / "docs" / "index.md").read_text()
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages <= set(re.findall(r"\]\(([\w-]+\.md)", index))
+
+
+def test_the_reference_of_the_profile_is_current():
+    page = ROOT / "docs" / "profile.md"
+    if UPDATE:
+        page.write_text(reference())
+    assert page.read_text() == reference(), "run `make docs`"
+
+
+def test_every_attribute_of_the_profile_has_a_meaning():
+    rows = re.findall(r"^\| `.*$", reference(), re.MULTILINE)
+    assert len(rows) > 150
+    assert [row for row in rows if not row.split("|")[3].strip()] == []
+
+
+def test_every_command_and_option_is_on_the_page_of_commands():
+    page = (ROOT / "docs" / "commands.md").read_text()
+    context = commands.make_context("vani", ["--help"], resilient_parsing=True)
+    for name in commands.list_commands(context):
+        assert f"$ vani {name} --help" in page
+        command = commands.get_command(context, name)
+        assert command is not None
+        assert command.help, f"{name} has no help"
+        for option in command.params:
+            if option.param_type_name == "option":
+                assert option.help, f"{name} {option.opts} has no help"
+                assert option.opts[-1] in page
+            else:
+                assert option.make_metavar(context).strip("[]. ").split()[0] in page
+
+
+def table(page: str, heading: str) -> list[list[str]]:
+    """Rows of the table under a heading row, without code marks."""
+    text = (ROOT / "docs" / page).read_text()
+    found = text.index(heading)
+    rows = text[found:].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_the_page_of_the_store_names_the_columns_of_calls():
+    rows = table("store.md", "| column | type | meaning |")
+    assert [(row[0], row[1]) for row in rows] == [(field.name, str(field.type)) for field in CALLS]
+
+
+def test_the_page_of_the_store_names_the_flags():
+    rows = table("store.md", "| flag | bit | meaning |")
+    assert [(row[0], 1 << int(row[1])) for row in rows] == [(flag.name, flag.value) for flag in Flag]
+
+
+def test_the_page_of_the_store_names_the_keys_of_the_manifest():
+    named = {name.strip("` ") for row in table("store.md", "| key | meaning |") for name in row[0].split(",")}
+    assert named == set(Manifest.__dataclass_fields__)
+
+
+def test_nobody_is_told_to_install_another_projects_package():
+    texts = [path.read_text() for path in PAGES]
+    assert [t for t in texts if re.search(r"pip install '?vani(?!-io)", t)] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["name"] == "vani-io"

@@ -1,0 +1,294 @@
+"""What a machine shows of itself: `detect` puts it into a `vani.system/1` document.
+
+It runs on a login or compute node, as any user. Each program is optional; what it would have told is null,
+and `sources` says which one was missing. Rates are not measured: they stay null, but for the network's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from vani.collect.command import Ask, NoAnswer, ask
+from vani.collect.gpfs import read_gpfs
+from vani.collect.hardware import count_cores, count_gpus, memory_bytes
+from vani.collect.lustre import read_lustre
+from vani.collect.mounts import PARALLEL, burst_buffer_dirs, read_mounts, space_of
+from vani.collect.scheduler import read_scheduler
+from vani.collect.tree import entries, read
+from vani.schema.job import Mount, is_below
+from vani.schema.system import System
+
+__all__ = ["detect", "parse_burst_buffers", "parse_lfs_version"]
+
+_SHARED: Final = PARALLEL | {"nfs", "nfs4", "ceph", "fuse.ceph", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
+_NAMES: Final = {"nfs4": "nfs", "fhgfs": "beegfs", "smb3": "cifs", "fuse.ceph": "ceph", "fuse.dfuse": "daos"}
+_MEMORY: Final = ("tmpfs", "ramfs")
+_CLUSTER: Final = ("SLURM_CLUSTER_NAME", "LSF_CLUSTER_NAME", "LMOD_SYSTEM_NAME", "NERSC_HOST", "CLUSTER")
+_OVERSTRIPING: Final = (2, 13)
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+
+
+def detect(
+    environment: Mapping[str, str] | None = None, root: Path = Path("/"), *, programs: Ask | None = None
+) -> tuple[System, list[str]]:
+    """Describe the machine that this process runs on.
+
+    Parameters
+    ----------
+    environment
+        Variables; those of this process by default.
+    root
+        Folder that stands for `/`.
+    programs
+        Runs `lfs`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
+
+    Returns
+    -------
+    tuple
+        The description, and a sentence per thing that could not be found out.
+    """
+    environment = os.environ if environment is None else environment
+    is_real = root == Path("/")
+    programs = programs or (ask if is_real else _nobody)
+    missing: list[str] = []
+    sources: dict[str, str] = {}
+    mounts = read_mounts(root, space_of if is_real else None)
+    if mounts is None:
+        missing.append("/proc/self/mountinfo cannot be read: no file system is known")
+        mounts = []
+    near, shared_near = burst_buffer_dirs(
+        environment, mounts, lambda folder: (root / folder.lstrip("/")).is_dir()
+    )
+    facts: dict[str, Any] = {
+        "name": _name(environment, root),
+        "description": "Found by `vani systems detect`; rates are not measured: fill them in",
+        "compute": _compute(root, sources),
+        "file_systems": _file_systems(mounts, shared_near, programs, sources, missing),
+        "burst_buffers": _burst_buffers(near, shared_near, mounts, environment, sources),
+        "network": _network(root, sources),
+    }
+    _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
+    if not facts["file_systems"]:
+        missing.append("no shared file system is mounted here (Lustre, GPFS, BeeGFS, NFS, ...)")
+    return System(**facts, sources=sources), missing
+
+
+def parse_lfs_version(text: str) -> tuple[int, ...] | None:
+    """The client's version: `lfs 2.15.3` is (2, 15, 3)."""
+    match = re.search(r"\b(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return tuple(int(part) for part in match.groups() if part) if match else None
+
+
+def parse_burst_buffers(text: str) -> list[tuple[str, int | None]]:
+    """Name and capacity in bytes of each burst buffer that `scontrol show burst` prints."""
+    found = []
+    for block in re.split(r"(?m)^(?=Name=)", text):
+        name = re.search(r"(?m)^Name=(\S+)", block)
+        if name:
+            # Slurm, burst_buffer.conf(5): K, M, G, T, P and KiB... are powers of 1024.
+            space = re.search(r"\bTotalSpace=(\d+(?:\.\d+)?)([KMGTP]?)", block)
+            size = round(float(space[1]) * _UNITS[space[2]]) if space else None
+            found.append((name[1], size))
+    return found
+
+
+def _nobody(command: list[str]) -> str:
+    raise NoAnswer(f"{command[0]} was not asked")
+
+
+def _name(environment: Mapping[str, str], root: Path) -> str:
+    for variable in _CLUSTER:
+        if environment.get(variable):
+            return environment[variable]
+    host = (read(root / "proc/sys/kernel/hostname") or "").strip()
+    return host or "this-machine"
+
+
+def _compute(root: Path, sources: dict[str, str]) -> dict[str, Any]:
+    sources["compute"] = "/proc and /sys of the node on which `vani systems detect` ran"
+    sources["compute.nodes"] = "not known: a node does not see how many there are"
+    return {
+        "cores_per_node": count_cores(root),
+        "memory_per_node": memory_bytes(root),
+        "gpus_per_node": count_gpus(root),
+    }
+
+
+def _file_systems(
+    mounts: list[Mount], shared_near: list[str], programs: Ask, sources: dict[str, str], missing: list[str]
+) -> list[dict[str, Any]]:
+    """Parallel file systems first, the largest first; mounts of one device are one file system."""
+    by_device: dict[tuple[str, str], list[Mount]] = {}
+    for mount in mounts:
+        is_near = any(is_below(folder, mount.dir) and mount.dir != "/" for folder in shared_near)
+        if mount.type in _SHARED and not is_near:
+            by_device.setdefault((mount.type, mount.device or mount.dir), []).append(mount)
+    ordered = sorted(
+        by_device.items(), key=lambda item: (item[0][0] not in PARALLEL, -(item[1][0].capacity or 0))
+    )
+    systems: list[dict[str, Any]] = []
+    names: set[str] = set()
+    for (kind, device), same in ordered:
+        place = f"file_systems[{len(systems)}]"
+        name = _unique(PurePosixPath(device.rpartition(":")[2]).name or same[0].dir, names)
+        facts: dict[str, Any] = {
+            "name": name,
+            "type": _NAMES.get(kind, kind),
+            "mounts": [mount.dir for mount in same],
+            "capacity": same[0].capacity,
+        }
+        sources[place] = "/proc/self/mountinfo and statvfs"
+        if kind == "lustre":
+            facts |= _lustre(same[0].dir, programs, place, sources, missing)
+        elif kind == "gpfs":
+            facts |= _gpfs(same[0], programs, place, sources, missing)
+        systems.append(facts)
+    return systems
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    number, found = 2, name
+    while found in taken:
+        found, number = f"{name}-{number}", number + 1
+    taken.add(found)
+    return found
+
+
+def _lustre(
+    folder: str, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
+) -> dict[str, Any]:
+    lustre, problems = read_lustre(folder, programs)
+    facts: dict[str, Any] = {
+        "targets": lustre.osts,
+        "metadata_targets": lustre.mdts,
+        "stripe_count": lustre.stripe_count,
+        "stripe_size": lustre.stripe_size,
+        "site_pfl": lustre.layout,
+    }
+    if lustre.capacity is not None:
+        facts["capacity"] = lustre.capacity
+    asked = dict.fromkeys(("targets", "metadata_targets", "capacity"), f"lfs df {folder}")
+    asked |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), f"lfs getstripe -d {folder}")
+    why = "; ".join(problems)
+    for key, command in asked.items():
+        if facts.get(key) is not None:
+            sources[f"{place}.{key}"] = command
+        elif why and key != "capacity":
+            sources[f"{place}.{key}"] = f"not known: {why}"
+    try:
+        version = parse_lfs_version(programs(["lfs", "--version"]))
+    except NoAnswer as error:
+        problems = problems or [str(error)]
+    else:
+        # A new client may talk to an old server: only that it does not work is certain.
+        if version is not None and version < _OVERSTRIPING:
+            facts["overstriping"] = False
+            sources[f"{place}.overstriping"] = f"lfs --version: {'.'.join(map(str, version))}, from 2.13 on"
+    missing += [f"{folder}: {problem}" for problem in dict.fromkeys(problems)]
+    return facts
+
+
+def _gpfs(
+    mount: Mount, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
+) -> dict[str, Any]:
+    gpfs, problems = read_gpfs(mount.dir, mount.device or mount.dir, programs)
+    for key in ("block_size", "subblock_size"):
+        known = getattr(gpfs, key) is not None
+        told = f"mmlsfs {gpfs.device}" if known else f"not known: {'; '.join(problems) or 'mmlsfs does not say'}"
+        sources[f"{place}.{key}"] = told
+    missing += [f"{mount.dir}: {problem}" for problem in problems]
+    return {"block_size": gpfs.block_size, "subblock_size": gpfs.subblock_size, "version": gpfs.version}
+
+
+def _burst_buffers(
+    near: list[str],
+    shared_near: list[str],
+    mounts: list[Mount],
+    environment: Mapping[str, str],
+    sources: dict[str, str],
+) -> list[dict[str, Any]]:
+    """Storage of the node in the order of `burst_buffer_dirs`, then what nodes share."""
+    variables = {folder: name for name, folder in environment.items() if folder.startswith("/")}
+    found: list[dict[str, Any]] = []
+    names: set[str] = set()
+    for folder, kind in [(one, "node_local") for one in near] + [(one, "shared") for one in shared_near]:
+        above = [mount for mount in mounts if is_below(folder, mount.dir)]
+        mount = max(above, key=lambda one: len(one.dir), default=None)
+        variable = variables.get(folder, "")
+        is_datawarp = variable.startswith(("DW_JOB_STRIPED", "DW_JOB_PRIVATE", "DW_PERSISTENT_STRIPED"))
+        type_ = "datawarp" if is_datawarp else "rabbit" if variable.startswith("DW_") else None
+        if type_ is None:
+            beeond = "beeond" in f"{folder} {mount.device if mount else ''}"
+            type_ = "beeond" if beeond else mount.type if mount else "unknown"
+        facts: dict[str, Any] = {
+            "name": _unique(PurePosixPath(folder).name or "root", names),
+            "kind": kind,
+            "type": type_,
+            "dir": folder,
+            "uses_memory": mount is not None and mount.type in _MEMORY,
+        }
+        if mount is not None and kind == "node_local":
+            facts["capacity_per_node"] = mount.capacity
+        # A job's number is in the path of what was made for the job alone.
+        by = f"${variable}" if variable else "/proc/self/mountinfo"
+        sources[f"burst_buffers[{len(found)}]"] = f"{by}, on one node"
+        found.append(facts)
+    return found
+
+
+def _scheduler(
+    environment: Mapping[str, str],
+    root: Path,
+    programs: Ask,
+    buffers: list[dict[str, Any]],
+    sources: dict[str, str],
+    missing: list[str],
+) -> None:
+    """Add the burst buffers that Slurm knows, with the line that asks for one."""
+    inside = read_scheduler(environment, root).scheduler
+    try:
+        listed = parse_burst_buffers(programs(["scontrol", "show", "burst"]))
+    except NoAnswer as error:
+        if inside in (None, "slurm"):
+            missing.append(f"burst buffers of the scheduler: {error}")
+        if inside is None:
+            missing.append("not inside a job: what the scheduler sets in a job's environment is not seen")
+        return
+    for name, size in listed:
+        kind = name.partition("/")[0]
+        request = ["#DW jobdw type=scratch capacity=SIZE access_mode=striped"] if kind == "datawarp" else []
+        same = next((one for one in buffers if one["type"] == kind), None)
+        if same is None:
+            same = {"name": _unique(name, {one["name"] for one in buffers}), "kind": "shared", "type": kind}
+            buffers.append(same)
+            sources[f"burst_buffers[{len(buffers) - 1}]"] = "scontrol show burst"
+        same |= {"capacity": size, "request": request}
+        sources[f"burst_buffers[{buffers.index(same)}].capacity"] = "scontrol show burst"
+
+
+def _network(root: Path, sources: dict[str, str]) -> dict[str, Any]:
+    """All InfiniBand or Omni-Path ports of the node together, else its fastest Ethernet port."""
+    rates, kind = [], None
+    for device in entries(root / "sys/class/infiniband"):
+        for port in entries(device / "ports"):
+            match = re.match(r"(\d+(?:\.\d+)?) Gb/sec(?: \((.*)\))?", read(port / "rate") or "")
+            if match and "ACTIVE" in (read(port / "state") or "ACTIVE"):
+                rates.append(float(match[1]))
+                kind = match[2] or kind
+    if rates:
+        sources["network"] = "/sys/class/infiniband: sum of the active ports' rates"
+        return {"type": kind, "bandwidth_per_node": sum(rates) * 1e9 / 8}
+    speeds = []
+    for card in entries(root / "sys/class/net"):
+        text = (read(card / "speed") or "").strip()
+        if text.isdecimal() and int(text) > 0 and (card / "device").exists():
+            speeds.append(int(text))
+    if not speeds:
+        sources["network"] = "not known: neither /sys/class/infiniband nor /sys/class/net says"
+        return {}
+    sources["network"] = "/sys/class/net: speed of the fastest card"
+    return {"type": "ethernet", "bandwidth_per_node": max(speeds) * 1e6 / 8}

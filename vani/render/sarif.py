@@ -1,0 +1,110 @@
+"""Advice as SARIF 2.1.0, which code hosts and editors show beside the files it is about.
+
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from vani.errors import one_line
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice, Recommendation
+
+__all__ = ["render"]
+
+_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_HOME: Final = "https://pypi.org/project/vani-io/"
+
+# Advice is never an error: the program works as it is.
+_LEVELS: Final = {"high": "warning", "medium": "warning", "low": "note", "info": "note"}
+
+
+def render(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
+    """Write one run: a result per recommendation, and one `notApplicable` per rule that has none.
+
+    Parameters
+    ----------
+    pages
+        By a rule's id, its documentation as text, whose third line is what it finds.
+    """
+    asked = [one.rule for one in (*advice.recommendations, *advice.no_recommendation)]
+    names = {one.rule: one.name for one in advice.recommendations}
+    ids = sorted(set(asked))
+    rules = [_rule(id_, names.get(id_), pages.get(id_)) for id_ in ids]
+    results = [_result(one, ids.index(one.rule), advice) for one in advice.recommendations]
+    results += [
+        {
+            "ruleId": one.rule,
+            "ruleIndex": ids.index(one.rule),
+            "kind": "notApplicable",
+            "level": "none",
+            "message": {"text": one_line(one.why) or "nothing to recommend"},
+        }
+        for one in advice.no_recommendation
+    ]
+    driver = {"name": "Vani", "version": version, "informationUri": _HOME, "rules": rules}
+    properties = {"profile": advice.profile.model_dump(), "system": advice.system.model_dump()}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+        "properties": properties,
+    }
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+
+
+def _rule(id_: str, name: str | None, page: str | None) -> dict[str, Any]:
+    rule: dict[str, Any] = {"id": id_}
+    if page is not None:
+        head, _, finding = page.partition("\n\n")
+        name = name or head.partition(" ")[2]
+        rule["shortDescription"] = {"text": finding.partition("\n")[0]}
+        rule["help"] = {"text": page}
+    return rule | ({"name": name} if name else {})
+
+
+def _result(one: Recommendation, index: int, advice: Advice) -> dict[str, Any]:
+    text = one_line(one.reason)
+    if one.apply:
+        text += "\n\n" + "\n".join(one_line(line) for line in one.apply)
+    place: dict[str, Any] = {}
+    path = one.target.path or advice.profile.path
+    if path:
+        place["physicalLocation"] = {"artifactLocation": {"uri": _uri(path)}}
+    if one.target.app:
+        place["logicalLocations"] = [{"name": one_line(one.target.app), "kind": "module"}]
+    expected = one.expected
+    result: dict[str, Any] = {
+        "ruleId": one.rule,
+        "ruleIndex": index,
+        "kind": "fail",
+        "level": _LEVELS[one.severity],
+        "message": {"text": text},
+        "locations": [place] if place else [],
+        "properties": {
+            "severity": one.severity,
+            "confidence": one.confidence,
+            "current": one.current,
+            "recommended": one.recommended,
+            "evidence": [item.model_dump() for item in one.evidence],
+            "expected": None if expected is None else expected.model_dump(),
+            "apply": one.apply,
+            "source": one.source,
+        },
+    }
+    return result
+
+
+def _uri(path: str) -> str:
+    """An absolute path as a file URI, another as a relative reference; bytes that are no text survive."""
+    quoted = quote(path.encode("utf-8", "surrogateescape"), safe="/")
+    if path.startswith("/"):
+        return f"file://{quoted}" if not path.startswith("//") else f"file:///{quoted.lstrip('/')}"
+    # A first part with a colon would be a scheme; quote() has escaped it.
+    return quoted

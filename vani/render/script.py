@@ -1,0 +1,244 @@
+"""Advice as a shell script that shows, does and undoes what can be done from outside of a job.
+
+What the script is made of comes from traces: every word of a command is quoted again, a line that is no plain
+command of `lfs` is never run but printed for the job script, and comments cannot end early.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice, Recommendation
+
+__all__ = ["plain_words", "render"]
+
+# A word without anything that a shell would expand: as shlex.quote writes it.
+_WORD: Final = re.compile(r"""(?:[A-Za-z0-9_@%+=:,./-]|'[^']*'|"'")+""")
+
+_WIDTH: Final = 100
+
+# Of `lfs`, what changes a layout: subcommand (and option) -> the function of the script that does it.
+_STEPS: Final = {"setstripe": "layout", "migrate": "migrate", "setdirstripe": "directory", "mkdir": "directory"}
+
+_HEAD: Final = r"""#!/bin/sh
+# Made by vani advise {version} from {profile}.
+#   sh apply.sh           shows what would be done, and does nothing
+#   sh apply.sh --apply   does it (as does APPLY=1), and keeps the layouts of before in $VANI_STATE
+#   sh apply.sh --undo    brings those back: default layouts of folders, layouts of migrated files
+#   sh apply.sh --job     prints what belongs into the job script
+set -eu
+
+state=${{VANI_STATE:-./vani-apply-state}}
+mode=show
+if [ "${{APPLY:-0}}" = 1 ]; then mode=apply; fi
+case ${{1:-}} in
+  '') ;;
+  --apply) mode=apply ;;
+  --undo) mode=undo ;;
+  --job) mode=job ;;
+  *) printf 'usage: sh apply.sh [--apply | --undo | --job]\n' >&2; exit 2 ;;
+esac
+"""
+
+_FUNCTIONS: Final = r"""
+say() { printf '%s\n' "$*"; }
+
+# Prints a command, and runs it where the script was told to act.
+run() {
+  say "$*"
+  if [ "$mode" != show ]; then "$@"; fi
+}
+
+# need TOOL: ends the script where it is to act without it.
+need() {
+  if command -v "$1" >/dev/null 2>&1; then return 0; fi
+  if [ "$mode" = show ]; then say "# $1 is not installed here: run this where the file system is mounted"
+  else printf 'apply.sh: %s is not installed here; run this where the file system is mounted\n' "$1" >&2; exit 1; fi
+}
+
+# keep NUMBER PATH [OPTION]: writes the layout of PATH down, once.
+keep() {
+  if [ "$mode" != apply ] || [ -e "$state/$1.yaml" ]; then return 0; fi
+  mkdir -p "$state"
+  if [ $# -gt 2 ]; then
+    lfs getstripe "$3" --raw "$2" >"$state/$1.raw"
+    lfs getstripe "$3" --yaml "$2" >"$state/$1.part"
+  else
+    lfs getstripe --yaml "$2" >"$state/$1.part"
+  fi
+  mv "$state/$1.part" "$state/$1.yaml"
+}
+
+# layout NUMBER PATH COMMAND...: the default of a folder, or a new file.
+layout() {
+  number=$1 path=$2
+  shift 2
+  if [ "$mode" = undo ]; then
+    if [ -d "$path" ] && [ -e "$state/$number.yaml" ]; then
+      if grep -Eq 'lcm_|stripe_count:[[:space:]]*-?[1-9]|stripe_size:[[:space:]]*[1-9]' "$state/$number.raw"; then
+        run lfs setstripe --yaml="$state/$number.yaml" "$path"
+      else
+        run lfs setstripe -d "$path" # the folder had no layout of its own
+      fi
+      rm -f "$state/$number.yaml" "$state/$number.raw"
+    elif [ -e "$state/$number.made" ]; then
+      if [ -s "$path" ]; then say "# kept, for it holds data: $path"; else run rm -f -- "$path"; fi
+      rm -f "$state/$number.made"
+    fi
+  elif [ -d "$path" ]; then
+    keep "$number" "$path" -d
+    run "$@"
+  elif [ -e "$path" ]; then
+    say "# left alone, for a layout is fixed when a file is made: $path"
+  else
+    if [ "$mode" = apply ]; then mkdir -p "$state"; fi
+    run "$@"
+    if [ "$mode" = apply ]; then : >"$state/$number.made"; fi
+  fi
+}
+
+# migrate NUMBER PATH COMMAND...: copies the data of a file into another layout.
+migrate() {
+  number=$1 path=$2
+  shift 2
+  if [ "$mode" = undo ]; then
+    if [ -e "$state/$number.yaml" ]; then
+      run lfs migrate --yaml="$state/$number.yaml" "$path"
+      rm -f "$state/$number.yaml"
+    fi
+  elif [ "$mode" = apply ] && ! [ -f "$path" ]; then
+    say "# no such file: $path"
+  else
+    keep "$number" "$path"
+    run "$@"
+  fi
+}
+
+# directory NUMBER PATH COMMAND...: a new folder, or the default of new folders in it (-D).
+directory() {
+  number=$1 path=$2
+  shift 2
+  if [ "$mode" = undo ]; then
+    if [ -e "$state/$number.default" ]; then run lfs setdirstripe -D -d "$path"
+    elif [ -e "$state/$number.made" ]; then rmdir -- "$path" 2>/dev/null || say "# kept, for it holds data: $path"; fi
+    rm -f "$state/$number.default" "$state/$number.made"
+    return 0
+  fi
+  kind=made
+  for word in "$@"; do if [ "$word" = -D ]; then kind=default; fi; done
+  if [ "$kind" = made ] && [ -e "$path" ]; then say "# left alone, for it is there already: $path"; return 0; fi
+  if [ "$mode" = apply ]; then mkdir -p "$state"; fi
+  run "$@"
+  if [ "$mode" = apply ]; then : >"$state/$number.$kind"; fi
+}
+"""
+
+_FOOT: Final = r"""
+case $mode in
+  job) in_the_job ;;
+  undo) need lfs; take_back ;;
+  *)
+    {need}steps
+    if [ "$mode" = show ]; then say '# Nothing was done: sh apply.sh --apply does it, sh apply.sh --job shows lines for the job.'; fi
+    ;;
+esac
+"""
+
+
+def render(advice: Advice, *, version: str) -> str:
+    """Write the script; what is only `info` is there as comments.
+
+    The text is POSIX sh, has no control characters but line ends, and the same advice gives the same text.
+    """
+    steps: list[str] = []
+    undo: list[str] = []
+    job: list[str] = []
+    for one in advice.recommendations:
+        if not one.apply:
+            continue
+        about = list(_about(one))
+        lasting, later = _lines(one)
+        if one.severity == "info":
+            steps += ["", *about, *(_comment(f"info, so not done: {line}") for line in one.apply)]
+            continue
+        if lasting:
+            steps += ["", *about]
+        for words in lasting:
+            number = len(undo) + 1
+            call = shlex.join([_STEPS[words[1]], str(number), words[-1], *words])
+            steps.append(call)
+            undo.insert(0, shlex.join([_STEPS[words[1]], str(number), words[-1]]))
+        if later:
+            job += ["", *about, *(f"say {shlex.quote(one_line(line))}" for line in ["", *_titled(one), *later])]
+    head = _HEAD.format(version=version, profile=one_line(advice.profile.path or "a profile"))
+    body = _function("steps", steps) + _function("take_back", undo) + _function("in_the_job", job)
+    return head + _FUNCTIONS + body + _FOOT.replace("{need}", "need lfs; " if undo else "")
+
+
+def plain_words(line: str) -> list[str] | None:
+    """The words of a command that no shell would expand; None for anything else, or with control characters."""
+    if not line.isprintable():
+        return None
+    words = line.split(" ") if "'" not in line and '"' not in line else _quoted_words(line)
+    if words is None or not all(words) or not all(_WORD.fullmatch(word) for word in words):
+        return None
+    return [shlex.split(word)[0] for word in words if word]
+
+
+def _quoted_words(line: str) -> list[str] | None:
+    """Words with their quotes; None where one is no word that expands to itself."""
+    words, at = [], 0
+    while at < len(line):
+        match = _WORD.match(line, at)
+        if match is None or (match.end() < len(line) and line[match.end()] != " "):
+            return None
+        words.append(match[0])
+        at = match.end() + 1
+    return words
+
+
+def _lines(one: Recommendation) -> tuple[list[list[str]], list[str]]:
+    """Commands that change what lasts, word by word, and the lines that belong into the job."""
+    lasting: list[list[str]] = []
+    later: list[str] = []
+    for line in one.apply:
+        words = plain_words(line)
+        is_step = words is not None and len(words) > 2 and words[0] == "lfs" and words[1] in _STEPS
+        # The last word is the path; one that `lfs` would take for an option is no path.
+        if words is not None and is_step and not words[-1].startswith("-"):
+            lasting.append(words)
+        else:
+            later.append(line)
+    return lasting, later
+
+
+def _about(one: Recommendation) -> Iterator[str]:
+    text = f"{one.rule} {one.name} ({one.severity}): {one.reason}"
+    line = ""
+    for word in one_line(text).split(" "):
+        if line and len(line) + len(word) > _WIDTH:
+            yield _comment(line)
+            line = ""
+        line = f"{line} {word}" if line else word
+    yield _comment(line)
+
+
+def _titled(one: Recommendation) -> Sequence[str]:
+    return [_comment(f"{one.rule} {one.name}")]
+
+
+def _comment(text: str) -> str:
+    # A backslash at the end continues nothing in a comment, but shellcheck asks about it.
+    return f"# {one_line(text).rstrip(chr(92))}".rstrip()
+
+
+def _function(name: str, lines: Sequence[str]) -> str:
+    inside = lines if any(line and not line.startswith("#") for line in lines) else [*lines, "  :"]
+    body = "\n".join(line if not line or line.startswith("  ") else f"  {line}" for line in inside)
+    return f"\n{name}() {{\n{body.lstrip(chr(10))}\n}}\n"
