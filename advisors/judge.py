@@ -7,13 +7,15 @@ gains at the I/O time there is, severity, contradictions, order.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from vani.advisors.base import Finding, Gain, NoAdvice, Number, Rule, Verdict
-from vani.advisors.catalogue import pick, rules
+from vani.advisors.catalogue import find, pick
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.models.io_time import IOTime, io_time
@@ -22,6 +24,7 @@ from vani.schema.advice import (
     Advice,
     Evidence,
     Expected,
+    JudgedFiles,
     NoRecommendation,
     ProfileRef,
     Recommendation,
@@ -30,6 +33,7 @@ from vani.schema.advice import (
     Target,
 )
 from vani.schema.document import dumps, loads
+from vani.schema.excerpt import excerpt, most_important
 from vani.schema.profile import Profile
 from vani.schema.system import System
 
@@ -61,10 +65,13 @@ def advise_document(
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
+    files: int | None = None,
 ) -> Advice:
     """Judge a profile, or the profile in a file, and say which file and which machine were judged.
 
     The digest of a file is that of its bytes; that of a model is of the YAML that it is written as.
+    Of a profile that lists more than `files` files, the rules see those with the most I/O time, as if
+    it had been made with `vani profile --files N`; None: all. Positions in evidence are those of the whole list.
 
     Raises
     ------
@@ -80,20 +87,77 @@ def advise_document(
         name=None if system is None else system.name, sha256=_digest(dumps(machine).encode())
     )
     if isinstance(profile, Profile):
-        model, ref = profile, ProfileRef(path=None, sha256=_digest(dumps(profile).encode()))
+        part, ref = _most_important(profile, files), ProfileRef(path=None, sha256=_digest(dumps(profile).encode()))
     else:
         content = _read(Path(profile))
-        model = loads(content.decode("utf-8-sig"), Profile, where=str(profile))
-        ref = ProfileRef(path=str(profile), sha256=_digest(content))
-    return judge(
+        # Hashing leaves the interpreter to others: of a long profile it costs nothing beside reading it.
+        with ThreadPoolExecutor(1) as beside:
+            digest = beside.submit(_digest, content)
+            part = _load(content, str(profile), files)
+            ref = ProfileRef(path=str(profile), sha256=digest.result())
+    model, kept, judged = part
+    advice = judge(
         model,
         machine,
-        profile_ref=ref,
+        profile_ref=ref.model_copy(update={"files": judged}),
         system_ref=system_ref,
         select=select,
         ignore=ignore,
         thresholds=thresholds,
     )
+    return advice if kept is None else _renumbered(advice, kept)
+
+
+Part = tuple[Profile, tuple[int, ...] | None, JudgedFiles | None]
+"""A profile with some of its files, their positions in the whole list, and how much they are of it."""
+
+
+def _load(content: bytes, where: str, files: int | None) -> Part:
+    """Read a profile; of a long one that Vani wrote, only the entries of the files that are judged."""
+    found = None if files is None else excerpt(content, files)
+    if found is not None:
+        try:
+            model = loads(found.text.decode("utf-8-sig"), Profile, where=where)
+        except (DocumentError, UnicodeDecodeError):
+            pass  # The whole text is read, so that the error names the right line.
+        else:
+            return model, found.kept, _judged_files(found.listed, found.kept, found.io_time_share)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError("is not UTF-8 text", where=where, todo="give a profile.yaml") from error
+    return _most_important(loads(text, Profile, where=where), files)
+
+
+def _most_important(profile: Profile, files: int | None) -> Part:
+    if files is None or len(profile.files) <= files:
+        return profile, None, None
+    kept, share = most_important([one.io.time_s.total for one in profile.files], files)
+    part = profile.model_copy(update={"files": [profile.files[i] for i in kept]})
+    return part, kept, _judged_files(len(profile.files), kept, share)
+
+
+def _judged_files(listed: int, kept: tuple[int, ...], share: float) -> JudgedFiles:
+    return JudgedFiles(listed=listed, judged=len(kept), io_time_share=min(1.0, share))
+
+
+def _renumbered(advice: Advice, kept: tuple[int, ...]) -> Advice:
+    """The advice with positions in `files` as they are in the whole list."""
+    if kept == tuple(range(len(kept))):
+        return advice
+
+    def whole(match: re.Match[str]) -> str:
+        index = int(match[1])
+        return f"files[{kept[index]}]" if index < len(kept) else match[0]
+
+    changed = []
+    for one in advice.recommendations:
+        evidence = [
+            item.model_copy(update={"attribute": re.sub(r"^files\[(\d+)\]", whole, item.attribute)})
+            for item in one.evidence
+        ]
+        changed.append(one.model_copy(update={"evidence": evidence}))
+    return advice.model_copy(update={"recommendations": changed})
 
 
 def judge(
@@ -145,14 +209,18 @@ def _configured(
     chosen: Iterable[type[Rule]], thresholds: Thresholds | None
 ) -> Iterator[tuple[type[Rule], dict[str, Number | str]]]:
     given = {key.lower(): dict(values) for key, values in (thresholds or {}).items()}
-    known = {key.lower() for rule in rules() for key in (rule.id, rule.name)}
-    for key in given:
-        if key not in known:
-            raise InputError(
-                f"thresholds are given for {key!r}, which is no rule", todo="`vani rules` lists them all"
-            )
+    for key, values in (thresholds or {}).items():
+        # Rules that are not asked, too: a misspelt name is one whatever was selected.
+        _rule_of(key)(values)
     for rule in chosen:
         yield rule, given.get(rule.name.lower(), {}) | given.get(rule.id.lower(), {})
+
+
+def _rule_of(key: str) -> type[Rule]:
+    try:
+        return find(key)
+    except InputError as error:
+        raise InputError(f"thresholds are given for {key!r}, which is no rule", todo=error.todo) from None
 
 
 def _ask(rule: Rule, profile: Profile, system: System) -> Verdict:
@@ -268,8 +336,4 @@ def _read(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise DocumentError(f"cannot be read ({why})", where=path) from error
-    try:
-        content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DocumentError("is not UTF-8 text", where=path, todo="give a profile.yaml") from error
     return content

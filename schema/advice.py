@@ -13,6 +13,7 @@ __all__ = [
     "Advice",
     "Evidence",
     "Expected",
+    "JudgedFiles",
     "NoRecommendation",
     "ProfileRef",
     "Recommendation",
@@ -79,11 +80,22 @@ class NoRecommendation(Model):
     why: str
 
 
+class JudgedFiles(Model):
+    """How much of a long list of files was judged: those with the most I/O time (`--files`)."""
+
+    listed: Annotated[int, Field(ge=0)] = Field(description="files that the profile lists")
+    judged: Annotated[int, Field(ge=0)] = Field(description="of these, the files that the rules were shown")
+    io_time_share: Annotated[float, Field(ge=0, le=1)] = Field(
+        description="share of the listed files' I/O time that these hold"
+    )
+
+
 class ProfileRef(Model):
     """The profile that was judged."""
 
     path: str | None
     sha256: str
+    files: JudgedFiles | None = Field(default=None, description="null where all listed files were judged")
 
 
 class SystemRef(Model):

@@ -59,9 +59,22 @@ class FileSystem(Model):
     capacity: Bytes | None = Field(default=None, description="bytes")
     bandwidth_per_target: Rates = Field(default_factory=Rates, description="of one target")
     bandwidth_per_server: Rates = Field(default_factory=Rates, description="of one data server")
+    bandwidth_per_client: Rates = Field(
+        default_factory=Rates, description="of one compute node as a client, where it is below its network's"
+    )
     max_bandwidth: Rates = Field(default_factory=Rates, description="of the whole file system")
+    lock_transfer_s: Annotated[float, Field(ge=0)] | None = Field(
+        default=None,
+        description="seconds until a lock on a part of a shared file has passed from one node to another",
+    )
     metadata_ops_per_s: Rate | None = Field(
         default=None, description="metadata operations per second, all servers"
+    )
+    metadata_free: Bytes | None = Field(
+        default=None, description="bytes free on the metadata targets (`lfs df`)"
+    )
+    metadata_load: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="share of the metadata servers' operations that is in use, 0..1"
     )
     version: str | None = Field(default=None, description="of the servers' software, such as 2.15")
     stripe_count: int | None = Field(default=None, ge=-1, description="Lustre: default; -1 is all targets")

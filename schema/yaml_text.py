@@ -195,11 +195,12 @@ class _Foreign(Exception):  # noqa: N818 - not an error: another reader's turn
     """The text is not in the form that `emit` writes."""
 
 
-_LINE = re.compile(r'( *)(- )?(?:([A-Za-z_][A-Za-z0-9_]*|"[^"\\]{0,900}"):(?= |$))?(?: ?(.+))?')
+_LINE = re.compile(r'( *)(- )?(?:([A-Za-z_/][A-Za-z0-9_./+()%-]*|"[^"\\]{0,900}"):(?= |$))?(?: ?(.+))?')
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|[:,](?! )|(?<![0-9A-Za-z.])[A-Za-z_/](?:[A-Za-z0-9_./+()% -]*[A-Za-z0-9_./+()%-])?'
 )
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,40})?(?:e[-+][0-9]{1,3})?")
+_FLAT = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*: [-0-9a-z.+]+(?:, [A-Za-z_][A-Za-z0-9_]*: [-0-9a-z.+]+)*\}")
 _Line: TypeAlias = tuple[int, bool, "str | None", "str | None"]
 
 
@@ -207,13 +208,21 @@ def _parse_own(text: str) -> dict[str, Any] | None:
     """Read what `emit` wrote; None for any other text."""
     if not text.endswith("\n") or "\\u" in text or "\\U" in text:
         return None
+    written = text[:-1].split("\n")
+    if not "".join(written).isprintable():
+        return None
     lines: list[_Line] = []
-    for line in text[:-1].split("\n"):
-        match = _LINE.fullmatch(line) if line.isprintable() else None
-        if match is None:
-            return None
-        indent, dash, key, rest = match.groups()
-        lines.append((len(indent), dash is not None, key, rest))
+    known: dict[str, _Line] = {}
+    for line in written:
+        # Two lines of three are not the first of their kind: `  format: bin`.
+        found = known.get(line)
+        if found is None:
+            match = _LINE.fullmatch(line)
+            if match is None:
+                return None
+            indent, dash, key, rest = match.groups()
+            found = known[line] = (len(indent), dash is not None, key, rest)
+        lines.append(found)
     lines.append((-1, False, None, None))
     try:
         tree, end = _own_mapping(lines, 0, 0)
@@ -272,12 +281,14 @@ def _own_value(text: str) -> Tree:
     if text in _own_values:
         return _own_values[text]
     value: Tree
-    if text[0] in '{["':
+    if text[0] == "{" and _FLAT.fullmatch(text):
+        value = _own_flat(text)
+    elif text[0] in '{["':
         value = _DECODER.decode(_TOKEN.sub(_json_token, text))
     elif _BARE.fullmatch(text):
         value = _WORDS.get(text, text)
     elif _JSON_NUMBER.fullmatch(text):
-        value = _scalar(text)
+        value = float(text) if "." in text or "e" in text else int(text)
     else:
         raise _Foreign
     if len(_own_values) < 10_000 and not isinstance(value, (dict, list)):
@@ -286,6 +297,18 @@ def _own_value(text: str) -> Tree:
 
 
 _own_values: dict[str, Tree] = {}
+
+
+def _own_flat(text: str) -> dict[str, Any]:
+    """A mapping of names to numbers and null, which most lines of a profile are."""
+    mapping: dict[str, Any] = {}
+    parts = text[1:-1].split(", ")
+    for part in parts:
+        name, _, value = part.partition(": ")
+        mapping[name] = _own_values[value] if value in _own_values else _own_value(value)
+    if len(mapping) < len(parts):
+        raise _Foreign
+    return mapping
 
 
 def _json_token(match: re.Match[str]) -> str:

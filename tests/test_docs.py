@@ -7,18 +7,16 @@ too): read the diff. Output is what a terminal of 80 columns without colours sho
 from __future__ import annotations
 
 import doctest
-import fcntl
 import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from terminal import on_terminal
 
 from vani.calls import CALLS, Flag
 from vani.cli.main import commands
@@ -33,8 +31,6 @@ PAGES = sorted(
     if path.parent.name != "rules"
 )
 UPDATE = bool(os.environ.get("UPDATE_DOCS"))
-# Run by CI in a fresh clone; here they would run this test.
-NOT_RUN = ("make ", "bash .ci/", "git clone")
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -71,25 +67,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def on_terminal(command: str, place: Path) -> tuple[int, str]:
-    """Run a command in a shell on a terminal of 80 columns; exit status and what the terminal shows."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command], cwd=place, stdin=subprocess.DEVNULL, stdout=its, stderr=its
-    )
-    os.close(its)
-    shown = b""
-    try:
-        while piece := os.read(ours, 65536):
-            shown += piece
-    except OSError:
-        # What Linux says when the other side is closed.
-        pass
-    finally:
-        os.close(ours)
-    status = process.wait(timeout=60)
-    return status, "\n".join(line.rstrip() for line in shown.decode().splitlines())
+def shown_by(command: str, place: Path) -> tuple[int, str]:
+    """Exit status of a shell command, and what the terminal shows, without spaces at the ends of lines."""
+    status, shown = on_terminal(["/bin/sh", "-c", command], place)
+    return status, "\n".join(line.rstrip() for line in shown.splitlines())
 
 
 def commands_of(block: str) -> list[tuple[str, str]]:
@@ -104,7 +85,7 @@ def test_commands_run_and_print_what_is_shown(page, desk):
     for block in blocks(page, "console"):
         now = ""
         for command, shown in commands_of(block):
-            status, printed = on_terminal(command, desk)
+            status, printed = shown_by(command, desk)
             wanted = re.search(r"# exit status (\d)", command)
             assert status == (int(wanted[1]) if wanted else 0), f"{command}\n{printed}"
             now += f"$ {command}\n" + (printed.strip("\n") + "\n" if shown else "")
@@ -121,10 +102,8 @@ def test_sessions_print_what_is_shown(page, desk, monkeypatch):
     monkeypatch.chdir(desk)
     for block in blocks(page, "console"):
         for command, _ in commands_of(block):
-            assert on_terminal(command, desk)[0] in (0, 2)
-    session = doctest.DocTestParser().get_doctest(
-        "".join(blocks(page, "pycon")), {}, page.name, str(page), 0
-    )
+            assert shown_by(command, desk)[0] in (0, 2)
+    session = doctest.DocTestParser().get_doctest("".join(blocks(page, "pycon")), {}, page.name, str(page), 0)
     printed: list[str] = []
     assert doctest.DocTestRunner().run(session, out=printed.append).failed == 0, "".join(printed)
 
@@ -171,13 +150,22 @@ def test_every_attribute_of_the_profile_has_a_meaning():
     assert [row for row in rows if not row.split("|")[3].strip()] == []
 
 
+def all_commands(
+    prefix: str, group: click.Group, context: click.Context
+) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{prefix}{name}", command
+        if isinstance(command, click.Group):
+            yield from all_commands(f"{prefix}{name} ", command, context)
+
+
 def test_every_command_and_option_is_on_the_page_of_commands():
     page = (ROOT / "docs" / "commands.md").read_text()
     context = commands.make_context("vani", ["--help"], resilient_parsing=True)
-    for name in commands.list_commands(context):
+    for name, command in all_commands("", commands, context):
         assert f"$ vani {name} --help" in page
-        command = commands.get_command(context, name)
-        assert command is not None
         assert command.help, f"{name} has no help"
         for option in command.params:
             if option.param_type_name == "option":

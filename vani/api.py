@@ -9,7 +9,7 @@ profile.frame("files")
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from vani.schema.system import System
     from vani.store.read import Store
 
-__all__ = ["Characterised", "advise", "characterise", "convert", "profile"]
+__all__ = ["JUDGED_FILES", "Characterised", "advise", "characterise", "convert", "profile"]
 
 PathLike = str | Path
+
+JUDGED_FILES = 1000
+"""Files that `advise` judges of a profile that lists more: ten times as many as `profile` lists by default."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,9 @@ def advise(
     system: PathLike | System | None = None,
     select: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
+    thresholds: Mapping[str, Mapping[str, int | float | str]] | None = None,
+    config: PathLike | None = None,
+    files: int | None = JUDGED_FILES,
 ) -> Advice:
     """Judge a profile by every rule of the catalogue.
 
@@ -206,15 +212,34 @@ def advise(
         A machine's description: its path, a bundled machine's name, or the model.
     select, ignore
         Ids (or beginnings of ids, such as `LUS`) of rules to run, and not to run.
+    thresholds
+        By a rule's id or name, values by the name of its threshold; they win over those of `config`.
+    config
+        A TOML file whose table `[advise]` holds thresholds, `select` and `ignore` (see `vani.advisors.settings`);
+        `select` given here replaces the file's, what is ignored adds up.
+    files
+        Of a profile that lists more files, judge those with the most I/O time; None judges all.
 
     Raises
     ------
     InputError
-        A document that cannot be read, or a rule that does not exist.
+        A document that cannot be read, or a rule or threshold that does not exist.
     """
     from vani.advisors.judge import advise_document  # noqa: PLC0415
+    from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
 
-    return advise_document(profile, _system(system), select=select, ignore=ignore)
+    settings = Settings() if config is None else read_settings(Path(config))
+    merged = {key: dict(values) for key, values in settings.thresholds.items()}
+    for key, values in (thresholds or {}).items():
+        merged[key] = merged.get(key, {}) | dict(values)
+    return advise_document(
+        profile,
+        _system(system),
+        select=settings.select if select is None else select,
+        ignore=[*settings.ignore, *(ignore or ())],
+        thresholds=merged,
+        files=files,
+    )
 
 
 def _job(job: PathLike | Job | None) -> Job | None:

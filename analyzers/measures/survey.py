@@ -126,10 +126,10 @@ class _Collector:
         start, end = batch.start[rows], batch.end[rows]
         app = np.full(len(rows), self._app, np.int64)
         if len(start) > 1 and (start[1:] >= start[:-1]).all():
-            reached = np.maximum.accumulate(end)
+            reached = np.maximum.accumulate(np.maximum(end, start + 1))
             opens = np.append(True, start[1:] - reached[:-1] > self._floor)
             closes = np.append(opens[1:], True)
-            found = Intervals(app[opens], start[opens], np.maximum(reached[closes], start[opens] + 1))
+            found = Intervals(app[opens], start[opens], reached[closes])
         else:
             found = _shorter(merge(app, start, np.maximum(end, start + 1) + self._floor), self._floor)
         parts = [self._busy, found]

@@ -136,6 +136,7 @@ def test_every_changed_byte_gives_a_table_or_a_trace_error(changes):
 
 
 def test_a_table_of_nothing_but_arguments_is_refused_before_they_are_split():
-    entries = b"".join(entry(("",) * 250, i) for i in range(1 << 17))
-    with pytest.raises(TraceError, match="claims 32768000 arguments"):
-        decoded(struct.pack("<i", 1 << 17) + entries, "3.0")
+    count = (1 << 24) // 250 + 1
+    entries = b"".join(struct.pack("<i", i) + rest for i, rest in enumerate([entry(("",) * 250)[4:]] * count))
+    with pytest.raises(TraceError, match=f"claims {250 * count} arguments"):
+        decoded(struct.pack("<i", count) + entries, "3.0")

@@ -1,4 +1,4 @@
-"""File positions: against a process simulated one call at a time, however its calls are cut into batches.
+"""File positions against a process simulated one call at a time, however its calls are cut into batches.
 
 `Process` below is the oracle: it keeps a position and an end per file, as the docstring of `vani.readers.positions` says
 what is known and what is assumed, and shares no code with it.

@@ -17,6 +17,17 @@ FUNCTIONS = [
     "MPI_Barrier",
 ]
 
+PARTS_OF = {
+    "2.3": ["VERSION", "recorder.mt", "0.cst", "0.cfg", "0.ts"],
+    "2.5p-shared": ["VERSION", "recorder.mt", "0.cst", "0.cfg", "0.ts", "ug.mt"],
+    "2.5g": ["VERSION", "recorder.mt", "recorder.cst", "recorder.ts", "ug.mt", "ug.cfg"],
+    "2.5g-per-rank": ["VERSION", "recorder.mt", "0.cst", "0.cfg", "recorder.ts"],
+    "3.0": ["VERSION", "recorder.mt", "recorder.cst", "recorder.ts", "ug.mt", "ug.cfg"],
+    "3.x-mt": ["recorder.mt", "recorder.cst", "recorder.ts", "ug.mt", "ug.cfg"],
+    "3.x-dat": ["recorder.dat"],
+}
+"""The files that a trace of one rank has."""
+
 # name -> settings of write_trace
 TINY: dict[str, dict] = {
     "2.3": {"layout": "2.3"},
@@ -69,8 +80,8 @@ def calls_of(rank: int, ranks: int) -> list[Call]:
     ]
 
 
-def write_tiny(directory: Path, name: str, *, ranks: int = 3) -> list[list[Call]]:
-    """Write the trace of that name and return its calls, by rank."""
-    calls = [calls_of(rank, ranks) for rank in range(ranks)]
+def write_tiny(directory: Path, name: str, *, ranks: int = 3, most: int = 19) -> list[list[Call]]:
+    """Write the trace of that name, of each rank the first `most` calls, and return its calls, by rank."""
+    calls = [calls_of(rank, ranks)[:most] for rank in range(ranks)]
     write_trace(directory, calls, functions=FUNCTIONS, **TINY[name])
     return calls

@@ -18,7 +18,11 @@ def explain(rule: str) -> None:
 
 @click.command()
 @click.option(
-    "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    "--format",
+    "kind",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
     help="What is written.",
 )
 def rules(kind: str) -> None:

@@ -96,7 +96,9 @@ def eyes() -> Console:
 @contextmanager
 def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     """A progress bar on stderr, which appears when work takes longer than a second."""
-    if not show:
+    console = eyes() if show else None
+    # On a terminal that cannot move its cursor, a bar would be many lines.
+    if console is None or not console.is_interactive:
         yield None
         return
     import threading  # noqa: PLC0415
@@ -109,7 +111,7 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         TextColumn("{task.fields[count]:>10}"),
         TimeElapsedColumn(),
     )
-    bar = Progress(*columns, console=eyes(), transient=True)
+    bar = Progress(*columns, console=console, transient=True)
     # Without a total the bar only moves, which is all that can be said about a single piece of work.
     task = bar.add_task(_STAGES["decode"], total=None, count="")
     timer = threading.Timer(_SHOW_AFTER_S, bar.start)

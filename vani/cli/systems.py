@@ -25,7 +25,9 @@ def systems(ctx: click.Context) -> None:
 
 @systems.command()
 @click.argument("name")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
+)
 def show(name: str, output: Path | None) -> None:
     """Write the description of NAME (a bundled machine or a file), merged with what it builds on."""
     from vani.schema.document import dumps  # noqa: PLC0415
@@ -36,7 +38,9 @@ def show(name: str, output: Path | None) -> None:
 
 
 @systems.command()
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
+)
 @quiet_option
 def detect(output: Path | None, quiet: bool) -> None:
     """Describe the machine that this runs on; what could not be found out is said on stderr.

@@ -72,6 +72,10 @@ def detect(
         "network": _network(root, sources),
     }
     _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
+    types = {one["type"] for one in facts["file_systems"]}
+    for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
+        if kind not in types:
+            missing.append(f"no {kind} is mounted here: {tool} was not asked")
     if not facts["file_systems"]:
         missing.append("no shared file system is mounted here (Lustre, GPFS, BeeGFS, NFS, ...)")
     return System(**facts, sources=sources), missing

@@ -8,12 +8,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from vani.errors import one_line
-from vani.units import format_seconds, format_share
+from vani.units import format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from vani.schema.advice import Advice, Expected, Recommendation
+    from vani.schema.advice import Advice, Expected, JudgedFiles, Recommendation
     from vani.schema.profile import Profile
 
 __all__ = ["render"]
@@ -40,6 +40,8 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     rest = [one for one in advice.recommendations if one.rule != MATTERS]
     console.print(Text(_matters(first, profile), style="bold"), highlight=False)
     console.print(Text(_machine(advice), style="dim"), highlight=False)
+    if advice.profile.files is not None:
+        console.print(Text(_part(advice.profile.files), style="dim"), highlight=False)
     todo = [one for one in rest if one.severity != "info"][:THINGS_TO_DO]
     for number, one in enumerate(todo, 1):
         console.print()
@@ -71,6 +73,14 @@ def _machine(advice: Advice) -> str:
     if advice.system.name.startswith("generic-"):
         return f"Judged by {one_line(advice.system.name)}: typical figures, not those of your machine."
     return f"Judged by the machine {one_line(advice.system.name)}."
+
+
+def _part(files: JudgedFiles) -> str:
+    share = format_share(files.io_time_share)
+    return (
+        f"Of {format_count(files.listed)} listed files the {format_count(files.judged)} with the most I/O time "
+        f"({share} of it) were judged: gains are at least these (--files all judges all)."
+    )
 
 
 def _thing_to_do(number: int, one: Recommendation, console: Console) -> None:

@@ -22,7 +22,7 @@ class TinyWrites(Rule):
     Recommends
         A larger buffer.
     Stays silent when
-        Nothing is written, or half of the writes have at least `page` bytes.
+        Nothing is written, or half of the writes have at least `enough` bytes.
     Source
         An example: this rule comes from nowhere, and a real one must not.
     Example
@@ -34,22 +34,22 @@ class TinyWrites(Rule):
     family = "example"
     sources = ("none: an example",)
     # Size of a page of memory on most machines.
-    page = 4 * KiB
+    enough = 4 * KiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
         del system
         sizes = profile.workflow.io.transfer_size.write
         if sizes is None or sizes.p50 is None:
             return self.nothing("nothing is written")
-        if sizes.p50 >= self.page:
-            return self.nothing(f"half of the writes have at least {self.page} bytes")
+        if sizes.p50 >= self.enough:
+            return self.nothing(f"half of the writes have at least {self.enough} bytes")
         return [
             Finding(
                 target=Target("job"),
                 reason=f"Half of the writes have at most {sizes.p50} bytes; collect them in a buffer.",
                 confidence=0.5,
                 touched_s=profile.workflow.io.time_s.write,
-                recommended={"buffer_bytes": self.page},
+                recommended={"buffer_bytes": self.enough},
                 current={"median_write_bytes": sizes.p50},
                 evidence=[Evidence("workflow.io.transfer_size.write.p50", sizes.p50)],
             )

@@ -72,17 +72,21 @@ class Grammar:
     @cached_property
     def terminals(self) -> Ints:
         """Distinct terminal ids that occur in calls, sorted."""
-        return np.flatnonzero(self._counts)
+        return self._used[0]
 
     def occurrences(self, terminals: int) -> Ints:
         """Count how often each terminal id occurs, shape (terminals,), without expanding anything."""
         counts = np.zeros(terminals, dtype=np.int64)
-        counts[: len(self._counts)] = self._counts
+        ids, often = self._used
+        counts[ids] = often
         return counts
 
     @cached_property
-    def _counts(self) -> Ints:
-        """Occurrences up to the highest terminal id: a rule's symbols occur as often as the rule does."""
+    def _used(self) -> tuple[Ints, Ints]:
+        """Terminal ids that occur, and how often: a rule's symbols occur as often as the rule does.
+
+        Of thousands of grammars over one large call table, each uses a few signatures only.
+        """
         times = np.zeros(len(self.bodies) - 1, dtype=np.int64)
         times[self.start] = 1
         counts = np.zeros(int(self.values.max(initial=-1)) + 1, dtype=np.int64)
@@ -96,7 +100,8 @@ class Grammar:
             is_rule = values < 0
             np.add.at(times, -1 - values[is_rule], weight[is_rule])
             np.add.at(counts, values[~is_rule], weight[~is_rule])
-        return counts
+        ids = np.flatnonzero(counts)
+        return ids, counts[ids]
 
     @cached_property
     def whole(self) -> NDArray[np.int32]:

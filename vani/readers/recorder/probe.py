@@ -12,10 +12,12 @@ from vani.readers.recorder.frames import read_file
 __all__ = ["Shape", "app_name", "is_recorder", "probe"]
 
 _RANK_FILE = re.compile(r"\d+\.(ts|cst|cfg|itf|mt)$")
-_DEFAULT_NAME = (
+_DEFAULT_NAME = tuple(
+    re.compile(form.format(user=user))
+    # A user without a name is told apart first: a host's name may hold hyphens, too.
+    for user in (r".+-(?:\(null\)|user-unknown)", r"[^-]+-[^-]+")
     # <host>-<user>-<exe>-<pid>-HHMMSS.mmm (2.5p) and HHMMSS.mm-<host>-<user>-<exe>-<pid> (2.5g, 3.0)
-    re.compile(r"^[^-]+(?:-[^-]+)*?-(?:\(null\)|user-unknown|[^-]+)-(?P<exe>.+)-\d+-\d{6}\.\d+$"),
-    re.compile(r"^\d{6}\.\d+-[^-]+(?:-[^-]+)*?-(?:\(null\)|user-unknown|[^-]+)-(?P<exe>.+)-\d+$"),
+    for form in (r"^{user}-(?P<exe>.+)-\d+-\d{{6}}\.\d+$", r"^\d{{6}}\.\d+-{user}-(?P<exe>.+)-\d+$")
 )
 
 
@@ -65,7 +67,9 @@ def probe(path: Path) -> Shape:
         )
     if "VERSION" in names:
         version = read_file(path / "VERSION", most=4096).decode("ascii", "replace").strip("\0 \n\r")
-        layout = _layout_of(version, "recorder.ts" in names)
+        # Both layouts of 2.5 call themselves 2.5.0; one has all time stamps in one file, the other one per rank.
+        common_times = "recorder.ts" in names or not any(re.fullmatch(r"\d+\.ts", name) for name in names)
+        layout = _layout_of(version, common_times)
         if layout is None:
             raise UnknownFormatError(
                 f"Recorder format {version[:20]!r}; known are 2.3, 2.4, 2.5 and 3.0",
@@ -97,7 +101,6 @@ def _layout_of(version: str, has_common_times: bool) -> str | None:
     if re.fullmatch(r"2\.3(\.\d+)?", version):
         return "2.3"
     if re.fullmatch(r"2\.[45](\.\d+)?", version):
-        # Both layouts call themselves 2.5.0; only one of them has all time stamps in one file.
         return "2.5g" if has_common_times else "2.5p"
     return "3.0" if re.fullmatch(r"3\.0(\.\d+)?", version) else None
 

@@ -197,7 +197,7 @@ def interpret(
     argument_count = pc.list_value_length(table.args).to_numpy(zero_copy_only=False)
     by_func = np.argsort(table.func, kind="stable")
     ids, first = np.unique(table.func[by_func], return_index=True)
-    for func, of_func in zip(ids.tolist(), np.split(by_func, first[1:]), strict=True):
+    for func, of_func in zip(ids.tolist(), np.split(by_func, first)[1:], strict=True):
         rows = of_func
         if not 0 <= func < len(names):
             signatures.problems.append(f"calls of function number {func}, which the trace does not name")

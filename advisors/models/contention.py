@@ -1,0 +1,321 @@
+"""How long a burst of reads or writes takes, from the loads on what its bytes pass.
+
+Bytes pass a process, its compute node, an I/O node (where there are any), the servers, and the targets. Each
+of them is a stage; the time of a stage is the load on its busiest member over the rate of one member, and the
+time of the burst is the sum over the stages:
+
+    T = files / metadata + s_process / r + s_node / d + s_io / b_io + bytes / B + s_server / b_s
+        + s_target / b + lock * passes
+
+which is the form of the models of Xie et al. (tables I, II and V): aggregate load (bytes / B), load skew (the
+s: most bytes on one member of a stage) and resources in use (the members that the load spreads over). The sum
+is what holds if no two stages of the same byte overlap; if all do, T is the largest stage. Both are given: the
+sum as the estimate, the largest stage as the best that can be.
+
+- s_target: one file lies on distinct targets, stripes dealt in turn. Of many files each begins at a random
+  target (Lustre's allocator, seen from one job), so the busiest of M targets has the expected maximum of
+  F * w balls in M bins.
+- B and b_s are what is left of the path's own figures: a file system of M targets of b bytes/s whose whole
+  bandwidth is known to be W < M * b has a shared part of 1 / B = 1 / W - 1 / (M * b); for W >= M * b there is
+  none. Likewise b_s for a server with its targets.
+- lock * passes: on a shared file, where neighbouring pieces of less than a stripe belong to different nodes,
+  an extent lock travels with each piece; objects pass locks independently of one another.
+
+`docs/models.md` holds what was fitted, to what, and how well it predicts what it was not fitted to.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from vani.schema.system import FileSystem, System
+
+__all__ = [
+    "MARGIN",
+    "REACH",
+    "VARIATION",
+    "Burst",
+    "Path",
+    "Prediction",
+    "advised_count",
+    "fewest_targets",
+    "most_loaded",
+    "neat",
+    "path_of",
+    "predict",
+    "ratio",
+]
+
+PROCESS_RATE: Final = 1.8e9
+"""Bytes per second that one process moves between its memory and the client. OPRAEL's sweep of processes on one
+node, files of 8 GiB and more: 300 to 318 MiB/s with one process and 365 to 439 with 16 differ by what 1.8 GB/s
+per process explain. A copy through the page cache."""
+
+CLIENT_RATE: Final = 3.0e9
+"""Bytes per second of a compute node as a client where nothing is known of it but perhaps its network: median
+of ior-easy writes per node of the 18 submissions to IO500 (2017 to 2019) with ten nodes on Lustre."""
+
+LOCK_S: Final = 2.5e-3
+"""Seconds until a lock on a piece of a shared file has passed from one node to another, with the partial pages
+and the flush that come with it: fitted to ior-hard on Lustre, see docs/models.md."""
+
+VARIATION: Final = 1.3
+"""Repetitions of one and the same write differ by more than this factor in half of Titan's samples (Xie et
+al., section IV-D)."""
+
+REACH: Final = 0.9
+"""Share of the best bandwidth that is enough: the rest costs more targets than it is worth. A file on many
+targets takes them from others, and more objects make each open and stat dearer (Lustre manual, section 19.2)."""
+
+MARGIN: Final = math.sqrt(1.5)
+"""Too few targets are slow, too many a nuisance; the model's count may be wrong either way. With this factor on
+top, advice that is up to 1.5 times what is needed still follows from a model that is right, and a model that
+errs by a fifth still gives enough."""
+
+LUSTRE_MAX_STRIPES: Final = 2000
+
+
+@dataclass(frozen=True)
+class Path:
+    """Rates in bytes per second of one member of each stage; None: the stage costs nothing.
+
+    `assumed` says, in words, which figures the machine's description lacks and what stands in for them.
+    """
+
+    target: float
+    targets: int | None = None
+    server: float | None = None
+    servers: int | None = None
+    whole: float | None = None
+    io_node: float | None = None
+    io_nodes: int | None = None
+    nodes_per_io_node: int | None = None
+    client: float | None = None
+    process: float | None = PROCESS_RATE
+    metadata_per_s: float | None = None
+    lock_s: float = LOCK_S
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Burst:
+    """What a job moves at one time: `bytes` over all, in `files` files of `stripe_count` stripes each.
+
+    Parameters
+    ----------
+    piece
+        Bytes that one node moves in one piece of a shared file before another node's begin; None where no
+        two nodes meet within a stripe.
+    opens
+        Files times processes that open them; None: each process opens one.
+    """
+
+    bytes: float
+    nodes: int = 1
+    processes: int = 1
+    files: int = 1
+    stripe_count: int = 1
+    stripe_size: int = 1 << 20
+    piece: int | None = None
+    opens: int | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds: `best_s`, all stages overlap; `seconds`, none does; `worst_s`, a bad day of that.
+
+    `stages` holds the seconds of each stage that costs something, in the order of the path.
+    """
+
+    seconds: float
+    best_s: float
+    worst_s: float
+    stages: dict[str, float]
+
+    @property
+    def slowest(self) -> str:
+        """The stage that takes longest."""
+        return max(self.stages, key=lambda name: self.stages[name])
+
+
+def path_of(
+    system: System,
+    disk: FileSystem | None,
+    *,
+    reads: bool = False,
+    target_rate: float | None = None,
+    client_rate: float = CLIENT_RATE,
+) -> Path | str:
+    """The path to a file system as its description has it, or what to supply where that is too little.
+
+    `target_rate` and `client_rate` stand in where the description is silent.
+    """
+    assumed: list[str] = []
+    rates = disk and (disk.bandwidth_per_target, disk.bandwidth_per_server, disk.max_bandwidth)
+    target, server, whole = (
+        ((one.read if reads else one.write) or None for one in rates) if rates else (None, None, None)
+    )
+    targets, servers = (disk.targets or None, disk.servers or None) if disk else (None, None)
+    if target is None and targets:
+        # The whole or a server is then no more than its targets: nothing is left for a stage of its own.
+        if server is not None and servers:
+            target, server = server * servers / targets, None
+            assumed.append("a target's rate: its share of a server's")
+        elif whole is not None:
+            target, whole = whole / targets, None
+            assumed.append("a target's rate: its share of the whole file system's")
+    if target is None and target_rate is not None:
+        target = target_rate
+        assumed.append(f"a target's rate: {target_rate / 1e6:.0f} MB/s")
+    if target is None:
+        return (
+            "supply the rate of one target (bandwidth_per_target), or the targets and the whole rate, in --system"
+        )
+    network = system.network.bandwidth_per_node
+    client = (disk.bandwidth_per_client.read if reads else disk.bandwidth_per_client.write) if disk else None
+    if client is None:
+        client = min(client_rate, network or math.inf)
+        assumed.append(f"a node's rate: {client / 1e6:.0f} MB/s")
+    return Path(
+        target=target,
+        targets=targets,
+        server=_rest(server, target * targets / servers) if server and targets and servers else server,
+        servers=servers,
+        whole=_rest(whole, target * targets) if whole and targets else whole,
+        io_node=system.forwarding.bandwidth_per_io_node if system.forwarding else None,
+        io_nodes=system.forwarding.io_nodes if system.forwarding else None,
+        nodes_per_io_node=system.forwarding.compute_nodes_per_io_node if system.forwarding else None,
+        client=client,
+        metadata_per_s=disk.metadata_ops_per_s if disk else None,
+        lock_s=LOCK_S if disk is None or disk.lock_transfer_s is None else disk.lock_transfer_s,
+        assumed=tuple(assumed),
+    )
+
+
+def predict(burst: Burst, path: Path, *, packed: bool = False) -> Prediction:
+    """Seconds of a burst. `packed`: the job's nodes are neighbours and share I/O nodes; else they spread."""
+    stages = {name: s for name, s in _stages(burst, path, packed=packed) if s > 0}
+    longest = max(stages.values(), default=0.0)
+    total = sum(stages.values())
+    worst = total
+    if not packed and path.io_node:
+        worst = predict(burst, path, packed=True).seconds
+    return Prediction(total, longest, worst * VARIATION, stages)
+
+
+def ratio(before: Burst, after: Burst, path: Path) -> tuple[float, float, float]:
+    """How many times as fast `after` is: least, expected, most; least is never below 1 where expected is not.
+
+    Expected is the ratio of the sums over the stages. Least is the smaller one of it and of the ratio with all
+    stages overlapped, divided by the variation between repetitions; most is the larger one, times it.
+    """
+    old, new = predict(before, path), predict(after, path)
+    if not new.seconds:
+        return 1.0, 1.0, 1.0
+    expected, overlapped = old.seconds / new.seconds, old.best_s / new.best_s
+    least = min(expected, overlapped) / VARIATION
+    return max(least, min(1.0, expected)), expected, max(expected, overlapped) * VARIATION
+
+
+def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) -> int:
+    """The smallest stripe count whose bandwidth is `reach` of the best that 1 to `most` stripes give."""
+    counts = range(1, max(1, min(most, LUSTRE_MAX_STRIPES)) + 1)
+    seconds = [predict(replace(burst, stripe_count=count), path).seconds for count in counts]
+    enough = min(seconds) / reach
+    return next(count for count, time in zip(counts, seconds, strict=True) if time <= enough)
+
+
+def advised_count(
+    burst: Burst, path: Path, most: int, *, reach: float = REACH, margin: float = MARGIN
+) -> int:
+    """The stripe count to recommend: the fewest targets that reach the share, a margin on top, made neat."""
+    return neat(fewest_targets(burst, path, most, reach) * margin, most)
+
+
+def neat(count: float, most: int) -> int:
+    """The nearest of 1, 2, 3, 4, 6, 8, 12, ... (by ratio), never above `most`, which counts as neat itself.
+
+    Powers of two and three times such divide the usual numbers of processes (LUMI's user guide: a stripe count is
+    to be a factor of the number of processes).
+    """
+    top = max(1, most)
+    steps = {top} | {n << shift for shift in range(top.bit_length()) for n in (1, 3) if n << shift <= top}
+    return min(sorted(steps), key=lambda step: abs(math.log(step / max(1.0, count))))
+
+
+@functools.lru_cache(maxsize=4096)
+def most_loaded(balls: int, bins: int) -> float:
+    """Expected load of the fullest of `bins` when `balls` fall at random (as independent Poisson loads)."""
+    if balls <= 0:
+        return 0.0
+    if bins <= 1:
+        return float(balls)
+    mean = balls / bins
+    if mean > 1e4:
+        # Normal limit; the sum below would have too many terms.
+        return mean + math.sqrt(2 * mean * math.log(bins))
+    # E[max] = sum over k >= 1 of 1 - P(load < k) ** bins.
+    below = term = math.exp(-mean) if mean < 700 else 0.0
+    if not term:
+        return _most_loaded_large(mean, bins)
+    expected, k = 0.0, 1
+    while True:
+        above = 1 - below**bins
+        expected += above
+        if above < 1e-9 and k > mean:
+            return min(expected, float(balls))
+        term *= mean / k
+        below = min(1.0, below + term)
+        k += 1
+
+
+def _most_loaded_large(mean: float, bins: int) -> float:
+    return mean + math.sqrt(2 * mean * math.log(bins))
+
+
+def _rest(whole: float | None, parts: float) -> float | None:
+    """Rate of what all parts share, if the whole is slower than its parts together."""
+    if whole is None or whole >= parts * (1 - 1e-9):
+        return None
+    return 1 / (1 / whole - 1 / parts)
+
+
+def _stages(burst: Burst, path: Path, *, packed: bool) -> list[tuple[str, float]]:
+    nodes, processes = max(1, burst.nodes), max(1, burst.processes)
+    moved, objects = burst.bytes, burst.files * burst.stripe_count
+    opens = processes if burst.opens is None else burst.opens
+    stages = [
+        ("metadata", opens / path.metadata_per_s if path.metadata_per_s else 0.0),
+        ("process", moved / processes / path.process if path.process else 0.0),
+        ("client", moved / nodes / path.client if path.client else 0.0),
+        ("io_node", moved * _io_node_share(nodes, path, packed=packed) / path.io_node if path.io_node else 0.0),
+        ("shared", moved / path.whole if path.whole else 0.0),
+        ("server", moved * _share(burst, path.servers or 1) / path.server if path.server else 0.0),
+        ("target", moved * _share(burst, path.targets or objects) / path.target),
+    ]
+    piece = burst.piece
+    if burst.files == 1 and nodes > 1 and piece is not None and 0 < piece < burst.stripe_size:
+        # No more locks travel at a time than there are nodes to take them.
+        stages.append(("lock", path.lock_s * moved / piece / min(burst.stripe_count, nodes)))
+    return stages
+
+
+def _io_node_share(nodes: int, path: Path, *, packed: bool) -> float:
+    """Share of the bytes that passes the busiest I/O node, 0..1."""
+    if packed and path.nodes_per_io_node:
+        return min(nodes, path.nodes_per_io_node) / nodes
+    used = min(nodes, path.io_nodes or nodes)
+    return math.ceil(nodes / used) / nodes
+
+
+def _share(burst: Burst, members: int) -> float:
+    """Share of the bytes that lies on the busiest of the members (targets, servers), 0..1."""
+    objects = burst.files * burst.stripe_count
+    if burst.files == 1:
+        used = min(objects, members)
+        return math.ceil(objects / used) / objects
+    return most_loaded(objects, members) / objects

@@ -1,0 +1,81 @@
+"""Commands as a user types them, in a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from vani.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACES = ROOT / "tests" / "data" / "traces"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left: its exit status, and the text on stdout and stderr."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The one line on stderr, without `vani: `."""
+        lines = self.err.strip("\n").splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("vani: ")
+        assert "Traceback" not in lines[0]
+        return lines[0].removeprefix("vani: ")
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One place for decoded traces, so that each is decoded once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which commands run."""
+    place = tmp_path / "desk"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("VANI_CACHE", str(cache))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+    return place
+
+
+@pytest.fixture
+def run(desk: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run `vani` in this process."""
+
+    def vani(*arguments: str | Path) -> Outcome:
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        assert isinstance(leaving.value.code, int)
+        return Outcome(leaving.value.code, out, err)
+
+    return vani
+
+
+@pytest.fixture
+def mix() -> Path:
+    """A real trace of four ranks, whole."""
+    return TRACES / "v3-posix-mix-4r"
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Path:
+    """A trace of two ranks with raw files, of which one rank's times are cut in half."""
+    folder = tmp_path / "v2-cut"
+    shutil.copytree(TRACES / "v2-ipc-mpiio-mix-4r", folder)
+    times = folder / "1.ts"
+    times.write_bytes(times.read_bytes()[: times.stat().st_size // 2])
+    return folder

@@ -1,0 +1,243 @@
+"""Where output goes: documents whole or not at all, stdout for them alone, stderr silent when no one watches."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from conftest import ROOT, TRACES  # type: ignore[attr-defined]
+
+from vani import Profile
+
+VANI = [sys.executable, "-m", "vani"]
+
+
+@pytest.mark.parametrize("extra", [[], ["-o", "-"], ["--quiet"], ["-q", "--files", "all"]])
+def test_stdout_is_the_document_and_nothing_else(run, mix, extra):
+    done = run("profile", mix, *extra)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("schema: vani.profile/1\n")
+    assert yaml.safe_load(done.out)["workflow"]["processes"] == 4
+
+
+def test_a_file_holds_what_stdout_would(run, mix, desk):
+    shown = run("profile", mix).out
+    done = run("profile", mix, "-o", "p.yaml")
+    assert (done.status, done.out, done.err) == (0, "", "")
+    assert (desk / "p.yaml").read_text() == shown
+    assert [path.name for path in desk.iterdir()] == ["p.yaml"]
+
+
+def test_a_document_does_not_depend_on_the_encoding_of_the_terminal(run, mix, desk):
+    # The trace has file names with letters beyond ASCII (its README says so).
+    run("profile", mix, "-o", "p.yaml")
+    done = subprocess.run(
+        [*VANI, "profile", mix],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.stdout == (desk / "p.yaml").read_bytes()
+    assert not done.stdout.isascii()
+
+
+def test_every_file_is_listed_on_demand_and_none_if_so_asked(run, mix):
+    everything = yaml.safe_load(run("profile", mix, "--files", "all").out)
+    assert len(everything["files"]) == everything["workflow"]["files"]["total"] == 59
+    assert yaml.safe_load(run("profile", mix, "--files", "0").out)["files"] == []
+    three = yaml.safe_load(run("profile", mix, "--files", "3").out)
+    assert three["files"] == everything["files"][:3]
+    assert three["workflow"] == everything["workflow"]
+
+
+def test_a_path_with_spaces_and_quotes(run, desk):
+    odd = desk / """it's a "run" of mine"""
+    shutil.copytree(TRACES / "v3-cm1like-16r", odd)
+    done = run("profile", odd.name, "-o", "a 'b'.yaml", "--graph", 'g "x".json', "--store", "my store")
+    assert (done.status, done.err) == (0, "")
+    assert Profile.load("a 'b'.yaml").traces[0].path == str(odd)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("nowhere/p.yaml", "cannot be written: its folder does not exist; make nowhere first"),
+        ("folder", "is a folder, not a file to write; name a file"),
+        ("file/p.yaml", "cannot be written: its folder does not exist; make file first"),
+        pytest.param(
+            "locked/p.yaml",
+            "cannot be written: its folder is read-only; name another one",
+            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("option", ["-o", "--graph"])
+def test_a_place_that_cannot_be_written_is_found_before_the_work(
+    run, desk, monkeypatch, option, output, said
+):
+    (desk / "folder.dot").mkdir()
+    (desk / "folder").mkdir()
+    (desk / "file").write_text("")
+    (desk / "locked").mkdir(mode=0o555)
+    name = output.replace(".yaml", ".dot").replace("folder", "folder.dot") if option == "--graph" else output
+    # A trace that does not exist would be the first thing that the work complains about.
+    done = run("profile", "no-trace", option, name)
+    assert done.status == 2
+    assert done.line == f"{name}: {said}"
+
+
+def test_two_outputs_do_not_share_a_name(run, mix):
+    done = run("profile", mix, "-o", "x.json", "--graph", "x.json")
+    assert done.status == 2
+    assert done.line == "x.json: is named for two outputs; give each its own name"
+
+
+def test_a_full_device_is_named(run, mix):
+    done = run("profile", mix, "-o", "/dev/full")
+    assert done.status == 2
+    assert done.line.startswith("/dev/full: cannot be written (No space left on device)")
+
+
+def test_a_failed_run_keeps_what_was_there(run, desk):
+    (desk / "p.yaml").write_text("mine")
+    assert run("profile", TRACES / "v3-killed-2r", "-o", "p.yaml").status == 2
+    assert (desk / "p.yaml").read_text() == "mine"
+    assert [path.name for path in desk.iterdir()] == ["p.yaml"]
+
+
+def test_an_existing_file_is_replaced_and_a_link_is_followed_or_replaced_whole(run, desk, mix):
+    (desk / "p.yaml").write_text("old")
+    assert run("profile", mix, "-o", "p.yaml").status == 0
+    assert Profile.load(desk / "p.yaml").workflow.processes == 4
+
+
+def test_a_damaged_trace_is_profiled_as_far_as_it_goes(run, cut):
+    done = run("profile", cut)
+    assert (done.status, done.err) == (0, "")
+    trace = yaml.safe_load(done.out)["traces"][0]
+    assert trace["complete"] is False
+    assert "1.ts" in trace["problems"][0]
+
+
+def test_a_graph_of_apps_names_the_files_between_them(run, desk):
+    done = run("profile", ROOT / "examples" / "coupled", "--graph", "g.json", "-o", "p.yaml")
+    assert (done.status, done.err) == (0, "")
+    graph = json.loads((desk / "g.json").read_text())
+    assert {node["id"] for node in graph["nodes"]} == {"sim", "weather", "analysis", "resim"}
+    # 02-analysis reads the last checkpoint of 01a-sim: its header and the files of two of four ranks.
+    assert [(e["source"], e["target"], e["files"]) for e in graph["edges"]] == [("sim", "analysis", 3)]
+
+
+def test_a_graph_of_processes_is_a_graph(run, desk):
+    trace = TRACES / "v3-ckpt-then-restart-8r"
+    assert run("profile", trace, "--graph", "g.dot", "--graph-of", "processes", "-o", "p.yaml").status == 0
+    text = (desk / "g.dot").read_text()
+    assert text.startswith("digraph vani {\n")
+    # Every rank reads the checkpoint of the next (8 edges) and the header that rank 0 wrote (7, of which one is known).
+    assert text.count(" -> ") == 14
+
+
+def test_a_store_is_written_whole_and_in_silence(run, desk, mix):
+    done = run("convert", mix, "store")
+    assert (done.status, done.out, done.err) == (0, "", "")
+    manifest = json.loads((desk / "store" / "manifest.json").read_text())
+    assert manifest["complete"] is True
+    assert [path.name for path in desk.iterdir()] == ["store"]
+
+
+def test_a_folder_of_traces_becomes_a_folder_of_stores(run, desk):
+    assert run("convert", ROOT / "examples" / "coupled", "stores").status == 0
+    found = sorted(path.parent.name for path in desk.rglob("manifest.json"))
+    assert found == ["01a-sim", "01b-weather", "02-analysis", "03-resim"]
+
+
+def test_help_loads_no_heavy_library():
+    code = (
+        "import sys; from vani.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'dask', 'numpy', 'pyarrow', 'pydantic', 'networkx', 'rich', 'yaml'} & set(sys.modules)))"
+    )
+    for arguments in (["--help"], ["profile", "--help"], ["advise", "--help"], ["profil"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[-1] == "[]", arguments
+
+
+def test_an_unread_pipe_is_no_error(desk, mix):
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$0" -m vani profile "$1" --files all | head -n 1', sys.executable, str(mix)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("schema: vani.profile/1\n", "")
+
+
+def test_a_fault_of_vani_is_one_line(run, mix, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("two and two\nis five")
+
+    monkeypatch.setattr("vani.api.characterise", broken)
+    done = run("profile", mix)
+    assert (done.status, done.out) == (3, "")
+    assert done.line.startswith(
+        "a fault of Vani itself: RuntimeError: two and two\\nis five; please report it"
+    )
+
+
+def test_interrupted(run, mix, desk, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vani.api.characterise", interrupted)
+    done = run("profile", mix, "-o", "p.yaml")
+    assert (done.status, done.line) == (130, "interrupted")
+    assert list(desk.iterdir()) == []
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_ctrl_c_in_the_middle_of_the_work_leaves_nothing(desk, scheduler):
+    # Decoding begins with a folder that is named .partial; held there, the run cannot be over too soon.
+    (desk / "sitecustomize.py").write_text(
+        "import time\n"
+        "import vani.store.write as write\n"
+        "def slow(task):\n"
+        "    for _ in range(600): time.sleep(0.05)\n"
+        "write.write_part = slow\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(desk), str(ROOT)])}
+    arguments = [
+        "profile",
+        TRACES / "v3-cm1like-16r",
+        "--store",
+        "stores",
+        "-o",
+        "p.yaml",
+        "--scheduler",
+        scheduler,
+    ]
+    process = subprocess.Popen(
+        [*VANI, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 30
+        while not list(desk.glob("stores/.*.partial/calls")):
+            assert time.monotonic() < until and process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert (out, err.strip()) == ("", "vani: interrupted")
+    assert not (desk / "p.yaml").exists()
+    assert list((desk / "stores").iterdir()) == []

@@ -1,0 +1,163 @@
+"""The first screen: what someone at a terminal of 80 columns sees."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+import pytest
+from conftest import ROOT, TRACES  # type: ignore[attr-defined]
+from rich.cells import cell_len
+from rich.console import Console
+from terminal import on_terminal
+
+from benchmarks.recorder_writer import Call, write_trace
+from vani import Profile, profile
+from vani.render.profile_text import render, shortened
+
+VANI = [sys.executable, "-m", "vani"]
+# Recorder writes _ for a space.
+HOSTILE = [
+    "/s/[bold_red]fire[/bold_red]",
+    "/s/[red][/nothing][link=x]",
+    "/s/\x1b[2J\x1b]0;owned\x07bell",
+    "/s/two\nlines",
+    "/s/\u202egnp.exe",
+]
+
+
+def screen(found: Profile, *, width: int = 80, saved: str = "p.yaml") -> list[str]:
+    text = io.StringIO()
+    render(found, Console(file=text, width=width, color_system=None), saved=None if saved == "" else saved)
+    return text.getvalue().splitlines()
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def test_the_screen_says_what_ran_how_much_what_dominates_where_and_what_next(desk, plain):
+    status, shown = on_terminal([*VANI, "profile", TRACES / "v3-cm1like-16r", "-o", "p.yaml"], desk)
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert status == 0
+    assert "\x1b" not in shown
+    assert lines[0].startswith("v3-cm1like-16r: 16 processes, ")
+    assert re.match(r"I/O is \S+ % of the run: .* a process, most in rank 0: ", lines[1])
+    # 31,536,960 bytes written by 7,800 calls, 1,115,136 read by 272 (reference.json).
+    assert any(re.match(r" +writing +\d+ % +7,800 +31\.5 MB ", line) for line in lines)
+    assert any(re.match(r" +reading +\d+ % +272 +1\.12 MB ", line) for line in lines)
+    assert sum("cm1out_" in line for line in lines) == 3
+    assert lines[-1] == "Next   vani advise p.yaml"
+    assert Profile.load(desk / "p.yaml").workflow.processes == 16
+
+
+@pytest.mark.parametrize("trace", sorted(p.name for p in TRACES.iterdir() if (p / "recorder.mt").is_file()))
+def test_no_line_is_wider_than_the_terminal(trace, desk):
+    lines = screen(profile(TRACES / trace))
+    assert [line for line in lines if cell_len(line.rstrip()) > 80] == []
+    assert len(lines) <= 24
+    # Figures are never cut, only paths in their middle.
+    assert not any(re.search(r"\d…( |$)", line) for line in lines)
+
+
+def test_on_a_wider_terminal_paths_are_whole(desk):
+    lines = screen(profile(TRACES / "v3-ior-ssf-hdf5-4r"), width=140)
+    assert any("/lustre/scratch/proj/ior/ior.h5" in line for line in lines)
+
+
+def test_colours_go_where_they_are_understood(desk, monkeypatch, mix):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    _, coloured = on_terminal([*VANI, "profile", mix, "-o", "p.yaml"], desk, environment={"TERM": "xterm"})
+    assert "\x1b[1m" in coloured
+    _, plain = on_terminal(
+        [*VANI, "profile", mix, "-o", "p.yaml"], desk, environment={"TERM": "xterm", "NO_COLOR": "1"}
+    )
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
+
+
+def test_quiet_is_silent_on_a_terminal_too(desk, mix):
+    assert on_terminal([*VANI, "profile", mix, "-o", "p.yaml", "--quiet"], desk) == (0, "")
+
+
+def test_without_a_file_the_next_step_is_to_save(desk):
+    assert screen(profile(TRACES / "v3-cm1like-16r"), saved="")[-1].rstrip() == (
+        "Next   save it with -o profile.yaml, then vani advise profile.yaml"
+    )
+
+
+def test_the_next_step_can_be_pasted(desk):
+    last = screen(profile(TRACES / "v3-cm1like-16r"), saved="it's " + "long " * 20 + ".yaml")[-1]
+    assert last.startswith("Next   vani advise 'it'\"'\"'s long long")
+    assert last.endswith(".yaml'")
+
+
+def test_a_workflow_names_its_apps_and_which_of_them_costs_most(desk):
+    lines = screen(profile(ROOT / "examples" / "coupled"))
+    assert lines[0].startswith("sim, weather, analysis and 1 more app: 14 processes, ")
+    assert any(line.startswith("Where  resim ") for line in lines)
+
+
+def test_what_was_lost_is_said(desk, cut):
+    lost = [line for line in screen(profile(cut)) if line.startswith("Lost")]
+    assert len(lost) == 1
+    assert "v2-cut: " in lost[0]
+
+
+def test_a_long_run_shows_its_progress_and_wipes_it(desk, mix):
+    # What takes a second is imitated: Dask and Arrow are slow to load only the first time.
+    code = (
+        "import time, sys, vani.store.write as w; real = w.write_part\n"
+        "def slow(task): time.sleep(1.6); return real(task)\n"
+        "w.write_part = slow\n"
+        "from vani.cli.main import main; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, "profile", mix, "-o", "p.yaml", "--store", "stores"]
+    status, shown = on_terminal(command, desk, environment={"TERM": "xterm"})
+    assert status == 0
+    assert "reading the trace" in shown
+    # The bar's line is erased before the summary is written.
+    assert shown.index("\x1b[2K") < shown.index("v3-posix-mix-4r")
+
+
+def test_names_from_a_trace_do_not_reach_the_terminal_raw(desk, plain):
+    calls = [
+        Call(name, (path, *rest), 0, 0, 10 * i, 10 * i + 5)
+        for i, (path, (name, *rest)) in enumerate(
+            (path, call)
+            for path in HOSTILE
+            for call in (("open", "66", "420"), ("write", "%p", "8"), ("close",))
+        )
+    ]
+    trace = desk / "[red]evil"
+    write_trace(trace, [calls], layout="3.0", functions=["open", "write", "close"])
+    for shown_files in (HOSTILE[:3], HOSTILE[3:]):
+        found = profile(trace)
+        kept = [file for file in found.files if file.path in shown_files]
+        lines = screen(found.model_copy(update={"files": kept}), width=200)
+        assert len(kept) == len(shown_files)
+        assert all(line.isprintable() for line in lines)
+        assert lines[0].startswith("[red]evil: ")
+    status, shown = on_terminal([*VANI, "profile", trace, "-o", "p.yaml", "--files", "all"], desk)
+    assert status == 0
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert {file.path for file in Profile.load(desk / "p.yaml").files} == set(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("path", "width", "short"),
+    [
+        ("/scratch/out.h5", 20, "/scratch/out.h5"),
+        ("/lustre/scratch/proj/ior/out.h5", 24, "/lustre/…/ior/out.h5"),
+        ("/lustre/scratch/proj/ior/out.h5", 16, "/lustre/…/out.h5"),
+        ("/lustre/scratch/proj/ior/out.h5", 10, "…/out.h5"),
+        ("checkpoint_000001.dat", 12, "che…0001.dat"),
+        ("a/b", 1, "…"),
+    ],
+)
+def test_a_path_is_cut_in_its_middle(path, width, short):
+    assert shortened(path, width) == short
+    assert len(short) <= width

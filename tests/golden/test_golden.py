@@ -1,0 +1,21 @@
+"""Whole profiles of bundled real traces, as they were when a person last read them.
+
+`pytest tests/golden --update-golden` writes them anew; where the numbers come from is in test_sources.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+from golden_profiles import HERE, NAMES, golden_path, profile_of
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_profile_of_a_bundled_trace_is_the_golden_one(name, request):
+    found = profile_of(name).to_yaml()
+    if request.config.getoption("--update-golden"):
+        golden_path(name).write_text(found)
+    assert found.splitlines() == golden_path(name).read_text().splitlines()
+
+
+def test_every_golden_profile_is_compared():
+    assert {p.stem for p in HERE.glob("*.yaml")} == set(NAMES)

@@ -1,0 +1,140 @@
+"""What CONTRIBUTING tells about readers, measures and rules of one's own is true: the examples there work."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import vani
+from vani import api
+from vani.advisors import catalogue
+from vani.analyzers import passes
+from vani.errors import InputError, TraceError
+from vani.readers import open as door
+
+ROOT = Path(__file__).resolve().parent.parent
+PLUGIN = ROOT / "examples" / "plugin"
+
+# Counted by hand: rank 0 writes 3 x 100 bytes, rank 1 reads them at once; the longest call takes 40 us.
+CALLS = """\
+0,open,/s/out,,,0,10000
+0,write,/s/out,0,100,20000,40000
+0,write,/s/out,100,100,70000,5000
+0,write,/s/out,200,100,80000,5000
+0,close,/s/out,,,90000,1000
+1,open,/s/out,,,100000,10000
+1,read,/s/out,0,300,120000,20000
+1,close,/s/out,,,150000,1000
+"""
+
+
+def installed(site: Path, entry_points: dict[str, dict[str, str]]) -> None:
+    """Put into `site` what pip leaves there of a distribution: its name and its entry points."""
+    info = site / "vani_example-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vani-example\nVersion: 0.1\n")
+    lines = []
+    for group, points in entry_points.items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of installed distributions, and the example's code beside it."""
+    place = tmp_path / "site"
+    place.mkdir()
+    monkeypatch.setattr(sys, "path", [str(place), str(PLUGIN), str(ROOT / "examples"), *sys.path])
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    importlib.invalidate_caches()
+    catalogue.rules.cache_clear()
+    yield place
+    catalogue.rules.cache_clear()
+
+
+@pytest.fixture
+def plugin(site):
+    declared = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert set(declared) == {"vani.analyzers", "vani.advisors"}
+    installed(site, declared)
+
+
+@pytest.fixture
+def trace(tmp_path, site, monkeypatch):
+    """A trace of calls.csv, which `open_trace` knows as if it were in the list of readers."""
+    from csv_reader import CsvReader, is_csv  # noqa: PLC0415 - on the path by now
+
+    monkeypatch.setattr(door, "is_parquet", is_csv)
+    monkeypatch.setattr(door, "open_parquet", CsvReader)
+    folder = tmp_path / "two-ranks"
+    folder.mkdir()
+    (folder / "calls.csv").write_text(CALLS)
+    return folder
+
+
+def test_the_example_reader_makes_a_profile(trace):
+    profile = vani.profile(trace)
+    io = profile.workflow.io
+    assert (profile.traces[0].tool, profile.traces[0].records, profile.workflow.processes) == ("csv", 8, 2)
+    assert (io.bytes.read, io.bytes.written, io.footprint.written) == (300, 300, 300)
+    assert (io.ops.read, io.ops.write, io.ops.metadata) == (1, 3, 4)
+    # 10 + 40 + 5 + 5 + 1 us by rank 0, 10 + 20 + 1 us by rank 1.
+    assert io.time_s.total == pytest.approx(92e-6)
+    assert profile.apps[0].process_dependencies.edges == 1
+    assert profile.provenance["io.bytes"] == "calls.csv holds what calls asked for"
+
+
+def test_the_example_reader_says_what_is_no_call(trace):
+    (trace / "calls.csv").write_text("0,fly,/s/out,,,0,1\n")
+    with pytest.raises(TraceError, match=r"calls\.csv: line 1 is no call; see"):
+        vani.open_trace(trace)
+
+
+def test_a_measure_of_another_distribution_is_found_and_runs(plugin, trace):
+    assert "longest_call" in {measure.name for measure in passes.measures()}
+    found = api.characterise(trace)
+    assert found.view.measured.results["longest_call"] == 40_000
+
+
+def test_without_the_distribution_there_is_no_such_measure(site):
+    assert "longest_call" not in {measure.name for measure in passes.measures()}
+
+
+def test_a_rule_of_another_distribution_is_found_and_judges(plugin, trace):
+    advice = vani.advise(vani.profile(trace), select=["EXA001"])
+    assert [found.rule for found in advice.recommendations] == ["EXA001"]
+    assert "at most 100 bytes" in advice.recommendations[0].reason
+    assert advice.recommendations[0].recommended == {"buffer_bytes": 4096}
+
+
+def test_a_rule_of_another_distribution_says_why_it_is_silent(plugin, trace):
+    (trace / "calls.csv").write_text(CALLS.replace(",100,", ",4096,"))
+    advice = vani.advise(vani.profile(trace), select=["tiny-writes"])
+    assert [(found.rule, found.why) for found in advice.no_recommendation] == [
+        ("EXA001", "half of the writes have at least 4096 bytes")
+    ]
+
+
+def test_a_rule_of_another_distribution_is_explained(plugin):
+    assert "Most writes are smaller than a page" in catalogue.page_text(catalogue.find("exa001"))
+
+
+def test_a_rule_that_cannot_be_loaded_is_named(site):
+    installed(site, {"vani.advisors": {"gone": "vani_example.gone:Gone"}})
+    with pytest.raises(InputError, match=r"vani_example\.gone:Gone: the rules of entry point 'gone'"):
+        catalogue.rules()
+
+
+@pytest.mark.parametrize("language", ["python", "toml"])
+def test_the_code_in_contributing_is_that_of_the_examples(language):
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    files = [path.read_text() for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".toml")]
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert any(block.strip("\n") in file for file in files), block
