@@ -23,6 +23,7 @@ from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
 from vani.analyzers.phase_gap import default_gap_ns, split
 from vani.engine.run import Engine
+from vani.errors import InputError
 from vani.store.read import Store
 
 __all__ = ["Measured", "measure", "measures"]
@@ -59,7 +60,15 @@ def measures() -> list[Measure]:
             candidate = members[name]
             if isinstance(candidate, type) and hasattr(candidate, "begin") and candidate is not Survey:
                 found.append(candidate())
-    found += [point.load()() for point in entry_points(group=_ENTRY_POINTS)]
+    for point in entry_points(group=_ENTRY_POINTS):
+        try:
+            found.append(point.load()())
+        except Exception as error:
+            raise InputError(
+                f"the measure {point.value!r} cannot be loaded ({error})",
+                where=f"plug-in {point.name}",
+                todo="mend it or uninstall it",
+            ) from error
     return found
 
 

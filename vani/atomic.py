@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vani.errors import InputError
 
 __all__ = ["new_directory", "write_bytes", "write_text"]
+
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+_ATTEMPTS = 100
 
 
 def write_text(path: Path, text: str) -> None:
@@ -60,6 +64,27 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def _put(new: Path, path: Path) -> None:
+    """Give a folder the name `path`, in place of what has it; others may be doing the same."""
+    gone: list[Path] = []
+    try:
+        for attempt in range(_ATTEMPTS):
+            try:
+                os.replace(new, path)  # noqa: PTH105
+                return
+            except OSError as error:
+                if error.errno not in _TAKEN or attempt == _ATTEMPTS - 1:
+                    raise
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+            gone.append(old)
+            with suppress(FileNotFoundError):
+                os.replace(path, old / path.name)  # noqa: PTH105
+    finally:
+        # Later, so that the name stands for nothing for as short as can be.
+        for old in gone:
+            shutil.rmtree(old, ignore_errors=True)
+
+
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
     """Yield a fresh folder beside `path` that becomes `path` when the block ends without an error.
@@ -84,13 +109,7 @@ def new_directory(path: Path) -> Iterator[Path]:
         os.umask(umask)
         partial.chmod(0o777 & ~umask)
         yield partial
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
-            os.replace(path, old / path.name)  # noqa: PTH105
-            os.replace(partial, path)  # noqa: PTH105
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.replace(partial, path)  # noqa: PTH105
+        _put(partial, path)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise InputError(

@@ -50,16 +50,16 @@ __all__ = [
     "ratio",
 ]
 
-PROCESS_RATE: Final = 1.8e9
+PROCESS_RATE: Final = 1.6e9
 """Bytes per second that one process moves between its memory and the client. OPRAEL's sweep of processes on one
-node, files of 8 GiB and more: 300 to 318 MiB/s with one process and 365 to 439 with 16 differ by what 1.8 GB/s
+node, files of 8 GiB and more: 300 to 318 MiB/s with one process and 365 to 439 with 16 differ by what 1.6 GB/s
 per process explain. A copy through the page cache."""
 
 CLIENT_RATE: Final = 3.0e9
 """Bytes per second of a compute node as a client where nothing is known of it but perhaps its network: median
 of ior-easy writes per node of the 18 submissions to IO500 (2017 to 2019) with ten nodes on Lustre."""
 
-LOCK_S: Final = 2.5e-3
+LOCK_S: Final = 4.4e-3
 """Seconds until a lock on a piece of a shared file has passed from one node to another, with the partial pages
 and the flush that come with it: fitted to ior-hard on Lustre, see docs/models.md."""
 

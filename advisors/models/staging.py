@@ -218,14 +218,15 @@ def _described(
     where = f"system.burst_buffers[{index}]"
     is_node = near.kind == "node_local"
     key = "capacity_per_node" if is_node else "capacity"
-    size, evidence = near.capacity_per_node if is_node else near.capacity, f"{where}.{key}"
+    size = near.capacity_per_node if is_node else near.capacity
+    figure = (f"{where}.{key}", size)
     of_profile = profile.storage.node_local.capacity_per_node
     if is_node and near is system.node_local() and of_profile is not None and (size is None or of_profile < size):
         # What a collected job says is about this job; the description is about any.
-        size, evidence = of_profile, "storage.node_local.capacity_per_node"
+        size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
     certainty, because = (0.6, f"the figures are the typical ones of {system.name}") if system.generic else (1.0, "")
     if size is None and is_node and near.uses_memory:
-        size, evidence, because = _half_of_memory(profile, system, memory_share)
+        size, figure, because = _part_of_memory(profile, system, memory_share)
         certainty = min(certainty, 0.7)
     return Store(
         name=near.dir or near.name,
@@ -239,7 +240,7 @@ def _described(
         most_read=near.max_bandwidth.read,
         most_write=near.max_bandwidth.write,
         request=tuple(near.request),
-        evidence=((evidence, size),) if size is not None else (),
+        evidence=(figure,) if size is not None else (),
         certainty=certainty,
         because=because,
     )
@@ -254,11 +255,11 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
     folder = (dirs[0] if dirs else None) or local.dir
     in_memory = folder is None or _below(folder, "/dev/shm")
     size: int | None = local.capacity_per_node
-    evidence, because, certainty = "storage.node_local.capacity_per_node", "", 0.9
+    figure, because, certainty = ("storage.node_local.capacity_per_node", size), "", 0.9
     if folder is None:
         because, certainty = "no storage of the node is described, and /dev/shm is on every Linux node", 0.5
     if size is None and in_memory:
-        size, evidence, said = _half_of_memory(profile, system, memory_share)
+        size, figure, said = _part_of_memory(profile, system, memory_share)
         because, certainty = "; ".join(part for part in (because, said) if part), min(certainty, 0.7)
     return Store(
         name=folder or "/dev/shm",
@@ -269,13 +270,16 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
         capacity=None if size is None else int(size * (1 - spare)),
         read=local.max_bandwidth_per_node,
         write=local.max_bandwidth_per_node,
-        evidence=((evidence, size),) if size is not None else (),
+        evidence=(figure,) if size is not None else (),
         certainty=certainty,
         because=because,
     )
 
 
-def _half_of_memory(profile: Profile, system: System, share: float) -> tuple[int | None, str, str]:
+def _part_of_memory(
+    profile: Profile, system: System, share: float
+) -> tuple[int | None, tuple[str, int | None], str]:
+    """Bytes of a node's memory that files may take, the figure that this rests on, and what is assumed."""
     known = (
         ("job.memory_per_node", profile.job.memory_per_node),
         ("middleware.memory_per_node", profile.middleware.memory_per_node),
@@ -283,9 +287,9 @@ def _half_of_memory(profile: Profile, system: System, share: float) -> tuple[int
     )
     for name, memory in known:
         if memory:
-            # Evidence is the figure as it is found there, so the share is taken afterwards.
-            return int(memory * share), name, f"how much memory the program leaves is not known, {share:.0%} is assumed"
-    return None, "", "its size is not known: look with `df -h` on a compute node"
+            said = f"how much memory the program leaves is not known, {share:.0%} of the node's is assumed"
+            return int(memory * share), (name, memory), said
+    return None, ("", None), "its size is not known: look with `df -h` on a compute node"
 
 
 def _together(of_node: float | None, of_all: float | None, nodes: int) -> float | None:

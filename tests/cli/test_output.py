@@ -48,6 +48,14 @@ def test_a_document_does_not_depend_on_the_encoding_of_the_terminal(run, mix, de
     assert not done.stdout.isascii()
 
 
+def test_the_demo_runs_where_the_terminal_knows_few_letters(desk):
+    done = subprocess.run(
+        [*VANI, "demo"], capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert b"Now your own: vani profile TRACE" in done.stdout
+    assert done.stderr == b""
+
+
 def test_every_file_is_listed_on_demand_and_none_if_so_asked(run, mix):
     everything = yaml.safe_load(run("profile", mix, "--files", "all").out)
     assert len(everything["files"]) == everything["workflow"]["files"]["total"] == 59

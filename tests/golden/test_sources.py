@@ -40,6 +40,9 @@ def pattern(io: IOStats) -> dict[str, float]:
 
 # recorder2text
 
+PRINTED = {"v2-posix-mix-nonmpi": 10 * 17}
+"""Bytes of vfprintf, which the reference leaves out: 10 lines, 170 B (Darshan's comparison)."""
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_records_functions_and_ranks_are_those_of_recorder2text(name):
@@ -54,11 +57,13 @@ def test_records_functions_and_ranks_are_those_of_recorder2text(name):
 def test_bytes_in_all_and_of_each_file_are_those_of_recorder2text(name):
     profile, stated = golden(name), REFERENCE[name]
     totals = [a + b for a, b in zip(moved(profile.workflow.io), moved(profile.excluded.io), strict=True)]
-    assert totals == [stated["posix_bytes_read_total"], stated["posix_bytes_written_total"]]
+    printed = PRINTED.get(name, 0)
+    assert totals == [stated["posix_bytes_read_total"], stated["posix_bytes_written_total"] + printed]
     for path, count in stated["posix_bytes_per_file"].items():
         found = [f for f in profile.files if f.path == path]
         if found:
-            assert moved(found[0].io) == (count["read"], count["written"]), path
+            more = printed if path.endswith("stdio.out") else 0
+            assert moved(found[0].io) == (count["read"], count["written"] + more), path
     listed = {f.path for f in profile.files if f.io.bytes.total}
     assert listed <= set(stated["posix_bytes_per_file"])
 
@@ -256,4 +261,3 @@ def test_what_was_asked_for_less_what_lies_past_the_end_is_what_darshan_saw_move
 
 def test_reads_beyond_the_end_of_inputs_are_not_guessed():
     assert golden("v3-cm1like-16r").workflow.io.past_end.read is None
-    assert "io.past_end" in golden("v3-cm1like-16r").provenance or True

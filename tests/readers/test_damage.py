@@ -92,13 +92,13 @@ def cuts(directory: Path, *, step: int = 1, only: str = "") -> Iterator[tuple[Pa
         file.write_bytes(whole)
 
 
-def names_loss(outcome: Reading | TraceError, file: Path, length: int) -> bool:
-    if file.name == "VERSION":
-        # "3.0" says what "3.0.0" says.
+def names_loss(outcome: Reading | TraceError, file: Path) -> bool:
+    if isinstance(outcome, TraceError):
         return True
-    return isinstance(outcome, TraceError) or (
-        bool(outcome.problems) and all("\n" not in p for p in outcome.problems)
-    )
+    # "3.0" says what "3.0.0" says, and functions at the end of the list that no one called are no loss.
+    if file.name in ("VERSION", "recorder.mt") and not outcome.problems:
+        return "(unknown)" not in outcome.piece.functions
+    return bool(outcome.problems)
 
 
 @pytest.mark.parametrize("tiny", QUICK, indirect=True)
@@ -108,14 +108,14 @@ def test_a_trace_cut_at_any_byte_is_refused_or_read_with_the_loss_listed(tiny):
     write_tiny(directory, name, ranks=2, most=7)
     only = "1." if name in PER_RANK else ""
     for file, length in cuts(directory, only=only):
-        assert names_loss(attempt(directory), file, length), (file.name, length)
+        assert names_loss(attempt(directory), file), (file.name, length)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tiny", TINY, indirect=True)
 def test_every_layout_cut_at_any_byte_is_refused_or_read_with_the_loss_listed(tiny):
     for file, length in cuts(tiny[1]):
-        assert names_loss(attempt(tiny[1]), file, length), (file.name, length)
+        assert names_loss(attempt(tiny[1]), file), (file.name, length)
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_every_layout_cut_at_any_byte_is_refused_or_read_with_the_loss_listed(ti
 def test_the_smallest_real_traces_cut_at_any_byte_are_refused_or_read_with_the_loss_listed(name, tmp_path):
     shutil.copytree(BUNDLED / name, tmp_path / name)
     for file, length in cuts(tmp_path / name):
-        assert names_loss(attempt(tmp_path / name), file, length), (file.name, length)
+        assert names_loss(attempt(tmp_path / name), file), (file.name, length)
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -136,7 +136,7 @@ def test_a_real_trace_cut_anywhere_is_refused_or_read_with_the_loss_listed(name,
         for part in (0, 0.5, 0.999):
             length = int(len(whole) * part)
             file.write_bytes(whole[:length])
-            assert names_loss(attempt(tmp_path / name), file, length), (file.name, length)
+            assert names_loss(attempt(tmp_path / name), file), (file.name, length)
         file.write_bytes(whole)
 
 
@@ -147,7 +147,7 @@ def test_a_real_trace_cut_anywhere_is_refused_or_read_with_the_loss_listed(name,
 )
 @pytest.mark.parametrize("part", [None, 0, 0.5, 0.95])
 def test_what_one_rank_lost_does_not_touch_the_others(tiny, suffix, part):
-    name, directory = tiny
+    _, directory = tiny
     whole = rows_of(read_trace(directory), 0)
     file = directory / f"1.{suffix}"
     if part is None:
@@ -197,8 +197,8 @@ EXTREME = st.tuples(
 
 def damaged(content: bytes, changes: list[tuple]) -> bytes:
     changed = bytearray(content)
-    for what, at, how in changes:
-        at %= len(changed) + 1
+    for what, place, how in changes:
+        at = place % (len(changed) + 1)
         if what == "flip" and at < len(changed):
             changed[at] ^= how
         elif what == "insert":
@@ -206,8 +206,7 @@ def damaged(content: bytes, changes: list[tuple]) -> bytes:
         elif what == "delete":
             del changed[at : at + how]
         elif what == "number":
-            at -= at % 4
-            changed[at : at + len(how)] = how
+            changed[at - at % 4 : at - at % 4 + len(how)] = how
     return bytes(changed)
 
 
@@ -225,8 +224,6 @@ def inside_frames(content: bytes, changes: list[tuple]) -> bytes:
 def originals(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     """Files of traces that are damaged again and again."""
     found = {}
-    for name in TINY:
-        write_tiny(tmp_path_factory.mktemp("tiny") / "trace", name, ranks=2)
     for name in REAL:
         found[name] = {f.name: f.read_bytes() for f in (BUNDLED / name).iterdir()}
     for name in TINY:
@@ -271,13 +268,13 @@ QUIET = [
 ]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=300, suppress_health_check=QUIET)
 @given(name=st.sampled_from(sorted(TINY)), data=st.data())
 def test_random_damage_ends_in_batches_or_in_one_line(name, data, originals, tmp_path):
     fuzz(originals[name], tmp_path / "trace", data)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=120, suppress_health_check=QUIET)
 @given(name=st.sampled_from(REAL), data=st.data())
 def test_random_damage_of_real_traces_ends_in_batches_or_in_one_line(
     name, data, originals, tmp_path, peak_memory
@@ -287,7 +284,7 @@ def test_random_damage_of_real_traces_ends_in_batches_or_in_one_line(
 
 
 @pytest.mark.slow
-@settings(max_examples=20_000, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=20_000, suppress_health_check=QUIET)
 @given(name=st.sampled_from([*sorted(TINY), *REAL]), data=st.data())
 def test_much_random_damage_ends_in_batches_or_in_one_line(name, data, originals, tmp_path):
     fuzz(originals[name], tmp_path / "trace", data)

@@ -132,7 +132,7 @@ def test_a_grammar_that_claims_2_to_the_60_calls_is_refused(exponent):
     levels = 62
     rules = {-k: [(-k - 1, exponent)] for k in range(1, levels)} | {-levels: [(0, 1)]}
     started = time.perf_counter()
-    with pytest.raises(TraceError, match="claims .* calls of one process"):
+    with pytest.raises(TraceError, match=r"claims .* calls of one process"):
         decoded(rules)
     assert time.perf_counter() - started < SECONDS
 

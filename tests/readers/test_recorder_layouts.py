@@ -133,7 +133,7 @@ RANDOM_CALLS = st.builds(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=80)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=80)
 @given(
     ranks=st.lists(st.lists(RANDOM_CALLS, max_size=8), min_size=1, max_size=4),
     name=st.sampled_from(sorted(set(TINY) - {"2.3"})),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -83,6 +84,9 @@ def commands(ctx: click.Context) -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit status."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal that lacks a letter gets its code, as on stderr; documents are written as UTF-8 anyway.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(_run(args))
 
 

@@ -64,6 +64,7 @@ class Engine:
         """Apply `function` to every item."""
         if not items:
             return []
+        self._progress(stage, 0, len(items))
         if len(items) == 1 and self.scheduler in ("threads", "synchronous"):
             # A single task needs no scheduler, and not even its import.
             result = function(items[0])
@@ -113,12 +114,13 @@ class Engine:
     def _on_cluster(
         self, function: Callable[[Item], Result], items: Sequence[Item], stage: str
     ) -> list[Result]:
+        client = self._connect()
         from distributed import as_completed  # noqa: PLC0415
 
-        futures = self._connect().map(function, list(items), pure=False, retries=3)
+        futures = client.map(function, list(items), pure=False, retries=3)
         for count, _ in enumerate(as_completed(futures), 1):
             self._progress(stage, count, len(items))
-        return list(self._connect().gather(futures))
+        return list(client.gather(futures))
 
     def close(self) -> None:
         """Leave the cluster, if there is one."""

@@ -288,7 +288,51 @@ _LAYER_PREFIXES = (
 
 
 _STREAM_CALLS = frozenset(
-    ["fprintf", "vprintf", "printf", "dprintf", "vdprintf", "fscanf", "vfscanf", "scanf", "fputs", "puts", "fputc", "putc", "putchar", "fgets", "fgetc", "getc", "getchar", "ungetc", "getline", "getdelim", "fgetpos", "fsetpos", "fgetpos64", "fsetpos64", "freopen", "freopen64", "fcloseall", "setbuf", "setvbuf", "setbuffer", "setlinebuf", "feof", "ferror", "clearerr", "fgetwc", "fputwc", "fgetws", "fputws", "fmemopen", "open_memstream", "popen", "pclose", "perror"]
+    [
+        "fprintf",
+        "vprintf",
+        "printf",
+        "dprintf",
+        "vdprintf",
+        "fscanf",
+        "vfscanf",
+        "scanf",
+        "fputs",
+        "puts",
+        "fputc",
+        "putc",
+        "putchar",
+        "fgets",
+        "fgetc",
+        "getc",
+        "getchar",
+        "ungetc",
+        "getline",
+        "getdelim",
+        "fgetpos",
+        "fsetpos",
+        "fgetpos64",
+        "fsetpos64",
+        "freopen",
+        "freopen64",
+        "fcloseall",
+        "setbuf",
+        "setvbuf",
+        "setbuffer",
+        "setlinebuf",
+        "feof",
+        "ferror",
+        "clearerr",
+        "fgetwc",
+        "fputwc",
+        "fgetws",
+        "fputws",
+        "fmemopen",
+        "open_memstream",
+        "popen",
+        "pclose",
+        "perror",
+    ]
 )
 """Calls on streams that no tracer records today (C11 7.21, POSIX 2017, glibc)."""
 

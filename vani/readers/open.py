@@ -93,6 +93,10 @@ def open_trace(path: Path) -> TraceReader:
     # A Recorder trace may hold converted copies of itself; the original has more to tell.
     if is_recorder(path):
         return RecorderReader(path)
+    if (path / "manifest.json").is_file() and (path / "calls").is_dir():
+        raise UnknownFormatError(
+            "is a store that `vani convert` wrote", where=path, todo="name the trace that it was made from"
+        )
     if is_parquet(path):
         return open_parquet(path)
     raise _about_directory(path)

@@ -186,7 +186,11 @@ class Positions:
             careful = depends & private
             if careful.any():
                 whole = careful.all()
-                sub = np.arange(n) if whole else np.flatnonzero(np.repeat(careful, np.diff(np.append(first, n))))
+                sub = (
+                    np.arange(n)
+                    if whole
+                    else np.flatnonzero(np.repeat(careful, np.diff(np.append(first, n))))
+                )
                 part = calls if whole else calls.take(sub)
                 part.begin(position0[careful])
                 ends = _Ends(part, end0[careful], used0[careful])
@@ -297,14 +301,21 @@ class _Calls:
                 return
             self.step, self._place = step, place
         bounds = np.append(self._first, len(self.rule))
-        for group in np.unique(np.searchsorted(self._first, np.flatnonzero(changed), side="right") - 1).tolist():
-            self._walk(slice(int(bounds[group]), int(bounds[group + 1])), int(self._before[group]), ends, reads, seeks, heads)
+        unsettled = np.unique(np.searchsorted(self._first, np.flatnonzero(changed), side="right") - 1)
+        for group in unsettled.tolist():
+            rows = slice(int(bounds[group]), int(bounds[group + 1]))
+            self._walk(rows, int(self._before[group]), ends, reads, seeks, heads)
 
-    def _walk(self, rows: slice, position: int, ends: _Ends, reads: Bools, seeks: Bools, heads: Bools) -> None:
+    def _walk(
+        self, rows: slice, position: int, ends: _Ends, reads: Bools, seeks: Bools, heads: Bools
+    ) -> None:
         """Settle one process and file call by call: each of many calls hangs on the one before."""
         asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), self._place[rows].tolist()
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
-        moves, at = (self._advances & self.writes)[rows].tolist(), ((self.rule == Rule.AT) & self.writes)[rows].tolist()
+        moves, at = (
+            (self._advances & self.writes)[rows].tolist(),
+            ((self.rule == Rule.AT) & self.writes)[rows].tolist(),
+        )
         stops, to_end, appends = reads[rows].tolist(), seeks[rows].tolist(), heads[rows].tolist()
         end = 0
         for i, begins in enumerate(ends.begins(rows)):

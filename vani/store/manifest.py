@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vani.calls import CALLS
 from vani.errors import StoreError
 
-__all__ = ["STORE_SCHEMA", "Manifest", "PartEntry", "read_manifest"]
+__all__ = ["STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
 
 STORE_SCHEMA = "vani.store/1"
 _NAME = "manifest.json"
@@ -52,12 +53,19 @@ class Manifest:
     facts: list[tuple[str, list[str], int]]
     parts: list[PartEntry]
     vani: str
+    columns: list[str]
+    """Names and types of the columns of a call, as they were when the store was written."""
     schema: str = STORE_SCHEMA
     extra: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
         """Write manifest.json into the folder."""
         (folder / _NAME).write_text(json.dumps(asdict(self), indent=1, ensure_ascii=True), encoding="ascii")
+
+
+def columns_now() -> list[str]:
+    """Names and types of the columns of a call as this version of Vani writes them."""
+    return [f"{field.name}: {field.type}" for field in CALLS]
 
 
 def read_manifest(store: Path) -> Manifest:
@@ -98,6 +106,10 @@ def read_manifest(store: Path) -> Manifest:
         raise StoreError(
             "is not whole", where=path, todo="make the store again with `vani convert`"
         ) from error
+    if manifest.columns != columns_now():
+        raise StoreError(
+            "has the columns of another version of Vani", where=store, todo="make it again with `vani convert`"
+        )
     for part in manifest.parts:
         file = store / part.file
         if not file.is_file() or file.stat().st_size != part.size:

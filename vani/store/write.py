@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from vani.atomic import new_directory
 from vani.calls import CALLS, RENAMES
 from vani.readers.base import Piece, TraceReader
-from vani.store.manifest import Manifest, PartEntry
+from vani.store.manifest import Manifest, PartEntry, columns_now
 
 __all__ = ["PartTask", "plan_parts", "write_part", "write_store"]
 
@@ -148,4 +148,5 @@ def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks)
                 for task, piece in zip(tasks, pieces, strict=True)
             ],
             vani=version,
+            columns=columns_now(),
         ).write(folder)

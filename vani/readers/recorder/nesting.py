@@ -137,7 +137,9 @@ class Nesting:
         first = int(np.searchsorted(rank, rank[-1]))
         backwards = thread[first:][::-1]
         single = backwards[0] == backwards[-1] and bool((backwards == backwards[0]).all())
-        seen, last = (backwards[:1], np.zeros(1, np.int64)) if single else np.unique(backwards, return_index=True)
+        seen, last = (
+            (backwards[:1], np.zeros(1, np.int64)) if single else np.unique(backwards, return_index=True)
+        )
         rows = len(rank) - 1 - last
         fresh = {
             int(t): _Open(int(t), 0, int(layer[r]), int(layer[r]), int(own[r]), False, 0, 0)

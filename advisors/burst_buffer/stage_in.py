@@ -1,0 +1,308 @@
+"""BB001: inputs that pay being copied near the nodes before the program reads them."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.models import staging
+from vani.advisors.models.staging_lines import Plan, lines, place
+from vani.units import KiB, MiB, format_bytes, format_count, format_rate, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import System
+
+# More evidence is no evidence: the largest files by I/O time come first.
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of one folder, those that the profile does not list included.
+
+    `distinct` bytes of which `read` were read in all; `touch` is what one node reads of them at most.
+    """
+
+    folder: str
+    files: list[tuple[int, FileEntity]]
+    count: int
+    distinct: int
+    read: int
+    operations: float
+    busy_s: float
+    metadata: float
+    transfer: int | None
+
+    @property
+    def reuse(self) -> float:
+        return self.read / self.distinct if self.distinct else 0.0
+
+
+class StageIn(Rule):
+    """Inputs that are read again and again, in small pieces or with much metadata lie on the file system.
+
+    Looks at
+        Folders of inputs (files that are only read) with at least `min_bytes`, or more than `min_files` files: how
+        often each byte is read, the usual size of a read, the share of metadata in their I/O time; how much of
+        them a node reads at most, and what fits in storage near it.
+    Why
+        Each open, seek and small read of a shared file system is a message to a server that all jobs share.
+        A copy on the node is made once, with large reads, and answers from memory or flash.
+    Recommends
+        To copy them before the program starts, each node the part that it reads where that is all that fits, and to
+        let the program read there. Only if copying and reading there take less time than reading took; the lines
+        are those of the store that the machine has: folder of the node, DataWarp, Slurm burst buffer,
+        Rabbit, BeeOND, UnifyFS, GekkoFS.
+    Stays silent when
+        There are no inputs, or few and small ones (those are broadcast: POS001); they are read once, in large
+        pieces; they already lie near the nodes; they fit nowhere; copying takes longer than it saves; the
+        bytes that were read are not known.
+    Source
+        Vani paper, section V-A (CosmoFlow: 1.5 TB of which each of 32 nodes holds 47 GB in unused memory, 2.2 to
+        4.6 times as fast). Copying: mpiFileUtils. Stage decision: see `advisors/models/staging.py`.
+    Example
+        CosmoFlow reads 49,664 HDF5 files of 32 MB, with 98 % of its I/O time in metadata: 47 GB per node are copied
+        to `/dev/shm` and read there.
+    """
+
+    id = "BB001"
+    name = "stage-in"
+    family = "burst_buffer"
+    needs = ("files",)
+    settles = "location"
+    sources = ("Vani paper, section V-A", "mpiFileUtils documentation")
+
+    # What POS001 (read-by-all) leaves: it broadcasts up to 64 MiB in up to 16 files of a folder.
+    min_bytes = 64 * MiB
+    # See min_bytes.
+    min_files = 16
+    # Stage decision: copied once and read once is twice the work for the file system.
+    min_reuse = 2
+    # Vani paper, section V-B: accesses below 4 KB reached 0.1 MB/s, those of 64 KB were an order faster; up to
+    # here a single pass pays, too.
+    small_read = 64 * KiB
+    # Half: more time goes into finding the data than into the data. CosmoFlow has 98 % (Vani paper, section V-A).
+    metadata_share = 0.5
+    # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
+    spare = 0.2
+    # tmpfs holds half of the memory unless mounted otherwise (tmpfs(5)).
+    memory_share = 0.5
+    # CosmoFlow with preloaded inputs was 2.2 to 4.6 times as fast (Vani paper, figure 7).
+    least_factor = 2.2
+    # See least_factor.
+    most_factor = 4.6
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        inputs = [(i, f) for i, f in enumerate(profile.files) if f.role == "input" and f.readers > 0]
+        if not inputs:
+            return self.nothing("no file is only read")
+        far = [(i, f) for i, f in inputs if not staging.is_near(f.path, profile, system)]
+        if not far:
+            return self.nothing("the inputs already lie near the nodes")
+        known = [(i, f) for i, f in far if f.io.bytes.read is not None and _distinct(f) is not None]
+        if not known:
+            return self.nothing(
+                "files[].io.footprint.read of the inputs is not known; supply a trace with offsets, or --job job.yaml"
+            )
+        groups = _folders(known, far, profile)
+        large = [one for one in groups if one.distinct >= self.min_bytes or one.count > self.min_files]
+        if not large:
+            return self.nothing(
+                f"the inputs are few and have less than {format_bytes(self.min_bytes)} in any folder: "
+                "a copy on one process and a broadcast serve them better"
+            )
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for one in large:
+            judged = self._judge(one, profile, system)
+            findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _judge(self, one: Inputs, profile: Profile, system: System) -> Finding | str:
+        why = self._why(one)
+        if why is None:
+            return f"the inputs in {one.folder} are read once, in large pieces"
+        nodes = profile.job.nodes or 1
+        # A node touches no more than it reads: where each byte is read once, that is a part.
+        everywhere = nodes > 1 and one.read >= nodes * one.distinct
+        touch = min(one.distinct, math.ceil(one.read / nodes))
+        candidates = staging.stores(profile, system, spare=self.spare, memory_share=self.memory_share)
+        store = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=touch)
+        if isinstance(store, str) and touch > one.distinct / nodes:
+            # All of it fits nowhere: a part per node may, if the program can be told to read only that.
+            part = math.ceil(one.distinct / nodes)
+            store = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=part)
+            touch, everywhere = part, False
+        if isinstance(store, str):
+            return store
+        disk, where = staging.file_system_of((f for _, f in one.files), system)
+        rate = staging.read_rate(disk, profile)
+        copied = touch * nodes if not store.is_shared else one.distinct
+        gain = self._gain(one, store, rate, copied, nodes, profile)
+        if isinstance(gain, str):
+            return gain
+        plan = Plan(
+            name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(one.folder.rstrip("/"))) or "inputs",
+            folders=(one.folder,),
+            total=copied,
+            per_node=touch,
+            nodes=profile.job.nodes,
+            scheduler=profile.job.scheduler,
+            stage_in=True,
+            everywhere=everywhere,
+            file=one.files[0][1].path if one.count == 1 else None,
+        )
+        is_part = nodes > 1 and not everywhere and not store.is_shared
+        recommended: dict[str, Value] = {
+            "directory": place(store, plan, one.folder),
+            "bytes_per_node": touch,
+            "each_node_holds": "its part" if is_part else "all",
+        }
+        evidence = [
+            Evidence(f"files[{index}].{key}", value)
+            for index, file in one.files[:SHOWN]
+            for key, value in (
+                ("path", file.path),
+                ("io.bytes.read", file.io.bytes.read),
+                ("io.footprint.read", file.io.footprint.read),
+            )
+            if value is not None
+        ]
+        if one.count > len(one.files):
+            evidence.append(Evidence("dataset.files", profile.dataset.files))
+        if profile.job.nodes is not None:
+            evidence.append(Evidence("job.nodes", profile.job.nodes))
+        evidence += [Evidence(name, value) for name, value in store.evidence]
+        if disk is not None and disk.max_bandwidth.read:
+            evidence.append(Evidence(f"{where}.max_bandwidth.read", disk.max_bandwidth.read))
+        single = one.count == 1
+        return Finding(
+            target=Target(
+                "file" if single else "directory",
+                one.files[0][1].path if single else one.folder,
+                one.files[0][1].apps[0] if one.files[0][1].apps else None,
+            ),
+            reason=self._sentence(one, why, store, touch, is_part=is_part, profile=profile, has_gain=gain is not None),
+            confidence=round(store.certainty * (0.6 if is_part else 0.8), 2),
+            touched_s=one.busy_s,
+            recommended=recommended,
+            current={"directory": one.folder},
+            evidence=evidence,
+            gain=gain,
+            apply=lines(store, plan),
+            files=frozenset(file.path for _, file in one.files),
+        )
+
+    def _why(self, one: Inputs) -> str | None:
+        if one.reuse >= self.min_reuse:
+            return f"each byte is read {one.reuse:.3g} times"
+        if one.metadata >= self.metadata_share:
+            return f"{format_share(one.metadata)} of their I/O time is metadata"
+        if one.transfer is not None and one.transfer <= self.small_read:
+            return f"they are read {format_bytes(one.transfer)} at a time"
+        return None
+
+    def _gain(
+        self, one: Inputs, store: staging.Store, rate: float | None, copied: int, nodes: int, profile: Profile
+    ) -> Gain | str | None:
+        """None where a rate is missing, a sentence where staging does not pay."""
+        if rate is None or not one.busy_s:
+            return None
+        there = store.writes(nodes)
+        copy = copied / min(rate, there or rate)
+        read = staging.local_s(
+            store,
+            read=one.read,
+            written=0,
+            operations=one.operations,
+            nodes=nodes,
+            concurrency=staging.concurrency(profile.dataset.io),
+        )
+        if read is None:
+            return None
+        if copy + read >= one.busy_s:
+            return (
+                f"copying the inputs in {one.folder} and reading them there would take {copy + read:.3g} s, "
+                f"reading them as now takes {one.busy_s:.3g} s"
+            )
+        return staging.gain(
+            "read_time_s",
+            one.busy_s,
+            copy + read,
+            (float(self.least_factor), float(self.most_factor)),
+            f"copy at {format_rate(min(rate, there or rate))} and read from {store.name}, at best {copy + read:.3g} s; "
+            f"range measured for CosmoFlow ({self.least_factor} to {self.most_factor} times, Vani paper, figure 7)",
+        )
+
+    def _sentence(
+        self, one: Inputs, why: str, store: staging.Store, touch: int, *, is_part: bool, profile: Profile, has_gain: bool
+    ) -> str:
+        what = (
+            f"{one.files[0][1].path} ({format_bytes(one.distinct)})"
+            if one.count == 1
+            else f"{format_count(one.count)} input files in {one.folder} ({format_bytes(one.distinct)})"
+        )
+        size = "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
+        per = "" if store.is_shared or (profile.job.nodes or 1) == 1 else " per node"
+        text = f"{what}: {why}. Copied to {store.name} first, they take {format_bytes(touch)}{per}{size}."
+        if is_part:
+            text += " That is a part for each node: the program must read only its node's files."
+        if profile.job.nodes is None:
+            text += " How many nodes the job has is not known, so each is taken to hold all."
+        if store.because:
+            text += f" Note: {store.because}."
+        if not has_gain:
+            text += " For an expected gain, supply rates of the file system and of the store in --system."
+        return text
+
+
+def _distinct(file: FileEntity) -> int | None:
+    """Distinct bytes that are read, never more than the file has."""
+    found = file.io.footprint.read if file.io.footprint.read is not None else file.size
+    return min(found, file.size) if found is not None and file.size else found
+
+
+def _folders(
+    known: list[tuple[int, FileEntity]], far: list[tuple[int, FileEntity]], profile: Profile
+) -> list[Inputs]:
+    """Inputs by folder. What a shortened list of files leaves out is like the rest of the inputs."""
+    left_out = profile.dataset.files > len(profile.files)
+    scale = max(1.0, profile.dataset.roles.get("input", 0) / len(far)) if left_out else 1.0
+    by_folder: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
+    for index, file in known:
+        by_folder[posixpath.dirname(file.path) or "."].append((index, file))
+    made = []
+    for folder, files in by_folder.items():
+        io = [file.io for _, file in files]
+        distinct = scale * sum(_distinct(file) or 0 for _, file in files)
+        read = scale * sum(stats.bytes.read or 0 for stats in io)
+        whole = profile.dataset.io
+        # The listed files are those with the most I/O time: all together touch no more than the data set.
+        if scale > 1 and whole.footprint.read:
+            distinct = min(distinct, whole.footprint.read)
+        if scale > 1 and whole.bytes.read:
+            read = min(read, whole.bytes.read)
+        total = sum(stats.time_s.total for stats in io)
+        busy = scale * sum(stats.busy_s.total for stats in io)
+        sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats in io) if s is not None and s.p50)
+        made.append(
+            Inputs(
+                folder=folder,
+                files=sorted(files, key=lambda pair: -pair[1].io.busy_s.total),
+                count=round(scale * len(files)),
+                distinct=round(distinct),
+                read=round(read),
+                operations=scale * sum(s.ops.read + s.ops.metadata for s in io),
+                # Files are read at the same time: the data set's own busy time bounds the sum.
+                busy_s=min(busy, whole.busy_s.total) if whole.busy_s.total else busy,
+                metadata=sum(stats.time_s.metadata for stats in io) / total if total else 0.0,
+                transfer=sizes[len(sizes) // 2] if sizes else None,
+            )
+        )
+    return sorted(made, key=lambda one: -one.busy_s)

@@ -1,0 +1,425 @@
+"""`python -m benchmarks.models`: the contention model against measurements, as tables.
+
+Tarazu's table 6 and the means of OPRAEL's sweeps are below; IO500's submissions are read from
+`../shared/data/io500`, and left out where that is not there.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+
+import numpy as np
+
+from vani.advisors.models import contention
+from vani.advisors.models.contention import Burst, Path, advised_count, path_of, predict
+from vani.schema.system import System
+from vani.systems import load_system
+from vani.units import GiB, MiB
+
+IO500 = FilePath(__file__).resolve().parents[2] / "shared" / "data" / "io500" / "io500_systems_2017_2019.csv"
+
+TABLE_6 = (
+    (128, 32, 7.9, 6.2),
+    (128, 256, 38.4, 33.5),
+    (128, 512, 54.3, 48.7),
+    (128, 1024, 72.1, 69.9),
+    (128, 2048, 90.8, 88.1),
+    (128, 4096, 111.4, 105.6),
+    (512, 1024, 76.5, 75.8),
+    (512, 2048, 111.6, 110.5),
+    (512, 4096, 132.5, 130.4),
+)
+"""Tarazu, table 6: file size in MB, nodes, GB/s on Titan, GB/s of the paper's simulator. One file per node."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Mean of ten writes of one shared file by IOR (OPRAEL, Tianhe prototype)."""
+
+    nodes: int
+    processes: int
+    gib: int
+    count: int
+    mib_s: float
+
+    @property
+    def burst(self) -> Burst:
+        # IOR's segment is one block per process, far larger than a stripe of 1 MiB: no two nodes meet in one.
+        return Burst(
+            bytes=self.gib * GiB, nodes=self.nodes, processes=self.processes, stripe_count=self.count
+        )
+
+
+def _sweep(rows: Iterable[tuple[int, int, int, Sequence[float]]], counts: Sequence[int]) -> list[Measured]:
+    return [
+        Measured(nodes, processes, gib, count, rate)
+        for nodes, processes, gib, rates in rows
+        for count, rate in zip(counts, rates, strict=True)
+    ]
+
+
+# Files of 8, 16 and 32 GiB; smaller ones end in memory.
+OST = _sweep(
+    (
+        (8, 128, 8, (685, 1128, 1632, 2324, 2993, 2956)),
+        (8, 128, 16, (783, 1233, 1818, 2461, 2655, 3517)),
+        (8, 128, 32, (648, 1144, 1942, 2668, 3010, 3584)),
+    ),
+    (1, 2, 4, 8, 16, 32),
+)
+PROCESS = [
+    Measured(1, processes, gib, 1, rate)
+    for processes, rates in (
+        (1, (318, 300, 310)),
+        (2, (402, 348, 334)),
+        (4, (423, 396, 370)),
+        (8, (412, 355, 340)),
+        (16, (439, 413, 365)),
+        (32, (399, 384, 375)),
+    )
+    for gib, rate in zip((8, 16, 32), rates, strict=True)
+]
+COMPUTE_NODE = [
+    Measured(nodes, 32 * nodes, gib, 1, rate)
+    for nodes, rates in (
+        (1, (435, 373, 374)),
+        (2, (529, 481, 484)),
+        (4, (757, 598, 545)),
+        (8, (778, 688, 639)),
+        (16, (597, 660, 676)),
+    )
+    for gib, rate in zip((8, 16, 32), rates, strict=True)
+]
+
+
+def titan_burst(file_mb: int, nodes: int) -> Burst:
+    """A row of table 6: a file of four stripes, the default, per node."""
+    return Burst(
+        bytes=file_mb * 1e6 * nodes, nodes=nodes, processes=nodes, files=nodes, stripe_count=4, opens=nodes
+    )
+
+
+def titan_path() -> Path:
+    """Titan as its description has it."""
+    system = load_system("titan")
+    path = path_of(system, system.file_systems[0])
+    assert isinstance(path, Path)
+    return path
+
+
+def tianhe_path(*, whole: bool = True) -> Path:
+    """The Tianhe prototype as its description has it; without `whole`, nothing of the stripe sweep."""
+    system = load_system("tianhe-prototype")
+    path = path_of(system, system.file_systems[0])
+    assert isinstance(path, Path)
+    return path if whole else replace(path, whole=None)
+
+
+Point = tuple[Burst, float]
+"""A burst, and the bytes per second measured."""
+
+
+def fit(points: Sequence[Point], path: Path, names: Sequence[str]) -> Path:
+    """The path with the rates of `names` that fit best: least squares of relative times, none negative."""
+    measured = np.array([burst.bytes / rate for burst, rate in points])
+    free = replace(path, **dict.fromkeys(names, 1.0))
+    stage = {"target": "target", "client": "client", "process": "process", "metadata_per_s": "metadata"}
+    unit = np.array([[predict(burst, free).stages[stage[name]] for name in names] for burst, _ in points])
+    rest = np.array([predict(burst, free).seconds for burst, _ in points]) - unit.sum(axis=1)
+    found, *_ = np.linalg.lstsq(unit / measured[:, None], 1 - rest / measured, rcond=None)
+    if (found <= 0).any():
+        raise ValueError(f"no rates above 0 fit: {dict(zip(names, found, strict=True))}")
+    return replace(path, **{name: float(1 / value) for name, value in zip(names, found, strict=True)})
+
+
+def errors(points: Sequence[Point], path: Path) -> list[float]:
+    """Predicted over measured bandwidth, less 1."""
+    return [burst.bytes / predict(burst, path).seconds / rate - 1 for burst, rate in points]
+
+
+def left_out(points: Sequence[Point], path: Path, names: Sequence[str]) -> list[float]:
+    """Errors of each point when the rates are fitted to all others."""
+    return [
+        errors([one], fit([*points[:i], *points[i + 1 :]], path, names))[0] for i, one in enumerate(points)
+    ]
+
+
+def mean_abs(values: Iterable[float]) -> float:
+    return statistics.fmean(abs(value) for value in values)
+
+
+TITAN_FITTED = ("metadata_per_s", "client", "target")
+TABLE_6_POINTS: list[Point] = [(titan_burst(size, nodes), rate * 1e9) for size, nodes, rate, _ in TABLE_6]
+
+
+def oprael_points(sweep: Iterable[Measured]) -> list[Point]:
+    return [(one.burst, one.mib_s * MiB) for one in sweep]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Of an advised count on one file size: share of the best measured, and targets over the fewest needed."""
+
+    gib: int
+    count: int
+    reached: float
+    over: float
+
+
+def measured_at(gib: int, count: float) -> float:
+    """MiB/s at a stripe count, between measured ones by the logarithm of the count."""
+    points = [(one.count, one.mib_s) for one in OST if one.gib == gib]
+    return float(np.interp(math.log(count), [math.log(n) for n, _ in points], [rate for _, rate in points]))
+
+
+def score(advise: Callable[[int], float]) -> list[Score]:
+    """Judge a way to choose the count, from the size of the file in GiB."""
+    found = []
+    for gib in (8, 16, 32):
+        rates = {one.count: one.mib_s for one in OST if one.gib == gib}
+        best = max(rates.values())
+        fewest = min(count for count, rate in rates.items() if rate >= 0.9 * best)
+        count = advise(gib)
+        found.append(Score(gib, round(count), measured_at(gib, count) / best, count / fewest))
+    return found
+
+
+def advised(path: Path, targets: int = 32) -> Callable[[int], float]:
+    return lambda gib: advised_count(Burst(bytes=gib * GiB, nodes=8, processes=128), path, targets)
+
+
+BASELINES: dict[str, Callable[[int], float]] = {
+    "fixed 1": lambda _: 1,
+    "fixed 4": lambda _: 4,
+    "sqrt(size/128MiB)+1": lambda gib: math.sqrt(gib * GiB / (128 * MiB)) + 1,
+    "all 32": lambda _: 32,
+}
+
+# Typical rates of one device in bytes per second, and of one port of a network: general knowledge.
+DEVICES = (("nvme", 1.5e9), ("optane", 2.0e9), ("3dxp", 2.0e9), ("ssd", 450e6), ("pd", 100e6), ("persistent", 100e6))
+HDD = 150e6
+PORTS = (
+    ("hdr", 25e9),
+    ("edr", 12.5e9),
+    ("opa", 12.5e9),
+    ("omni", 12.5e9),
+    ("fdr", 6.8e9),
+    ("aries", 10e9),
+    ("infiniband", 12.5e9),
+    ("40gb", 5e9),
+    ("25gb", 3.1e9),
+    ("16gb", 2e9),
+    ("100g", 12.5e9),
+    ("8x1", 1e9),
+)
+ETHERNET = 1.25e9
+LOCKING = ("lustre", "gpfs")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One row of IO500: its machine as the model sees it, and GB/s measured by phase and direction."""
+
+    number: int
+    kind: str
+    nodes: int
+    processes: int
+    path: Path
+    gb_s: dict[str, float]
+
+    def burst(self, phase: str) -> Burst:
+        moved = 1e9 * self.nodes
+        if phase.startswith("ior_easy"):
+            return Burst(bytes=moved, nodes=self.nodes, processes=self.processes, files=self.processes)
+        per_node = max(1, self.processes // self.nodes)
+        # Records of 47,008 bytes, those of a node's neighbouring ranks one after another.
+        return Burst(
+            bytes=moved,
+            nodes=self.nodes,
+            processes=self.processes,
+            stripe_count=self.path.targets or 1,
+            piece=47008 * per_node,
+            stripe_size=max(MiB, 47008 * per_node + 1),
+        )
+
+    def predicted(self, phase: str) -> float:
+        burst = self.burst(phase)
+        return burst.bytes / predict(burst, self.path).seconds / 1e9
+
+
+def read_io500(file: FilePath = IO500) -> list[Submission]:
+    """Submissions that say how many servers and devices they had."""
+    found = []
+    with file.open(encoding="utf-8", errors="replace") as text:
+        for row in csv.DictReader(text):
+            one = _submission(row)
+            if one is not None:
+                found.append(one)
+    return found
+
+
+def _submission(row: dict[str, str]) -> Submission | None:
+    def number(name: str) -> float:
+        found = re.match(r"\d+(\.\d+)?", row[f"information_{name}"].strip())
+        return float(found[0]) if found else 0.0
+
+    nodes, processes = int(number("client_nodes")), int(number("client_total_procs"))
+    servers, devices = int(number("ds_nodes")), int(number("ds_storage_devices"))
+    if not nodes or not processes or not servers or not devices:
+        return None
+    if devices >= 4 * servers and devices % servers == 0:
+        devices //= servers  # The form does not say whether of one server or of all; few have more than a shelf.
+    kind, network = row["information_ds_storage_type"].lower(), row["information_ds_network"].lower()
+    rate = next((value for name, value in DEVICES if name in kind), HDD)
+    port = next((value for name, value in PORTS if name in network.replace(" ", "")), ETHERNET)
+    # Ten disks make one target of eight disks' rate (RAID 6).
+    per_server = max(1, devices // 10) if rate == HDD else devices
+    target = rate * 8 if rate == HDD else rate
+    gb_s = {
+        phase: float(row[phase]) for phase in ("ior_easy_write", "ior_hard_write") if row[phase] not in {"", "0"}
+    }
+    name = _kind(row["information_filesystem_type"])
+    path = Path(
+        target=target,
+        targets=per_server * servers,
+        server=port if port < target * per_server else None,
+        servers=servers,
+        client=min(contention.CLIENT_RATE, port),
+        lock_s=contention.LOCK_S if name in LOCKING else 0.0,
+    )
+    return Submission(int(float(row["id"])), name, nodes, processes, path, gb_s)
+
+
+def _kind(name: str) -> str:
+    name = name.lower()
+    for word, kind in (
+        ("lustre", "lustre"),
+        ("beegfs", "beegfs"),
+        ("spectrum", "gpfs"),
+        ("gpfs", "gpfs"),
+        ("gridscaler", "gpfs"),
+        ("weka", "weka"),
+        ("nas", "nas"),
+        ("nfs", "nas"),
+        ("vast", "nas"),
+        ("ceph", "ceph"),
+        ("suse", "ceph"),
+        ("ime", "ime"),
+    ):
+        if word in name:
+            return kind
+    return "other"
+
+
+def fit_lock(submissions: Iterable[Submission]) -> float:
+    """LOCK_S at which the median of predicted / measured ior-hard writes on Lustre is 1."""
+    rows = [one for one in submissions if one.kind == "lustre" and "ior_hard_write" in one.gb_s]
+
+    def bias(lock_s: float) -> float:
+        return statistics.median(
+            math.log(replace(one, path=replace(one.path, lock_s=lock_s)).predicted("ior_hard_write"))
+            - math.log(one.gb_s["ior_hard_write"])
+            for one in rows
+        )
+
+    low, high = 1e-6, 10.0
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if bias(middle) > 0 else (low, middle)
+    return low
+
+
+def _print_tarazu() -> None:
+    path = titan_path()
+    fitted = fit(TABLE_6_POINTS, path, TITAN_FITTED)
+    own = errors(TABLE_6_POINTS, path)
+    loo = left_out(TABLE_6_POINTS, path, TITAN_FITTED)
+    print("Tarazu, table 6 (Titan, one file per node, GB/s)")
+    print("  MB    nodes   measured   simulator   model   error   left out")
+    for (size, nodes, rate, simulator), error, out in zip(TABLE_6, own, loo, strict=True):
+        print(
+            f"  {size:<5} {nodes:<7} {rate:<10} {simulator:<11} {rate * (1 + error):<7.1f} {error:+.1%}   {out:+.1%}"
+        )
+    paper = mean_abs(simulator / rate - 1 for _, _, rate, simulator in TABLE_6)
+    print(f"  mean error: model {mean_abs(own):.1%} (largest {max(map(abs, own)):.1%}), simulator {paper:.1%}")
+    print(f"  leave one out: {mean_abs(loo):.1%} (largest {max(map(abs, loo)):.1%})")
+    print("  fitted: " + ", ".join(f"{name} {getattr(fitted, name):.4g}" for name in TITAN_FITTED))
+
+
+def _print_oprael() -> None:
+    both = oprael_points([*PROCESS, *COMPUTE_NODE])
+    bare = tianhe_path(whole=False)
+    fitted = fit(both, bare, ("process", "client", "target"))
+    print("\nOPRAEL (Tianhe prototype, one shared file, writes of 8 GiB and more)")
+    print(f"  fitted to `process` and `compute_node`: target {fitted.target:.4g}, client {fitted.client:.4g}, ", end="")
+    print(f"process {fitted.process:.4g} bytes/s")
+    at_all = [one for one in OST if one.count == 32]
+    rest = statistics.fmean(1 / (one.mib_s * MiB) for one in at_all) - statistics.fmean(
+        predict(one.burst, bare).seconds / one.burst.bytes for one in at_all
+    )
+    whole = 1 / (rest + 1 / (32 * bare.target))
+    print(f"  max_bandwidth from the 32-target end of `ost`: {whole:.3g} bytes/s")
+    for name, sweep in (("process", PROCESS), ("compute_node", COMPUTE_NODE), ("ost", OST)):
+        for label, path in (("", tianhe_path()), (", nothing of `ost` known", bare)):
+            found = errors(oprael_points(sweep), path)
+            print(
+                f"  sweep {name}{label}: mean error {mean_abs(found):.1%}, mean {statistics.fmean(found):+.1%}, "
+                f"worst {max(found, key=abs):+.1%}"
+            )
+    print("\n  stripe count advised on sweep `ost` (share of the best measured; targets over the fewest for 90 %)")
+    choices = {
+        "model": advised(tianhe_path()),
+        "model, nothing of `ost` known": advised(bare),
+        **BASELINES,
+    }
+    for name, advise in choices.items():
+        found_scores = score(advise)
+        reached = [one.reached for one in found_scores]
+        counts = "/".join(str(one.count) for one in found_scores)
+        over = "/".join(f"{one.over:.2g}" for one in found_scores)
+        print(
+            f"  {name:<30} mean {statistics.fmean(reached):4.0%}  worst {min(reached):4.0%}  targets {counts:<9} "
+            f"of needed {over}"
+        )
+
+
+def _print_io500() -> None:
+    if not IO500.exists():
+        print(f"\nIO500: {IO500.name} is not there")
+        return
+    submissions = read_io500()
+    even = [one for one in submissions if one.number % 2 == 0]
+    print(f"\nIO500, 2017 to 2019: {len(submissions)} submissions that state servers and devices")
+    print(f"  LOCK_S fitted to ior-hard on Lustre, even ids: {fit_lock(even):.2g} s (in use: {contention.LOCK_S:.2g})")
+    print("  predicted / measured    n   median   within 3x   within 10x")
+    groups: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in submissions:
+        for phase, rate in one.gb_s.items():
+            if phase == "ior_hard_write" and one.kind == "lustre" and one.number % 2 == 0:
+                groups[f"{one.kind} (fitted)", phase].append(one.predicted(phase) / rate)
+            else:
+                groups[one.kind, phase].append(one.predicted(phase) / rate)
+    for (kind, phase), ratios in sorted(groups.items(), key=lambda item: (item[0][1], item[0][0])):
+        within = [sum(1 / k <= r <= k for r in ratios) / len(ratios) for k in (3, 10)]
+        print(
+            f"  {phase:<15} {kind:<16} {len(ratios):<3} {statistics.median(ratios):6.2f}   "
+            f"{within[0]:9.0%}   {within[1]:10.0%}"
+        )
+
+
+def main() -> None:
+    """Print everything."""
+    _print_tarazu()
+    _print_oprael()
+    _print_io500()
+
+
+if __name__ == "__main__":
+    main()

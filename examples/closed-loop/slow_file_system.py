@@ -1,0 +1,141 @@
+"""A file system that is slow on purpose: every operation waits, and data flows at a limited rate.
+
+    python slow_file_system.py MOUNT BACKING [LATENCY_S] [BYTES_PER_S]
+
+It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with
+`fusermount3 -u MOUNT`. Nothing is cached: each call of a program arrives here, as on a loaded parallel file
+system whose clients must ask the servers.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import mfusepy
+
+
+class SlowFolder(mfusepy.Operations):
+    """Passes everything through to a folder, late."""
+
+    use_ns = True
+
+    def __init__(self, backing: Path, latency_s: float, bytes_per_s: float) -> None:
+        self.backing, self.latency_s, self.bytes_per_s = backing, latency_s, bytes_per_s
+        # One channel to the servers: data of all processes goes through it one after another.
+        self.channel = threading.Lock()
+
+    def __call__(self, op: str, *args: Any) -> Any:
+        method = getattr(self, op, None)
+        if method is None:
+            raise mfusepy.FuseOSError(errno.EFAULT)
+        time.sleep(self.latency_s)
+        try:
+            return method(*args)
+        except OSError as error:
+            raise mfusepy.FuseOSError(error.errno or errno.EIO) from None
+
+    def place(self, path: str) -> str:
+        return f"{self.backing}{path}"
+
+    def carry(self, size: int) -> None:
+        with self.channel:
+            time.sleep(size / self.bytes_per_s)
+
+    def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
+        found = os.lstat(self.place(path))
+        names = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_ino", "st_blocks")
+        times = {f"st_{one}time": getattr(found, f"st_{one}time_ns") for one in "amc"}
+        return {name: getattr(found, name) for name in names} | times
+
+    def readdir(self, path: str, fh: int) -> list[str]:
+        return [".", "..", *os.listdir(self.place(path))]
+
+    def access(self, path: str, amode: int) -> int:
+        if not os.access(self.place(path), amode):
+            raise OSError(errno.EACCES, "")
+        return 0
+
+    def open(self, path: str, flags: int) -> int:
+        return os.open(self.place(path), flags & ~os.O_APPEND)
+
+    def create(self, path: str, mode: int, fi: Any = None) -> int:
+        return os.open(self.place(path), os.O_RDWR | os.O_CREAT | os.O_TRUNC, mode)
+
+    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
+        data = os.pread(fh, size, offset)
+        self.carry(len(data))
+        return data
+
+    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
+        self.carry(len(data))
+        return os.pwrite(fh, data, offset)
+
+    def truncate(self, path: str, length: int, fh: int | None = None) -> int:
+        os.truncate(self.place(path) if fh is None else fh, length)
+        return 0
+
+    def release(self, path: str, fh: int) -> int:
+        os.close(fh)
+        return 0
+
+    def flush(self, path: str, fh: int) -> int:
+        return 0
+
+    def fsync(self, path: str, datasync: int, fh: int) -> int:
+        os.fsync(fh)
+        return 0
+
+    def mkdir(self, path: str, mode: int) -> int:
+        os.mkdir(self.place(path), mode)
+        return 0
+
+    def rmdir(self, path: str) -> int:
+        os.rmdir(self.place(path))
+        return 0
+
+    def unlink(self, path: str) -> int:
+        os.unlink(self.place(path))
+        return 0
+
+    def rename(self, old: str, new: str) -> int:
+        os.rename(self.place(old), self.place(new))
+        return 0
+
+    def chmod(self, path: str, mode: int) -> int:
+        os.chmod(self.place(path), mode)
+        return 0
+
+    def chown(self, path: str, uid: int, gid: int) -> int:
+        os.chown(self.place(path), uid, gid)
+        return 0
+
+    def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
+        os.utime(self.place(path), ns=times)
+        return 0
+
+    def symlink(self, target: str, source: str) -> int:
+        os.symlink(source, self.place(target))
+        return 0
+
+    def readlink(self, path: str) -> str:
+        return os.readlink(self.place(path))
+
+    def statfs(self, path: str) -> dict[str, int]:
+        found = os.statvfs(self.place(path))
+        names = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_namemax")
+        return {name: getattr(found, name) for name in names}
+
+
+def main(mount: str, backing: str, latency_s: str = "0.0005", bytes_per_s: str = "50e6") -> None:
+    folder = SlowFolder(Path(backing).resolve(), float(latency_s), float(bytes_per_s))
+    mfusepy.FUSE(folder, mount, foreground=True, direct_io=True, attr_timeout=0, entry_timeout=0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
