@@ -58,6 +58,8 @@ class World:
     """End of the last call."""
     known_sizes: Ints
     """Shape (files,): size of a file before the run as job.yaml knows it, else `NO_VALUE`."""
+    final_name: Ints
+    """Shape (files,): code of the path that a file was renamed to in the end, else its own."""
 
     @property
     def files(self) -> int:

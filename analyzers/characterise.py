@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vani.analyzers.base import NO_VALUE, Context, World
 from vani.analyzers.entities.apps import apps, file_counts
 from vani.analyzers.entities.dataset import dataset
-from vani.analyzers.entities.dependencies import app_dependencies
+from vani.analyzers.entities.dependencies import app_dependencies, early_reads
 from vani.analyzers.entities.files import files, roles, sizes
 from vani.analyzers.entities.interfaces import interfaces
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
@@ -31,6 +32,8 @@ from vani.store.read import Store
 
 _MEMORY_SPEED = 25e9
 """Bytes per second that one process can copy at most: no core of today does more (STREAM copy results)."""
+
+Codes = NDArray[np.int64]
 
 __all__ = ["Options", "characterise", "world_of"]
 
@@ -53,7 +56,7 @@ def world_of(stores: Sequence[Store], names: Sequence[str], job_: Job | None) ->
     """
     codes: dict[str, int] = {}
     classes: list[int] = []
-    local: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+    local: list[Codes] = []
     for store in stores:
         table = store.files
         own = np.empty(len(table), np.int64)
@@ -89,8 +92,31 @@ def world_of(stores: Sequence[Store], names: Sequence[str], job_: Job | None) ->
         shift_ns=tuple(shifts),
         span_ns=max(shift + s.manifest.span_ns for shift, s in zip(shifts, stores, strict=True)),
         known_sizes=sizes_known,
+        final_name=_final_names(stores, local, len(codes)),
     )
     return world, [Context(world, i, own) for i, own in enumerate(local)]
+
+
+def _final_names(stores: Sequence[Store], local: Sequence[Codes], files: int) -> Codes:
+    """Code of what each path was renamed to, step by step; a path that got several names keeps its own."""
+    target: dict[int, set[int]] = {}
+    for store, own in zip(stores, local, strict=True):
+        table = store.renames
+        old, new = table["old"].to_numpy(), table["new"].to_numpy()
+        named = (old >= 0) & (new >= 0)
+        for a, b in zip(own[old[named]].tolist(), own[new[named]].tolist(), strict=True):
+            target.setdefault(a, set()).add(b)
+    final = np.arange(files, dtype=np.int64)
+    for path in target:
+        seen, at = {path}, path
+        while len(target.get(at, ())) == 1:
+            (at,) = target[at]
+            if at in seen:
+                at = path
+                break
+            seen.add(at)
+        final[path] = at
+    return final
 
 
 def characterise(
@@ -254,6 +280,9 @@ def _provenance(
                 f"{rate / seconds / 1e9:.3g} GB/s of each process is more than memory delivers: calls asked for more "
                 "than they moved (bytes are requests), or the clock is too coarse for calls this short"
             )
+    early = early_reads(view)
+    if early is not None:
+        notes["workflow.app_dependencies"] = early
     for path, why in refused:
         notes[f"traces[{path}]"] = f"left out: {why}"
     return notes

@@ -160,8 +160,12 @@ def _facts(
         gaps.append(gap)
     linked = np.zeros(world.files, np.bool_)
     if len(survey.files):
-        both = (survey.files["reads"] > 0) & (survey.files["writes"] > 0)
-        linked[survey.files.keys[both]] = True
+        final = world.final_name[survey.files.keys]
+        # A file that was written under one name and read under another is one file all the same.
+        read, written = np.zeros(world.files, np.bool_), np.zeros(world.files, np.bool_)
+        read[final[survey.files["reads"] > 0]] = True
+        written[final[survey.files["writes"] > 0]] = True
+        linked = (read & written)[world.final_name]
     facts = Facts(
         np.concatenate(starts),
         np.concatenate(apps),

@@ -19,7 +19,6 @@ import numpy as np
 
 from vani.advisors.models import contention
 from vani.advisors.models.contention import Burst, Path, advised_count, path_of, predict
-from vani.schema.system import System
 from vani.systems import load_system
 from vani.units import GiB, MiB
 
@@ -203,7 +202,14 @@ BASELINES: dict[str, Callable[[int], float]] = {
 }
 
 # Typical rates of one device in bytes per second, and of one port of a network: general knowledge.
-DEVICES = (("nvme", 1.5e9), ("optane", 2.0e9), ("3dxp", 2.0e9), ("ssd", 450e6), ("pd", 100e6), ("persistent", 100e6))
+DEVICES = (
+    ("nvme", 1.5e9),
+    ("optane", 2.0e9),
+    ("3dxp", 2.0e9),
+    ("ssd", 450e6),
+    ("pd", 100e6),
+    ("persistent", 100e6),
+)
 HDD = 150e6
 PORTS = (
     ("hdr", 25e9),
@@ -275,7 +281,9 @@ def _submission(row: dict[str, str]) -> Submission | None:
     if not nodes or not processes or not servers or not devices:
         return None
     if devices >= 4 * servers and devices % servers == 0:
-        devices //= servers  # The form does not say whether of one server or of all; few have more than a shelf.
+        devices //= (
+            servers  # The form does not say whether of one server or of all; few have more than a shelf.
+        )
     kind, network = row["information_ds_storage_type"].lower(), row["information_ds_network"].lower()
     rate = next((value for name, value in DEVICES if name in kind), HDD)
     port = next((value for name, value in PORTS if name in network.replace(" ", "")), ETHERNET)
@@ -283,7 +291,9 @@ def _submission(row: dict[str, str]) -> Submission | None:
     per_server = max(1, devices // 10) if rate == HDD else devices
     target = rate * 8 if rate == HDD else rate
     gb_s = {
-        phase: float(row[phase]) for phase in ("ior_easy_write", "ior_hard_write") if row[phase] not in {"", "0"}
+        phase: float(row[phase])
+        for phase in ("ior_easy_write", "ior_hard_write")
+        if row[phase] not in {"", "0"}
     }
     name = _kind(row["information_filesystem_type"])
     path = Path(
@@ -348,7 +358,9 @@ def _print_tarazu() -> None:
             f"  {size:<5} {nodes:<7} {rate:<10} {simulator:<11} {rate * (1 + error):<7.1f} {error:+.1%}   {out:+.1%}"
         )
     paper = mean_abs(simulator / rate - 1 for _, _, rate, simulator in TABLE_6)
-    print(f"  mean error: model {mean_abs(own):.1%} (largest {max(map(abs, own)):.1%}), simulator {paper:.1%}")
+    print(
+        f"  mean error: model {mean_abs(own):.1%} (largest {max(map(abs, own)):.1%}), simulator {paper:.1%}"
+    )
     print(f"  leave one out: {mean_abs(loo):.1%} (largest {max(map(abs, loo)):.1%})")
     print("  fitted: " + ", ".join(f"{name} {getattr(fitted, name):.4g}" for name in TITAN_FITTED))
 
@@ -358,7 +370,10 @@ def _print_oprael() -> None:
     bare = tianhe_path(whole=False)
     fitted = fit(both, bare, ("process", "client", "target"))
     print("\nOPRAEL (Tianhe prototype, one shared file, writes of 8 GiB and more)")
-    print(f"  fitted to `process` and `compute_node`: target {fitted.target:.4g}, client {fitted.client:.4g}, ", end="")
+    print(
+        f"  fitted to `process` and `compute_node`: target {fitted.target:.4g}, client {fitted.client:.4g}, ",
+        end="",
+    )
     print(f"process {fitted.process:.4g} bytes/s")
     at_all = [one for one in OST if one.count == 32]
     rest = statistics.fmean(1 / (one.mib_s * MiB) for one in at_all) - statistics.fmean(
@@ -373,7 +388,9 @@ def _print_oprael() -> None:
                 f"  sweep {name}{label}: mean error {mean_abs(found):.1%}, mean {statistics.fmean(found):+.1%}, "
                 f"worst {max(found, key=abs):+.1%}"
             )
-    print("\n  stripe count advised on sweep `ost` (share of the best measured; targets over the fewest for 90 %)")
+    print(
+        "\n  stripe count advised on sweep `ost` (share of the best measured; targets over the fewest for 90 %)"
+    )
     choices = {
         "model": advised(tianhe_path()),
         "model, nothing of `ost` known": advised(bare),
@@ -397,7 +414,9 @@ def _print_io500() -> None:
     submissions = read_io500()
     even = [one for one in submissions if one.number % 2 == 0]
     print(f"\nIO500, 2017 to 2019: {len(submissions)} submissions that state servers and devices")
-    print(f"  LOCK_S fitted to ior-hard on Lustre, even ids: {fit_lock(even):.2g} s (in use: {contention.LOCK_S:.2g})")
+    print(
+        f"  LOCK_S fitted to ior-hard on Lustre, even ids: {fit_lock(even):.2g} s (in use: {contention.LOCK_S:.2g})"
+    )
     print("  predicted / measured    n   median   within 3x   within 10x")
     groups: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for one in submissions:

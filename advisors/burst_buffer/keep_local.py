@@ -83,7 +83,9 @@ class KeepLocal(Rule):
             )
         sized = [_size(file) for _, file in far]
         if all(size is None for size in sized):
-            return self.nothing("the size of the intermediate files is not known; supply a trace with offsets")
+            return self.nothing(
+                "the size of the intermediate files is not known; supply a trace with offsets"
+            )
         nodes = profile.job.nodes or 1
         crossing = [file.path for _, file in far if _crosses(file, profile)]
         total = _scaled(sum(size or 0 for size in sized), len(far), profile)
@@ -95,7 +97,9 @@ class KeepLocal(Rule):
         )
         if isinstance(store, str):
             if crossing:
-                return self.nothing(f"{crossing[0]} is used by processes of several nodes at the same time: {store}")
+                return self.nothing(
+                    f"{crossing[0]} is used by processes of several nodes at the same time: {store}"
+                )
             return self.nothing(store)
         return [self._finding(far, store, total, nodes, share, profile)]
 
@@ -132,7 +136,11 @@ class KeepLocal(Rule):
         evidence = [
             Evidence(f"files[{index}].{key}", value)
             for index, file in order[:5]
-            for key, value in (("path", file.path), ("role", file.role), ("io.time_s.total", file.io.time_s.total))
+            for key, value in (
+                ("path", file.path),
+                ("role", file.role),
+                ("io.time_s.total", file.io.time_s.total),
+            )
         ]
         for number, edge in enumerate(profile.workflow.app_dependencies[:5]):
             evidence.append(Evidence(f"workflow.app_dependencies[{number}].producer", edge.producer))
@@ -140,13 +148,13 @@ class KeepLocal(Rule):
         if profile.job.nodes is not None:
             evidence.append(Evidence("job.nodes", profile.job.nodes))
         evidence += [Evidence(name, value) for name, value in store.evidence]
-        busy = min(
-            sum(file.io.busy_s.total for _, file in far), profile.dataset.io.busy_s.total or math.inf
-        )
+        busy = min(sum(file.io.busy_s.total for _, file in far), profile.dataset.io.busy_s.total or math.inf)
         gain = self._gain(far, store, busy, nodes, profile)
         count = _scaled(len(far), len(far), profile)
         per = "" if nodes == 1 or store.is_shared else " per node"
-        size = "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
+        size = (
+            "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
+        )
         reason = (
             f"{format_count(count)} files in {top} are written and read again within the run and have "
             f"{format_share(share)} of its I/O time ({format_seconds(sum(f.io.time_s.total for _, f in far))} summed "
@@ -156,12 +164,16 @@ class KeepLocal(Rule):
         if not own and nodes > 1 and not store.is_shared:
             reason += " This holds if who reads a file runs on the node of who wrote it."
         if profile.job.nodes is None:
-            reason += " How many nodes the job has is not known; with several, each file's users must share a node."
+            reason += (
+                " How many nodes the job has is not known; with several, each file's users must share a node."
+            )
         if store.because:
             reason += f" Note: {store.because}."
+        if gain is not None and gain.best_s >= gain.before_s:
+            reason += " In this run the file system answered as fast as the node would: nothing is won here."
         if gain is None:
             reason += " For an expected gain, supply the rates of the store in --system."
-        sure = 0.9 if nodes == 1 and profile.job.nodes or own or store.is_shared else 0.7
+        sure = 0.9 if (nodes == 1 and profile.job.nodes) or own or store.is_shared else 0.7
         return Finding(
             target=Target("dataset", top, None),
             reason=reason,
@@ -242,13 +254,17 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
     whole = []
     for folder in sorted(roles):
         held = roles[folder]
-        if "moved" in held and not held & {"other", "below:other", "below:result"} and folder not in ("/", "."):
+        if (
+            "moved" in held
+            and not held & {"other", "below:other", "below:result"}
+            and folder not in ("/", ".")
+        ):
             whole.append(folder)
     most: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for file in profile.files:
         most[posixpath.dirname(file.path) or "."][file.path not in moved] += _size(file) or 0
     # A folder that holds more results than intermediate bytes stays where its results belong.
-    kept = [folder for folder in whole if most[folder][0] > most[folder][1] or not most[folder][1]]
+    kept = [folder for folder in whole if most[folder][0] >= most[folder][1]]
     return [folder for folder in kept if not any(folder.startswith(f"{other}/") for other in kept)]
 
 
@@ -262,7 +278,9 @@ def _rest(
 ) -> list[str]:
     """Lines for files whose folder stays, and for results whose folder moves."""
     made: list[str] = []
-    single = [file.path for _, file in order if not any(file.path.startswith(f"{folder}/") for folder in folders)]
+    single = [
+        file.path for _, file in order if not any(file.path.startswith(f"{folder}/") for folder in folders)
+    ]
     if single:
         shown = ", ".join(single[:10]) + (f" and {len(single) - 10} more" if len(single) > 10 else "")
         made += comment(f"their folder holds other files, too, so name these in {plan.name} by hand: {shown}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
 from vani.advisors.models import staging
+from vani.advisors.models.data_files import data_files
 from vani.advisors.models.staging_lines import Plan, lines, place
 from vani.units import KiB, MiB, format_bytes, format_count, format_rate, format_share
 
@@ -102,9 +103,11 @@ class StageIn(Rule):
         inputs = [(i, f) for i, f in enumerate(profile.files) if f.role == "input" and f.readers > 0]
         if not inputs:
             return self.nothing("no file is only read")
-        far = [(i, f) for i, f in inputs if not staging.is_near(f.path, profile, system)]
+        # Modules and configuration of the machine are no inputs that anyone would copy.
+        data = {item.index for item in data_files(profile)}
+        far = [(i, f) for i, f in inputs if i in data and not staging.is_near(f.path, profile, system)]
         if not far:
-            return self.nothing("the inputs already lie near the nodes")
+            return self.nothing("the inputs already lie near the nodes, or are the machine's own")
         known = [(i, f) for i, f in far if f.io.bytes.read is not None and _distinct(f) is not None]
         if not known:
             return self.nothing(
@@ -188,7 +191,9 @@ class StageIn(Rule):
                 one.files[0][1].path if single else one.folder,
                 one.files[0][1].apps[0] if one.files[0][1].apps else None,
             ),
-            reason=self._sentence(one, why, store, touch, is_part=is_part, profile=profile, has_gain=gain is not None),
+            reason=self._sentence(
+                one, why, store, touch, is_part=is_part, profile=profile, has_gain=gain is not None
+            ),
             confidence=round(store.certainty * (0.6 if is_part else 0.8), 2),
             touched_s=one.busy_s,
             recommended=recommended,
@@ -241,14 +246,24 @@ class StageIn(Rule):
         )
 
     def _sentence(
-        self, one: Inputs, why: str, store: staging.Store, touch: int, *, is_part: bool, profile: Profile, has_gain: bool
+        self,
+        one: Inputs,
+        why: str,
+        store: staging.Store,
+        touch: int,
+        *,
+        is_part: bool,
+        profile: Profile,
+        has_gain: bool,
     ) -> str:
         what = (
             f"{one.files[0][1].path} ({format_bytes(one.distinct)})"
             if one.count == 1
             else f"{format_count(one.count)} input files in {one.folder} ({format_bytes(one.distinct)})"
         )
-        size = "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
+        size = (
+            "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
+        )
         per = "" if store.is_shared or (profile.job.nodes or 1) == 1 else " per node"
         text = f"{what}: {why}. Copied to {store.name} first, they take {format_bytes(touch)}{per}{size}."
         if is_part:

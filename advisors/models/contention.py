@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vani.schema.system import FileSystem, System
 
 __all__ = [
+    "LUSTRE_MAX_STRIPES",
     "MARGIN",
     "REACH",
     "VARIATION",
@@ -77,6 +78,7 @@ top, advice that is up to 1.5 times what is needed still follows from a model th
 errs by a fifth still gives enough."""
 
 LUSTRE_MAX_STRIPES: Final = 2000
+_SCANNED: Final = 64
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,7 @@ def path_of(
         target = target_rate
         assumed.append(f"a target's rate: {target_rate / 1e6:.0f} MB/s")
     if target is None:
-        return (
-            "supply the rate of one target (bandwidth_per_target), or the targets and the whole rate, in --system"
-        )
+        return "supply the rate of one target (bandwidth_per_target), or the targets and the whole rate, in --system"
     network = system.network.bandwidth_per_node
     client = (disk.bandwidth_per_client.read if reads else disk.bandwidth_per_client.write) if disk else None
     if client is None:
@@ -223,10 +223,26 @@ def ratio(before: Burst, after: Burst, path: Path) -> tuple[float, float, float]
 
 def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) -> int:
     """The smallest stripe count whose bandwidth is `reach` of the best that 1 to `most` stripes give."""
-    counts = range(1, max(1, min(most, LUSTRE_MAX_STRIPES)) + 1)
-    seconds = [predict(replace(burst, stripe_count=count), path).seconds for count in counts]
-    enough = min(seconds) / reach
-    return next(count for count, time in zip(counts, seconds, strict=True) if time <= enough)
+    top = max(1, min(most, LUSTRE_MAX_STRIPES))
+
+    def seconds(count: int) -> float:
+        return predict(replace(burst, stripe_count=count), path).seconds
+
+    if top <= _SCANNED:
+        times = [seconds(count) for count in range(1, top + 1)]
+        return next(i for i, time in enumerate(times, start=1) if time <= min(times) / reach)
+    # Of many counts, those of whole rounds are looked at: time falls with each of them.
+    steps = sorted(
+        {1 << i for i in range(top.bit_length())} | {n for n in (path.targets, path.servers, top) if n}
+    )
+    times = [seconds(count) for count in steps if count <= top]
+    enough = min(times) / reach
+    high = next(count for count, time in zip(steps, times, strict=False) if time <= enough)
+    low = max((count for count in steps if count < high), default=0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if seconds(middle) <= enough else (middle, high)
+    return high
 
 
 def advised_count(
@@ -292,7 +308,10 @@ def _stages(burst: Burst, path: Path, *, packed: bool) -> list[tuple[str, float]
         ("metadata", opens / path.metadata_per_s if path.metadata_per_s else 0.0),
         ("process", moved / processes / path.process if path.process else 0.0),
         ("client", moved / nodes / path.client if path.client else 0.0),
-        ("io_node", moved * _io_node_share(nodes, path, packed=packed) / path.io_node if path.io_node else 0.0),
+        (
+            "io_node",
+            moved * _io_node_share(nodes, path, packed=packed) / path.io_node if path.io_node else 0.0,
+        ),
         ("shared", moved / path.whole if path.whole else 0.0),
         ("server", moved * _share(burst, path.servers or 1) / path.server if path.server else 0.0),
         ("target", moved * _share(burst, path.targets or objects) / path.target),

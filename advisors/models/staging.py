@@ -10,8 +10,9 @@ part, and nodes * F where each gets all. t_op is one call served by the node's m
 in I/O at a time in the traced run (its time summed over processes / the time in which any was).
 
 T_local is what the store can do at best; a program reaches less. The Vani paper measured, on Lassen's shared memory,
-2.2 to 4.6 times faster runs for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8): the
-estimate is the geometric middle of such a range, the range its ends, none of them better than T_local.
+2.2 to 4.6 times faster I/O for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8). The
+estimate is the geometric middle of what was measured, the worst its lower end, the best T_stage + T_local, which a
+slower file system than Lassen's comes nearer to.
 """
 
 from __future__ import annotations
@@ -147,7 +148,11 @@ def is_near(path: str, profile: Profile, system: System) -> bool:
         return False
     folders = [*(profile.job.node_local_bb_dirs or ()), *(profile.job.shared_bb_dirs or ()), *_ON_THE_NODE]
     shared = profile.storage.shared.dir
-    if shared and _below(path, shared) and len(shared) > max((len(f) for f in folders if _below(path, f)), default=0):
+    if (
+        shared
+        and _below(path, shared)
+        and len(shared) > max((len(f) for f in folders if _below(path, f)), default=0)
+    ):
         return False
     return any(_below(path, folder) for folder in folders)
 
@@ -188,7 +193,9 @@ def concurrency(io: IOStats) -> float:
     return io.time_s.total / io.busy_s.total if io.busy_s.total > 0 else 1.0
 
 
-def gain(metric: str, before_s: float, floor_s: float, measured: tuple[float, float], method: str) -> Gain | None:
+def gain(
+    metric: str, before_s: float, floor_s: float, measured: tuple[float, float], method: str
+) -> Gain | None:
     """The gain for a store that needs at least `floor_s`, by a measured range of factors (least, most).
 
     None where no time passed.
@@ -201,7 +208,7 @@ def gain(metric: str, before_s: float, floor_s: float, measured: tuple[float, fl
     def after(factor: float) -> float:
         return min(before_s, max(floor_s, before_s / factor))
 
-    return Gain(metric, before_s, after(middle), after(most), after(least), method)
+    return Gain(metric, before_s, after(middle), min(before_s, floor_s), after(least), method)
 
 
 def common_folder(paths: Iterable[str]) -> str:
@@ -221,10 +228,17 @@ def _described(
     size = near.capacity_per_node if is_node else near.capacity
     figure = (f"{where}.{key}", size)
     of_profile = profile.storage.node_local.capacity_per_node
-    if is_node and near is system.node_local() and of_profile is not None and (size is None or of_profile < size):
+    if (
+        is_node
+        and near is system.node_local()
+        and of_profile is not None
+        and (size is None or of_profile < size)
+    ):
         # What a collected job says is about this job; the description is about any.
         size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
-    certainty, because = (0.6, f"the figures are the typical ones of {system.name}") if system.generic else (1.0, "")
+    certainty, because = (
+        (0.6, f"the figures are the typical ones of {system.name}") if system.generic else (1.0, "")
+    )
     if size is None and is_node and near.uses_memory:
         size, figure, because = _part_of_memory(profile, system, memory_share)
         certainty = min(certainty, 0.7)

@@ -115,8 +115,8 @@ class Plan:
 
     @property
     def launcher(self) -> Launcher | None:
-        """None for a job of one node, whose script already runs there."""
-        if self.nodes == 1:
+        """None where the script already runs on the only node, or nothing is known of the job."""
+        if self.nodes == 1 or (self.nodes is None and self.scheduler is None):
             return None
         return LAUNCHERS.get((self.scheduler or "slurm").lower(), LAUNCHERS["slurm"])
 
@@ -143,7 +143,9 @@ def shell_path(path: str) -> str | None:
     parts = re.split(r"(\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}))", path)
     if len(parts) == 1:
         return quoted_path(path)
-    return "".join(f'"{part}"' if i % 2 else shlex.quote(part) if part else "" for i, part in enumerate(parts))
+    return "".join(
+        f'"{part}"' if i % 2 else shlex.quote(part) if part else "" for i, part in enumerate(parts)
+    )
 
 
 def _top(plan: Plan) -> str:
@@ -167,8 +169,7 @@ def _requests(store: Store) -> list[str]:
 def _node_local(store: Store, plan: Plan) -> list[str]:
     launcher = plan.launcher
     each = f"{launcher.on_each()} " if launcher else ""
-    made: list[str] = []
-    # One file on all nodes is made by dbcast, in a folder as any other.
+    made = comment("once on every node of the job:") if launcher is None and plan.nodes is None else []
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(store, plan, folder))
         if source is None or target is None:
@@ -179,7 +180,9 @@ def _node_local(store: Store, plan: Plan) -> list[str]:
             made += _copy_in(source, target, plan, launcher)
             made += comment(f"then let the program read {target} where it reads {source}")
         elif plan.stage_out:
-            made += comment(f"let the program write to {target} instead of {source}; after each write, and at the end:")
+            made += comment(
+                f"let the program write to {target} instead of {source}; after each write, and at the end:"
+            )
             made.append(_copy_out(source, target, launcher))
         else:
             # A link serves programs whose folders cannot be changed; one that is there stays as it is.
@@ -253,7 +256,11 @@ def _rabbit(store: Store, plan: Plan) -> list[str]:
             if plan.stage_out:
                 made.append(f"#DW copy_out source={there} destination={folder}")
     if (plan.scheduler or "flux").lower() == "flux":
-        made = ['#FLUX: -S dw="""', *(f"#FLUX: {line}" if line.startswith("#DW") else line for line in made), '#FLUX: """']
+        made = [
+            '#FLUX: -S dw="""',
+            *(f"#FLUX: {line}" if line.startswith("#DW") else line for line in made),
+            '#FLUX: """',
+        ]
     for folder in plan.folders:
         made += _instead(place(store, plan, folder), folder)
     return made
@@ -310,14 +317,18 @@ def _unifyfs(store: Store, plan: Plan) -> list[str]:
         if source is None or target is None:
             made += comment(_HIDDEN)
         elif plan.stage_in:
-            made.append(f"find {source} -type f | while IFS= read -r f; do "
-                        f'printf \'"%s" "%s"\\n\' "$f" {target}/"${{f##*/}}"; done >> stage-in.txt')
+            made.append(
+                f"find {source} -type f | while IFS= read -r f; do "
+                f'printf \'"%s" "%s"\\n\' "$f" {target}/"${{f##*/}}"; done >> stage-in.txt'
+            )
     made.append(f'unifyfs start --share-dir="$PWD"{stage_in}')
     for folder in plan.folders:
         made += _instead(place(store, plan, folder), folder)
     made += comment("a file that another node reads must be laminated (chmod a-w) first")
     if plan.stage_out:
-        made += comment("stage-out.txt: a line per result, its path under /unifyfs and the one that it gets, in quotes")
+        made += comment(
+            "stage-out.txt: a line per result, its path under /unifyfs and the one that it gets, in quotes"
+        )
     return [*made, f"unifyfs terminate{stage_out}"]
 
 
@@ -339,7 +350,10 @@ def _gekkofs(store: Store, plan: Plan) -> list[str]:
         made += _instead(place(store, plan, folder), folder)
         if plan.stage_out:
             made.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {target}/. {source}/")
-    return [*made, *comment("start the program with LD_PRELOAD=libgkfs_intercept.so; no rename and no links there")]
+    return [
+        *made,
+        *comment("start the program with LD_PRELOAD=libgkfs_intercept.so; no rename and no links there"),
+    ]
 
 
 def _by_hand(store: Store, plan: Plan) -> list[str]:

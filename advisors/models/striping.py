@@ -10,17 +10,8 @@ hold if it is the span that all processes cover in one concurrent step, that is,
 distance between the offsets that neighbouring processes access at the same moment: blocks of 4 MB give 4 MB,
 interleaving by 1 MB gives 1 MB.
 
-Equation 3 grows without bound with the number of processes; measured bandwidth does not. A byte passes its
-client and then its target, so with c targets of b bytes/s and clients that offer D bytes/s together
-
-    1 / B(c) = 1 / (c * b) + 1 / D
-
-Fitted to both ends of the OPRAEL sweep (Tianhe prototype, IOR, 128 processes on 8 nodes, one shared file of
-32 GiB; medians of ten writes: 659 MiB/s on 1 target, 3447 on 32) this gives b = 789 MiB/s and D = 4000 MiB/s, and
-is then 4 to 9 % too low at 2, 4, 8 and 16 targets. That is one machine, and repetitions scatter: by means, the
-16 targets of the knee reach 100, 75 and 84 % of the best at 8, 16 and 32 GiB.
-The knee is where twice the targets give less than a given gain g:
-B(2c) / B(c) < 1 + g  <=>  c > (1 - g) / (2 * g) * D / b.
+Equation 3 grows without bound with the number of processes; measured bandwidth does not. `contention` says from
+where on further targets are of no use.
 """
 
 from __future__ import annotations
@@ -31,12 +22,8 @@ from vani.units import GiB, KiB
 
 __all__ = [
     "STRIPE_UNIT",
-    "bandwidth",
     "equation_3_count",
-    "knee",
     "mean_run",
-    "power_of_two",
-    "speedups",
     "step_distance",
     "whole_stripes",
 ]
@@ -50,36 +37,6 @@ LARGEST_STRIPE = 4 * GiB - STRIPE_UNIT
 def equation_3_count(process_bandwidth: float, parallelism: int, target_bandwidth: float) -> int:
     """Stripe count by AIOT's equation 3, rounded up, at least 1. Bandwidths in bytes per second."""
     return max(1, math.ceil(process_bandwidth * parallelism / target_bandwidth))
-
-
-def knee(offered: float, target_bandwidth: float, gain: float) -> int:
-    """Most targets that pay: from here on twice the targets give less than `gain` (0 < gain < 1) more.
-
-    `offered` is D, what the clients can send together, in bytes per second.
-    """
-    return max(1, math.ceil((1 - gain) / (2 * gain) * offered / target_bandwidth))
-
-
-def power_of_two(count: int) -> int:
-    """The smallest power of two that is not below `count`: it divides the usual numbers of processes."""
-    return 1 << max(0, count - 1).bit_length()
-
-
-def bandwidth(targets: int, target_bandwidth: float, offered: float) -> float:
-    """B(c) in bytes per second."""
-    return 1 / (1 / (targets * target_bandwidth) + 1 / offered)
-
-
-def speedups(before: int, after: int, target_bandwidth: float, offered: float) -> tuple[float, float, float]:
-    """How many times as fast a file becomes: least, expected, most.
-
-    Expected is B(after) / B(before). Most is the ratio of the targets: the clients offer more than thought.
-    Least is the smaller one of B's ratio and of that of full overlap, min(c * b, D), divided by 1.3, by which
-    repetitions of one write differ on half of Titan's samples (Xie et al., section IV-D), but never below 1.
-    """
-    expected = bandwidth(after, target_bandwidth, offered) / bandwidth(before, target_bandwidth, offered)
-    overlap = min(after * target_bandwidth, offered) / min(before * target_bandwidth, offered)
-    return max(1.0, min(expected, overlap) / 1.3), expected, max(expected, after / before)
 
 
 def step_distance(

@@ -19,7 +19,14 @@ from vani.schema.profile import AppDependency, ProcessDependencies
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["app_dependencies", "app_graph", "exchanged_files", "process_dependencies", "process_graph"]
+__all__ = [
+    "app_dependencies",
+    "app_graph",
+    "early_reads",
+    "exchanged_files",
+    "process_dependencies",
+    "process_graph",
+]
 
 _MOST_EDGES = 2_000_000
 Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
@@ -68,6 +75,26 @@ def exchanged_files(view: View) -> set[int]:
         if readers.any():
             found.add(int(links.file[a]))
     return found
+
+
+def early_reads(view: View) -> str | None:
+    """Say how far files are read before another process first writes them, if they are: clocks may disagree."""
+    links = _links(view)
+    if not links.bounds:
+        return None
+    starts = np.array([a for a, _ in links.bounds])
+    reads_only = links.columns["first_write"] == NEVER
+    first_read = np.where(reads_only, links.columns["first_read"], NEVER)
+    earliest_read = np.minimum.reduceat(first_read, starts)
+    earliest_write = np.minimum.reduceat(links.columns["first_write"], starts)
+    early = (earliest_read < earliest_write) & (earliest_write != NEVER)
+    if not early.any():
+        return None
+    most = int((earliest_write - earliest_read)[early].max()) / 1e9
+    return (
+        f"{int(early.sum()):,} of the files that are written are read by another process up to {most:.6g} s before: "
+        "they were there before the run, or the clocks of ranks or traces disagree"
+    )
 
 
 def _links(view: View) -> _Links:

@@ -43,7 +43,7 @@ def roles(view: View) -> dict[int, Role | None]:
     ):
         if gone >= 0 and gone >= used:
             found[code] = "temporary"
-        elif code in exchanged:
+        elif int(view.world.final_name[code]) in exchanged:
             found[code] = "intermediate"
         elif write:
             found[code] = "output"

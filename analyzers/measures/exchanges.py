@@ -1,7 +1,8 @@
 """Who reads what another wrote: the data of process and app dependencies (tables III and IV).
 
-Kept per process and file, for files of the data set that are both written and read: when it first wrote and first
-and last read, and how much. Unit: nanoseconds, bytes.
+Kept per process and file, for files of the data set that are both written and read, under whatever name (a file that
+is renamed counts under its last one): when it first wrote and first and last read, and how much.
+Unit: nanoseconds, bytes.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class _Collector:
     def __init__(self, context: Context, facts: Facts) -> None:
         self._linked = facts.linked
         self._files = context.world.files + 1
+        self._final = context.world.final_name
         self._parts: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
@@ -48,7 +50,7 @@ class _Collector:
         rows = np.flatnonzero((batch.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
         if not len(rows):
             return
-        dense = Dense.of(batch.process[rows] * self._files + file[rows] + 1)
+        dense = Dense.of(batch.process[rows] * self._files + self._final[file[rows]] + 1)
         start = batch.start[rows]
         write = batch.kind[rows] == Kind.WRITE
         size = np.where(batch.bytes[rows] == NO_VALUE, 0, batch.bytes[rows])

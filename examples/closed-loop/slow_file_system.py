@@ -10,14 +10,27 @@ system whose clients must ask the servers.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import mfusepy
+
+
+def late(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wait for the latency of an operation before doing it."""
+
+    @functools.wraps(method)
+    def waiting(self: SlowFolder, *arguments: Any) -> Any:
+        time.sleep(self.latency_s)
+        return method(self, *arguments)
+
+    return waiting
 
 
 class SlowFolder(mfusepy.Operations):
@@ -30,16 +43,6 @@ class SlowFolder(mfusepy.Operations):
         # One channel to the servers: data of all processes goes through it one after another.
         self.channel = threading.Lock()
 
-    def __call__(self, op: str, *args: Any) -> Any:
-        method = getattr(self, op, None)
-        if method is None:
-            raise mfusepy.FuseOSError(errno.EFAULT)
-        time.sleep(self.latency_s)
-        try:
-            return method(*args)
-        except OSError as error:
-            raise mfusepy.FuseOSError(error.errno or errno.EIO) from None
-
     def place(self, path: str) -> str:
         return f"{self.backing}{path}"
 
@@ -47,85 +50,106 @@ class SlowFolder(mfusepy.Operations):
         with self.channel:
             time.sleep(size / self.bytes_per_s)
 
+    @late
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
         found = os.lstat(self.place(path))
         names = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_ino", "st_blocks")
         times = {f"st_{one}time": getattr(found, f"st_{one}time_ns") for one in "amc"}
         return {name: getattr(found, name) for name in names} | times
 
+    @late
     def readdir(self, path: str, fh: int) -> list[str]:
         return [".", "..", *os.listdir(self.place(path))]
 
+    @late
     def access(self, path: str, amode: int) -> int:
         if not os.access(self.place(path), amode):
             raise OSError(errno.EACCES, "")
         return 0
 
+    @late
     def open(self, path: str, flags: int) -> int:
         return os.open(self.place(path), flags & ~os.O_APPEND)
 
+    @late
     def create(self, path: str, mode: int, fi: Any = None) -> int:
         return os.open(self.place(path), os.O_RDWR | os.O_CREAT | os.O_TRUNC, mode)
 
+    @late
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
         data = os.pread(fh, size, offset)
         self.carry(len(data))
         return data
 
+    @late
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
         self.carry(len(data))
         return os.pwrite(fh, data, offset)
 
+    @late
     def truncate(self, path: str, length: int, fh: int | None = None) -> int:
         os.truncate(self.place(path) if fh is None else fh, length)
         return 0
 
+    @late
     def release(self, path: str, fh: int) -> int:
         os.close(fh)
         return 0
 
+    @late
     def flush(self, path: str, fh: int) -> int:
         return 0
 
+    @late
     def fsync(self, path: str, datasync: int, fh: int) -> int:
         os.fsync(fh)
         return 0
 
+    @late
     def mkdir(self, path: str, mode: int) -> int:
         os.mkdir(self.place(path), mode)
         return 0
 
+    @late
     def rmdir(self, path: str) -> int:
         os.rmdir(self.place(path))
         return 0
 
+    @late
     def unlink(self, path: str) -> int:
         os.unlink(self.place(path))
         return 0
 
+    @late
     def rename(self, old: str, new: str) -> int:
         os.rename(self.place(old), self.place(new))
         return 0
 
+    @late
     def chmod(self, path: str, mode: int) -> int:
         os.chmod(self.place(path), mode)
         return 0
 
+    @late
     def chown(self, path: str, uid: int, gid: int) -> int:
         os.chown(self.place(path), uid, gid)
         return 0
 
+    @late
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
         os.utime(self.place(path), ns=times)
         return 0
 
+    @late
     def symlink(self, target: str, source: str) -> int:
         os.symlink(source, self.place(target))
         return 0
 
+    @late
     def readlink(self, path: str) -> str:
         return os.readlink(self.place(path))
 
+    @late
     def statfs(self, path: str) -> dict[str, int]:
         found = os.statvfs(self.place(path))
         names = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_namemax")
@@ -134,7 +158,7 @@ class SlowFolder(mfusepy.Operations):
 
 def main(mount: str, backing: str, latency_s: str = "0.0005", bytes_per_s: str = "50e6") -> None:
     folder = SlowFolder(Path(backing).resolve(), float(latency_s), float(bytes_per_s))
-    mfusepy.FUSE(folder, mount, foreground=True, direct_io=True, attr_timeout=0, entry_timeout=0)
+    mfusepy.FUSE(folder, mount, foreground=True, direct_io=True, attr_timeout=0, entry_timeout=0, max_threads=16)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ def io_stats(
     time_s: float = 0.0,
     busy_s: float | None = None,
     metadata_s: float = 0.0,
+    metadata_ops: int = 0,
+    past_end: int | None = None,
     consecutive: float | None = 1.0,
     strided: float = 0.0,
     random: float = 0.0,
@@ -61,8 +63,8 @@ def io_stats(
             "read": read if footprint_read == -1 else footprint_read,
             "written": written if footprint_written == -1 else footprint_written,
         },
-        "past_end": {"read": None},
-        "ops": {"read": reads, "write": writes, "metadata": 0},
+        "past_end": {"read": past_end},
+        "ops": {"read": reads, "write": writes, "metadata": metadata_ops},
         "time_s": kinds(time_s, metadata_s, time_s + metadata_s),
         "busy_s": kinds(busy, min(metadata_s, busy), busy),
         "ops_share": None,
@@ -91,6 +93,8 @@ def file(
     first_s: float = 0.0,
     last_s: float | None = None,
     apps: Sequence[str] = ("ior",),
+    interface: str = "posix",
+    format: str = "bin",
     **io: Any,
 ) -> dict[str, Any]:
     """A file of the data set; further settings are those of `io_stats`."""
@@ -98,7 +102,7 @@ def file(
     reads, writes = io.get("read", 0) != 0, io.get("written", 0) != 0
     return {
         "path": path,
-        "format": "bin",
+        "format": format,
         "size": size,
         "role": role or ("input" if reads and not writes else "output"),
         "access": "shared" if processes > 1 else "file_per_process",
@@ -106,7 +110,7 @@ def file(
         "readers": (processes if reads else 0) if readers is None else readers,
         "writers": (processes if writes else 0) if writers is None else writers,
         "opens": processes if opens is None else opens,
-        "interface": "posix",
+        "interface": interface,
         "stride": stride,
         "apps": list(apps),
         "io": stats,
@@ -128,8 +132,16 @@ def profile(
     directory: str | None = None,
     provenance: dict[str, str] | None = None,
     app: str = "ior",
+    interfaces: Sequence[dict[str, Any]] = (),
+    phases: Sequence[dict[str, Any]] = (),
+    functions: dict[str, int] | None = None,
+    change: dict[str, Any] | None = None,
 ) -> Profile:
-    """A run of one app that spends half of its time in I/O."""
+    """A run of one app that spends half of its time in I/O.
+
+    `interfaces` and `phases` hold settings of the functions of these names, `functions` the calls of its one
+    trace. `change` sets values by path (`apps[0].balance.slowest_rank`), last of all.
+    """
     io = io_stats(time_s=busy_s * processes / 2, busy_s=busy_s)
     counts = {"total": len(files), "shared": 0, "file_per_process": 0}
     balance = None
@@ -148,7 +160,7 @@ def profile(
     tree = {
         "schema": "vani.profile/1",
         "generator": {"name": "vani", "version": "0"},
-        "traces": [],
+        "traces": [] if functions is None else [trace(functions, app, processes)],
         "job": {
             "nodes": nodes,
             "cpu_cores_per_node": None,
@@ -185,8 +197,10 @@ def profile(
                 "phase_gap_s": None,
             }
         ],
-        "phases": [],
-        "interfaces": [],
+        "phases": [
+            phase(index, **({"processes": processes, "app": app} | one)) for index, one in enumerate(phases)
+        ],
+        "interfaces": [interface(**({"app": app} | one)) for one in interfaces],
         "middleware": {"extra_cores_per_node": None, "memory_per_node": None, "libraries": []},
         "storage": {
             "node_local": {
@@ -222,7 +236,87 @@ def profile(
         "excluded": {"files": 0, "io": io_stats()},
         "provenance": provenance or {},
     }
+    for path, value in (change or {}).items():
+        put(tree, path, value)
     return Profile.model_validate(tree)
+
+
+def put(tree: Any, path: str, value: Any) -> None:
+    """Set `a[0].b` in a tree of dicts and lists."""
+    *folders, last = path.replace("[", ".").replace("]", "").split(".")
+    for name in folders:
+        tree = tree[int(name)] if isinstance(tree, list) else tree[name]
+    tree[last] = value
+
+
+def interface(
+    layer: str = "mpiio",
+    *,
+    app: str = "ior",
+    data: int | None = MiB,
+    metadata: int | None = None,
+    access_pattern: str | None = "consecutive",
+    dims: int | None = None,
+    chunked: bool | None = None,
+    collective_share: float | None = None,
+    transfer: str | None = None,
+    hints: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """A layer in use."""
+    return {
+        "layer": layer,
+        "app": app,
+        "granularity": {"data": data, "metadata": metadata},
+        "access_pattern": access_pattern,
+        "data_representation": {"dims": dims, "chunked": chunked},
+        "calls": 0,
+        "bytes": {"read": None, "written": None, "total": None},
+        "files": 1,
+        "time_s": 0.0,
+        "collective_share": collective_share,
+        "transfer": transfer,
+        "hints": hints,
+    }
+
+
+def phase(
+    index: int,
+    *,
+    app: str,
+    processes: int,
+    start_s: float = 0.0,
+    end_s: float = 1.0,
+    kind: str = "write",
+    frequency: str = "bulk",
+    **io: Any,
+) -> dict[str, Any]:
+    """A phase; further settings are those of `io_stats`."""
+    return {
+        "app": app,
+        "index": index,
+        "start_s": start_s,
+        "end_s": end_s,
+        "runtime_s": end_s - start_s,
+        "kind": kind,
+        "processes": processes,
+        "io": io_stats(**io),
+        "frequency": {"kind": frequency, "ops_per_process": 1.0, "size": None},
+    }
+
+
+def trace(functions: dict[str, int], app: str, ranks: int) -> dict[str, Any]:
+    """A whole trace of an app."""
+    return {
+        "path": f"/traces/{app}",
+        "tool": "recorder",
+        "format": "3.0",
+        "app": app,
+        "ranks": ranks,
+        "records": sum(functions.values()),
+        "functions": functions,
+        "complete": True,
+        "problems": [],
+    }
 
 
 def system(
@@ -236,9 +330,13 @@ def system(
     stripe_size: int | None = MiB,
     node_local: str | None = None,
     generic: bool = False,
+    change: dict[str, Any] | None = None,
     **more: Any,
 ) -> System:
-    """A machine with one file system, or none for `file_system=None`; further keys are the file system's."""
+    """A machine with one file system, or none for `file_system=None`; further keys are the file system's.
+
+    `change` sets values by path (`forwarding.choices`), last of all.
+    """
     disks = []
     if file_system is not None:
         disks.append(
@@ -255,6 +353,13 @@ def system(
             | more
         )
     near = [{"name": "shm", "kind": "node_local", "type": "tmpfs", "dir": node_local}] if node_local else []
-    return System.model_validate(
-        {"name": "testbed", "generic": generic, "file_systems": disks, "burst_buffers": near}
-    )
+    tree: dict[str, Any] = {
+        "name": "testbed",
+        "generic": generic,
+        "compute": {},
+        "file_systems": disks,
+        "burst_buffers": near,
+    }
+    for path, value in (change or {}).items():
+        put(tree, path, value)
+    return System.model_validate(tree)

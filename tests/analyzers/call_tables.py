@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,15 +27,36 @@ MILLISECOND = 1_000_000
 
 
 def call(
-    kind: Kind = Kind.METADATA, file: int | None = 0, *, rank: int = 0, at: int = 0, lasts: int = 10,
-    offset: int | None = None, size: int | None = None, flags: int = 0, layer: int = Layer.POSIX, thread: int = 0,
-    via: int | None = None, depth: int = 0,
+    kind: Kind = Kind.METADATA,
+    file: int | None = 0,
+    *,
+    rank: int = 0,
+    at: int = 0,
+    lasts: int = 10,
+    offset: int | None = None,
+    size: int | None = None,
+    flags: int = 0,
+    layer: int = Layer.POSIX,
+    thread: int = 0,
+    via: int | None = None,
+    depth: int = 0,
 ) -> Row:
     """One row of `vani.calls.CALLS`; times in ns."""
     return {
-        "rank": rank, "thread": thread, "func": 0, "layer": int(layer), "kind": int(kind), "depth": depth,
-        "via": int(layer if via is None else via), "within": 1 << layer | 1 << (layer if via is None else via), "flags": int(flags), "file": file, "offset": offset, "bytes": size,
-        "start_ns": at, "duration_ns": lasts,
+        "rank": rank,
+        "thread": thread,
+        "func": 0,
+        "layer": int(layer),
+        "kind": int(kind),
+        "depth": depth,
+        "via": int(layer if via is None else via),
+        "within": 1 << layer | 1 << (layer if via is None else via),
+        "flags": int(flags),
+        "file": file,
+        "offset": offset,
+        "bytes": size,
+        "start_ns": at,
+        "duration_ns": lasts,
     }
 
 
@@ -86,7 +108,10 @@ class InventedTrace:
 
     def files(self) -> pa.Table:
         return pa.Table.from_pylist(
-            [{"file": i, "path": p, "class": int(c)} for i, (p, c) in enumerate(zip(self.paths(), self.classes, strict=True))],
+            [
+                {"file": i, "path": p, "class": int(c)}
+                for i, (p, c) in enumerate(zip(self.paths(), self.classes, strict=True))
+            ],
             FILES,
         )
 
@@ -105,15 +130,20 @@ class InventedTrace:
 def stored(trace: InventedTrace, folder: Path, *, cuts: Sequence[int] = ()) -> Store:
     """The store of a trace, in parts that begin at the ranks named in `cuts`."""
     bounds = [0, *sorted({c for c in cuts if 0 < c < trace.ranks}), trace.ranks]
-    parts = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts = [range(a, b) for a, b in pairwise(bounds)]
     with patch("vani.store.write.plan_parts", lambda _: parts):
         write_store(trace, folder, version="0", run=lambda f, tasks: [f(t) for t in tasks])
     return open_store(folder)
 
 
 def profile_of(
-    traces: Sequence[InventedTrace], folder: Path, *, cuts: Sequence[int] = (), scheduler: str = "synchronous",
-    gap_s: float | None = None, files: int | None = None,
+    traces: Sequence[InventedTrace],
+    folder: Path,
+    *,
+    cuts: Sequence[int] = (),
+    scheduler: str = "synchronous",
+    gap_s: float | None = None,
+    files: int | None = None,
 ) -> Profile:
     """The profile of a workload of invented traces."""
     stores = [stored(t, folder / str(i), cuts=cuts) for i, t in enumerate(traces)]
@@ -134,7 +164,9 @@ def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]
         lasts = draw(st.sampled_from([0, 1, 3, 9])) * unit // 2
         file = draw(st.one_of(st.none(), st.integers(0, files - 1), st.integers(0, files - 1)))
         layer = draw(st.sampled_from([Layer.POSIX, Layer.POSIX, Layer.STDIO]))
-        what = draw(st.sampled_from(["read", "read", "write", "write", "open", "seek", "resize", "stat", "library"]))
+        what = draw(
+            st.sampled_from(["read", "read", "write", "write", "open", "seek", "resize", "stat", "library"])
+        )
         at = {"rank": rank, "at": now, "lasts": lasts, "layer": layer}
         if what in ("read", "write"):
             offset, size = draw(OFFSETS), draw(st.one_of(SIZES, SIZES, SIZES, st.none()))
@@ -142,7 +174,17 @@ def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]
             kind = Kind.READ if what == "read" else Kind.WRITE
             if kind == Kind.READ:
                 flags &= ~Flag.APPEND
-            rows.append(call(kind, file, offset=offset, size=size, flags=flags, via=draw(st.sampled_from([layer, Layer.MPIIO])), **at))
+            rows.append(
+                call(
+                    kind,
+                    file,
+                    offset=offset,
+                    size=size,
+                    flags=flags,
+                    via=draw(st.sampled_from([layer, Layer.MPIIO])),
+                    **at,
+                )
+            )
         elif what == "open":
             extra = draw(st.sampled_from([0, 0, Flag.CREATE, Flag.CREATE | Flag.TRUNCATE, Flag.APPEND]))
             rows.append(call(file=file, flags=Flag.OPEN | extra, **at))
@@ -151,7 +193,11 @@ def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]
         elif what == "resize":
             rows.append(call(file=file, flags=Flag.RESIZE, offset=draw(OFFSETS), **at))
         elif what == "stat":
-            rows.append(call(file=file, flags=draw(st.sampled_from([0, Flag.STAT, Flag.REMOVE, Flag.DIRECTORY])), **at))
+            rows.append(
+                call(
+                    file=file, flags=draw(st.sampled_from([0, Flag.STAT, Flag.REMOVE, Flag.DIRECTORY])), **at
+                )
+            )
         else:
             kind = draw(st.sampled_from([Kind.READ, Kind.WRITE, Kind.COMMUNICATION, Kind.OTHER]))
             at["layer"] = draw(st.sampled_from([Layer.MPIIO, Layer.HDF5, Layer.MPI, Layer.USER]))
@@ -163,15 +209,22 @@ def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]
 def invented_traces(draw: st.DrawFn, most: int = 1, unit: int = MILLISECOND) -> list[InventedTrace]:
     """One or more traces, of one app or two; traces that name one path share the file."""
     files = draw(st.integers(1, 4))
-    classes = [draw(st.sampled_from([FileClass.DATASET, FileClass.DATASET, FileClass.DATASET, FileClass.SYSTEM])) for _ in range(files)]
+    classes = [
+        draw(st.sampled_from([FileClass.DATASET, FileClass.DATASET, FileClass.DATASET, FileClass.SYSTEM]))
+        for _ in range(files)
+    ]
     traces = []
     for index in range(draw(st.integers(1, most))):
         ranks = draw(st.integers(1, 4))
         rows = [row for rank in range(ranks) for row in draw(rows_of_rank(rank, files, unit))]
         traces.append(
             InventedTrace(
-                rows, classes, app=draw(st.sampled_from(["one", "two"])), ranks=ranks,
-                start_unix_s=1000.0 + index * 0.125, rows_per_batch=draw(st.sampled_from([1, 2, 3, 7, 1000])),
+                rows,
+                classes,
+                app=draw(st.sampled_from(["one", "two"])),
+                ranks=ranks,
+                start_unix_s=1000.0 + index * 0.125,
+                rows_per_batch=draw(st.sampled_from([1, 2, 3, 7, 1000])),
                 path=Path(f"/invented/{index}"),
             )
         )

@@ -63,9 +63,18 @@ def counted_calls(traces: list[InventedTrace]) -> list[Call]:
             start = row["start_ns"] + shift
             found.append(
                 Call(
-                    len(found), trace.app, (number, row["rank"]), None if file is None else paths[file],
-                    file is not None and trace.classes[file] == FileClass.DATASET, row["kind"],
-                    row["layer"] == Layer.STDIO, row["flags"], row["offset"], row["bytes"], start, start + row["duration_ns"],
+                    len(found),
+                    trace.app,
+                    (number, row["rank"]),
+                    None if file is None else paths[file],
+                    file is not None and trace.classes[file] == FileClass.DATASET,
+                    row["kind"],
+                    row["layer"] == Layer.STDIO,
+                    row["flags"],
+                    row["offset"],
+                    row["bytes"],
+                    start,
+                    start + row["duration_ns"],
                 )
             )
     return found
@@ -160,7 +169,10 @@ class Ends:
 
     def at(self, path: str, moment: int) -> int:
         bucket = min(moment // self.bucket_ns, PIECES_OF_THE_RUN)
-        return max((r for t, r in self.reach[path] if min(t // self.bucket_ns, PIECES_OF_THE_RUN) <= bucket), default=0)
+        return max(
+            (r for t, r in self.reach[path] if min(t // self.bucket_ns, PIECES_OF_THE_RUN) <= bucket),
+            default=0,
+        )
 
     def last(self, path: str) -> int:
         return max((r for _, r in self.reach[path]), default=0)
@@ -208,15 +220,24 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
 
     time = {n: per_process(of) for n, of in kinds.items()}
     busy = {n: length((c.start, c.end) for c in of) for n, of in kinds.items()}
-    judged = [c for c in reads if c.path in ends.since and c.end >= ends.since[c.path] and None not in (c.size, c.offset)]
-    beyond = sum(min(c.size, max(0, c.offset + c.size - max(c.offset, ends.at(c.path, c.end)))) for c in judged)
+    judged = [
+        c
+        for c in reads
+        if c.path in ends.since and c.end >= ends.since[c.path] and None not in (c.size, c.offset)
+    ]
+    beyond = sum(
+        min(c.size, max(0, c.offset + c.size - max(c.offset, ends.at(c.path, c.end)))) for c in judged
+    )
     moved = {"read": sum(c.size or 0 for c in reads), "written": sum(c.size or 0 for c in writes)}
     data = Counter(pattern[c.index] for c in reads + writes)
     operations = len(reads) + len(writes)
     spent = time["read"] + time["write"] + time["metadata"]
     return {
         "bytes": {**moved, "total": sum(moved.values())},
-        "footprint": {"read": footprint(reads, ends, clip=True), "written": footprint(writes, ends, clip=False)},
+        "footprint": {
+            "read": footprint(reads, ends, clip=True),
+            "written": footprint(writes, ends, clip=False),
+        },
         "past_end": {"read": beyond if judged or not reads else None},
         "ops": {"read": len(reads), "write": len(writes), "metadata": len(metadata)},
         "time_s": {n: t / 1e9 for n, t in time.items()},
@@ -228,7 +249,11 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
             "write": moved["written"] / busy["write"] * 1e9 if busy["write"] else None,
         },
         "transfer_size": {"read": sizes(reads), "write": sizes(writes)},
-        "access_pattern": {n: data[n] / operations for n in ("consecutive", "sequential", "strided", "random")} if operations else None,
+        "access_pattern": {
+            n: data[n] / operations for n in ("consecutive", "sequential", "strided", "random")
+        }
+        if operations
+        else None,
     }
 
 
@@ -266,8 +291,12 @@ def sizes(calls: list[Call]) -> dict[str, Any] | None:
     rank = {p: known[-(-len(known) * p // 100) - 1] if known else None for p in (50, 90)}
     common = sorted(Counter(known).items(), key=lambda s: (-s[1], s[0]))[:5]
     return {
-        "min": known[0] if known else None, "p50": rank[50], "p90": rank[90], "max": known[-1] if known else None,
-        "common": common, "histogram": dict(histogram),
+        "min": known[0] if known else None,
+        "p50": rank[50],
+        "p90": rank[90],
+        "max": known[-1] if known else None,
+        "common": common,
+        "histogram": dict(histogram),
     }
 
 
@@ -279,7 +308,12 @@ def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
     calls = counted_calls(traces)
     origin = min(t.start_unix_s for t in traces)
     span = max(
-        (r["start_ns"] + r["duration_ns"] + round((t.start_unix_s - origin) * 1e9) for t in traces for r in t.rows), default=0
+        (
+            r["start_ns"] + r["duration_ns"] + round((t.start_unix_s - origin) * 1e9)
+            for t in traces
+            for r in t.rows
+        ),
+        default=0,
     )
     span = max(span, *(round((t.start_unix_s - origin) * 1e9) for t in traces))
     ends, pattern = ends_of(calls, span), patterns(calls)
@@ -293,7 +327,11 @@ def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
     for app in apps:
         for index, phase in enumerate(phases_of([c for c in inside if c.app == app], gap_ns)):
             phases[app, index] = stats(phase, ends, pattern)
-    used = {c.path for c in inside if not c.flags & Flag.DIRECTORY and (c.kind <= Kind.WRITE or c.flags & Flag.OPEN)}
+    used = {
+        c.path
+        for c in inside
+        if not c.flags & Flag.DIRECTORY and (c.kind <= Kind.WRITE or c.flags & Flag.OPEN)
+    }
     return {
         "workflow": block(lambda c: True),
         "apps": {app: block(lambda c, app=app: c.app == app) for app in apps},
@@ -301,7 +339,15 @@ def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
         "files": {path: block(lambda c, path=path: c.path == path) for path in used},
         "excluded": stats([c for c in calls if not c.included], ends, pattern),
         "processes_of_file": {
-            path: len({c.process for c in inside if c.path == path and not c.flags & Flag.DIRECTORY and (c.kind <= Kind.WRITE or c.flags & Flag.OPEN)})
+            path: len(
+                {
+                    c.process
+                    for c in inside
+                    if c.path == path
+                    and not c.flags & Flag.DIRECTORY
+                    and (c.kind <= Kind.WRITE or c.flags & Flag.OPEN)
+                }
+            )
             for path in used
         },
     }

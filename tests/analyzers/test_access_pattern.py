@@ -16,7 +16,9 @@ STEP = 1000
 def profile(folder: Path, rows: list, *, rows_per_batch: int = 1000, files: int = 1) -> Profile:
     for i, row in enumerate(rows):
         row["start_ns"] = i * STEP
-    return profile_of([InventedTrace(rows, [FileClass.DATASET] * files, rows_per_batch=rows_per_batch)], folder)
+    return profile_of(
+        [InventedTrace(rows, [FileClass.DATASET] * files, rows_per_batch=rows_per_batch)], folder
+    )
 
 
 def shares(pattern: AccessPattern | None) -> dict[str, float]:
@@ -65,7 +67,9 @@ def test_reads_and_writes_of_a_file_are_two_streams(tmp_path):
 
 def test_a_file_that_is_opened_again_is_read_anew(tmp_path):
     rows = [row for _ in range(5) for row in (call(flags=Flag.OPEN), read(offset=0), read(offset=100))]
-    assert shares(profile(tmp_path, rows, rows_per_batch=2).workflow.io.access_pattern) == {"consecutive": 1.0}
+    assert shares(profile(tmp_path, rows, rows_per_batch=2).workflow.io.access_pattern) == {
+        "consecutive": 1.0
+    }
 
 
 def test_appended_data_is_consecutive(tmp_path):
@@ -74,7 +78,13 @@ def test_appended_data_is_consecutive(tmp_path):
 
 
 def test_an_operation_after_a_seek_to_an_unknown_place_is_sequential(tmp_path):
-    rows = [read(offset=0), call(flags=Flag.SEEK), read(offset=None), call(flags=Flag.SEEK), read(offset=None)]
+    rows = [
+        read(offset=0),
+        call(flags=Flag.SEEK),
+        read(offset=None),
+        call(flags=Flag.SEEK),
+        read(offset=None),
+    ]
     assert shares(profile(tmp_path, rows, rows_per_batch=1).workflow.io.access_pattern) == {"sequential": 1.0}
 
 

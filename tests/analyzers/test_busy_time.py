@@ -27,7 +27,10 @@ def test_threads_of_one_process_are_in_io_once(tmp_path):
 
 
 def test_a_moment_in_which_one_reads_and_another_writes_is_in_both_and_once_in_the_total(tmp_path):
-    rows = [read(rank=0, at=0, lasts=3 * MILLISECOND), write(rank=1, at=2 * MILLISECOND, lasts=3 * MILLISECOND)]
+    rows = [
+        read(rank=0, at=0, lasts=3 * MILLISECOND),
+        write(rank=1, at=2 * MILLISECOND, lasts=3 * MILLISECOND),
+    ]
     found = profile_of([InventedTrace(rows)], tmp_path).workflow.io
     assert (found.busy_s.read, found.busy_s.write, found.busy_s.total) == pytest.approx((0.003, 0.003, 0.005))
 
@@ -35,7 +38,10 @@ def test_a_moment_in_which_one_reads_and_another_writes_is_in_both_and_once_in_t
 @pytest.mark.parametrize("rows_per_batch", [1, 2, 3])
 def test_a_call_that_reaches_over_many_batches_counts_once(tmp_path, rows_per_batch):
     # One thread waits 50 ms in a write while another reads ten times.
-    rows = [write(at=0, lasts=50 * MILLISECOND), *(read(at=i * 4 * MILLISECOND, lasts=MILLISECOND, thread=1) for i in range(1, 11))]
+    rows = [
+        write(at=0, lasts=50 * MILLISECOND),
+        *(read(at=i * 4 * MILLISECOND, lasts=MILLISECOND, thread=1) for i in range(1, 11)),
+    ]
     found = profile_of([InventedTrace(rows, rows_per_batch=rows_per_batch)], tmp_path).workflow.io
     assert found.time_s.total == pytest.approx(0.050)
     assert found.busy_s.total == pytest.approx(0.050)
@@ -43,7 +49,7 @@ def test_a_call_that_reaches_over_many_batches_counts_once(tmp_path, rows_per_ba
 
 
 @given(traces=invented_traces(most=2), rows=st.integers(1, 6))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_many_windows_of_time_add_up_to_one(traces, rows):
     with tempfile.TemporaryDirectory() as folder:
         one = profile_of(traces, Path(folder) / "a")

@@ -44,7 +44,9 @@ def test_merged_intervals_cover_exactly_the_points_of_their_parts(rows):
     found = merged(rows)
     assert points(found) == {g: p for g, p in wanted.items() if p}
     groups, lengths = total_length(found)
-    assert dict(zip(groups.tolist(), lengths.tolist(), strict=True)) == {g: len(p) for g, p in wanted.items() if p}
+    assert dict(zip(groups.tolist(), lengths.tolist(), strict=True)) == {
+        g: len(p) for g, p in wanted.items() if p
+    }
 
 
 @given(rows=ROWS, cut=st.integers(0, 40), data=st.data())
@@ -61,11 +63,21 @@ def test_intervals_of_many_groups_far_apart_are_merged_within_their_groups():
     start = np.array([0, 1 << 60, 5, 1 << 60, (1 << 60) + 5], dtype=np.int64)
     found = merge(np.array([7, 7, 7, 9, 11]), start, start + 10)
     assert list(zip(found.group.tolist(), found.start.tolist(), found.end.tolist(), strict=True)) == [
-        (7, 0, 15), (7, 1 << 60, (1 << 60) + 10), (9, 1 << 60, (1 << 60) + 10), (11, (1 << 60) + 5, (1 << 60) + 15),
+        (7, 0, 15),
+        (7, 1 << 60, (1 << 60) + 10),
+        (9, 1 << 60, (1 << 60) + 10),
+        (11, (1 << 60) + 5, (1 << 60) + 15),
     ]
 
 
-@given(rows=st.lists(st.tuples(st.one_of(st.integers(-3, 3), FAR), st.integers(-9, 9), st.integers(-9, 9), st.integers(-9, 9)), max_size=40))
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.one_of(st.integers(-3, 3), FAR), st.integers(-9, 9), st.integers(-9, 9), st.integers(-9, 9)
+        ),
+        max_size=40,
+    )
+)
 def test_rows_of_equal_key_are_added_or_reduced_as_told(rows):
     key, a, b, c = columns(rows, 4)
     found = group(key, {"a": a, "b": b, "c": c}, {"b": "min", "c": "max"})
@@ -77,7 +89,11 @@ def test_rows_of_equal_key_are_added_or_reduced_as_told(rows):
         assert found[name].tolist() == [fold(r[i] for r in wanted[k]) for k in sorted(wanted)]
 
 
-@given(rows=st.lists(st.tuples(st.integers(0, 4), st.integers(-9, 9)), max_size=30), cut=st.integers(0, 30), asked=st.lists(st.integers(-1, 6)))
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 4), st.integers(-9, 9)), max_size=30),
+    cut=st.integers(0, 30),
+    asked=st.lists(st.integers(-1, 6)),
+)
 def test_tables_that_are_merged_answer_as_the_table_of_all_rows(rows, cut, asked):
     def table(some: list[tuple[int, int]]) -> Keyed:
         key, value = columns(some, 2)
@@ -88,7 +104,9 @@ def test_tables_that_are_merged_answer_as_the_table_of_all_rows(rows, cut, asked
     for k, v in rows:
         sums[k] += v
     if rows:
-        assert found.at(np.array(asked, dtype=np.int64), "v", missing=-99).tolist() == [sums[k] if k in sums else -99 for k in asked]
+        assert found.at(np.array(asked, dtype=np.int64), "v", missing=-99).tolist() == [
+            sums.get(k, -99) for k in asked
+        ]
     assert found.keys.tolist() == sorted(sums)
 
 
@@ -98,15 +116,21 @@ def test_codes_of_values_lead_back_to_them_and_sums_are_exact(values, weights):
     dense = Dense.of(array)
     assert dense.keys.tolist() == sorted(set(values))
     assert dense.keys[dense.codes].tolist() == values
-    weight = weights.draw(st.lists(st.one_of(st.integers(-9, 9), st.just(1 << 55)), min_size=len(values), max_size=len(values)))
-    rows = np.array(weights.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), dtype=np.bool_)
+    weight = weights.draw(
+        st.lists(st.one_of(st.integers(-9, 9), st.just(1 << 55)), min_size=len(values), max_size=len(values))
+    )
+    rows = np.array(
+        weights.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), dtype=np.bool_
+    )
     for some in (None, rows):
         taken = [True] * len(values) if some is None else some.tolist()
         sums, counts = defaultdict(int), defaultdict(int)
         for v, w, keep in zip(values, weight, taken, strict=True):
             sums[v] += w * keep
             counts[v] += keep
-        assert dense.sum(np.array(weight, dtype=np.int64), some).tolist() == [sums[k] for k in sorted(set(values))]
+        assert dense.sum(np.array(weight, dtype=np.int64), some).tolist() == [
+            sums[k] for k in sorted(set(values))
+        ]
         assert dense.count(some).tolist() == [counts[k] for k in sorted(set(values))]
 
 
@@ -122,7 +146,11 @@ def test_the_stable_order_is_one_for_narrow_and_wide_keys(spread):
     assert (stable_order(values) == np.argsort(values, kind="stable")).all()
 
 
-@given(pairs=st.lists(st.tuples(st.one_of(st.integers(-3, 3), FAR), st.one_of(st.integers(-3, 3), FAR)), max_size=40))
+@given(
+    pairs=st.lists(
+        st.tuples(st.one_of(st.integers(-3, 3), FAR), st.one_of(st.integers(-3, 3), FAR)), max_size=40
+    )
+)
 def test_pairs_are_counted_under_both_numbers(pairs):
     found = count_pairs(*columns(pairs, 2))
     counted = list(zip(found.first.tolist(), found.second.tolist(), found.count.tolist(), strict=True))

@@ -21,8 +21,11 @@ def file(folder: Path, *rows: Row) -> FileEntity:
 
 def test_what_is_asked_for_beyond_what_was_written_is_past_the_end(tmp_path):
     found = file(
-        tmp_path, create(at=0), write(offset=0, size=1000, at=1 * MILLISECOND),
-        read(offset=500, size=4096, at=2 * MILLISECOND), read(offset=8192, size=100, at=3 * MILLISECOND),
+        tmp_path,
+        create(at=0),
+        write(offset=0, size=1000, at=1 * MILLISECOND),
+        read(offset=500, size=4096, at=2 * MILLISECOND),
+        read(offset=8192, size=100, at=3 * MILLISECOND),
     )
     assert found.io.past_end.read == (4096 - 500) + 100
     assert found.io.footprint.read == 500
@@ -45,7 +48,10 @@ def test_the_end_of_a_file_that_the_run_only_read_is_unknown(tmp_path):
 
 def test_what_is_written_later_was_not_there_to_be_read(tmp_path):
     found = file(
-        tmp_path, create(at=0), read(offset=0, size=100, at=10 * MILLISECOND), write(offset=0, size=100, at=20 * MILLISECOND),
+        tmp_path,
+        create(at=0),
+        read(offset=0, size=100, at=10 * MILLISECOND),
+        write(offset=0, size=100, at=20 * MILLISECOND),
     )
     assert found.io.past_end.read == 100
 
@@ -53,8 +59,11 @@ def test_what_is_written_later_was_not_there_to_be_read(tmp_path):
 def test_what_is_read_before_the_run_makes_the_file_anew_may_have_been_there(tmp_path):
     # A restart: 10,000 B of the old file are read, then the file is emptied and 1,000 B are written.
     found = file(
-        tmp_path, call(flags=Flag.OPEN, at=0), read(offset=0, size=10_000, at=1 * MILLISECOND),
-        create(at=20 * MILLISECOND), write(offset=0, size=1000, at=21 * MILLISECOND),
+        tmp_path,
+        call(flags=Flag.OPEN, at=0),
+        read(offset=0, size=10_000, at=1 * MILLISECOND),
+        create(at=20 * MILLISECOND),
+        write(offset=0, size=1000, at=21 * MILLISECOND),
     )
     assert found.io.past_end.read is None
     assert found.io.footprint.read == 10_000
@@ -62,8 +71,11 @@ def test_what_is_read_before_the_run_makes_the_file_anew_may_have_been_there(tmp
 
 def test_reads_after_the_file_was_made_anew_are_judged_and_those_before_are_not(tmp_path):
     found = file(
-        tmp_path, read(offset=0, size=10_000, at=1 * MILLISECOND), create(at=20 * MILLISECOND),
-        write(offset=0, size=1000, at=21 * MILLISECOND), read(offset=0, size=4096, at=22 * MILLISECOND),
+        tmp_path,
+        read(offset=0, size=10_000, at=1 * MILLISECOND),
+        create(at=20 * MILLISECOND),
+        write(offset=0, size=1000, at=21 * MILLISECOND),
+        read(offset=0, size=4096, at=22 * MILLISECOND),
     )
     assert found.io.past_end.read == 3096
 
@@ -71,7 +83,9 @@ def test_reads_after_the_file_was_made_anew_are_judged_and_those_before_are_not(
 def test_a_read_that_the_clocks_put_before_the_making_of_its_file_is_not_past_the_end(tmp_path):
     # v3-workflow-coupled, 03-resim: by its clock rank 0 reads what rank 1, whose clock is ahead, wrote before.
     found = file(
-        tmp_path, read(offset=0, size=2 << 20, rank=0, at=405 * MILLISECOND), create(rank=1, at=425 * MILLISECOND),
+        tmp_path,
+        read(offset=0, size=2 << 20, rank=0, at=405 * MILLISECOND),
+        create(rank=1, at=425 * MILLISECOND),
         write(offset=0, size=2 << 20, rank=1, at=426 * MILLISECOND),
     )
     assert found.io.past_end.read is None
@@ -82,7 +96,9 @@ def test_a_stream_opened_for_writing_without_a_traced_write_has_no_known_end(tmp
     # Recorder 3 does not trace fprintf: v3-workflow-montage's template.hdr has 302 B (comparison.csv), of which
     # the trace shows none.
     found = file(
-        tmp_path, create(at=0, layer=Layer.STDIO), read(offset=0, size=2880, at=1 * MILLISECOND, layer=Layer.STDIO),
+        tmp_path,
+        create(at=0, layer=Layer.STDIO),
+        read(offset=0, size=2880, at=1 * MILLISECOND, layer=Layer.STDIO),
     )
     assert found.size is None
     assert found.io.past_end.read is None
@@ -96,12 +112,20 @@ def test_a_file_made_by_open_and_never_written_is_empty(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "blind", [{"offset": None, "size": 500}, {"offset": None, "size": 500, "flags": Flag.APPEND}, {"offset": 0, "size": None}],
+    "blind",
+    [
+        {"offset": None, "size": 500},
+        {"offset": None, "size": 500, "flags": Flag.APPEND},
+        {"offset": 0, "size": None},
+    ],
     ids=["at an unknown place", "appended", "of unknown size"],
 )
 def test_a_write_of_unknown_extent_leaves_the_end_unknown(tmp_path, blind):
     found = file(
-        tmp_path, create(at=0), write(offset=0, size=100, at=1 * MILLISECOND), write(at=2 * MILLISECOND, **blind),
+        tmp_path,
+        create(at=0),
+        write(offset=0, size=100, at=1 * MILLISECOND),
+        write(at=2 * MILLISECOND, **blind),
         read(offset=0, size=600, at=3 * MILLISECOND),
     )
     assert found.io.past_end.read is None
@@ -110,7 +134,9 @@ def test_a_write_of_unknown_extent_leaves_the_end_unknown(tmp_path, blind):
 
 def test_appended_data_of_unknown_place_adds_to_footprint_and_size(tmp_path):
     found = file(
-        tmp_path, create(at=0), write(offset=0, size=100, at=1 * MILLISECOND),
+        tmp_path,
+        create(at=0),
+        write(offset=0, size=100, at=1 * MILLISECOND),
         *(write(offset=None, size=50, flags=Flag.APPEND, rank=r, at=(2 + r) * MILLISECOND) for r in range(4)),
     )
     assert found.io.footprint.written == 300
@@ -126,8 +152,12 @@ def test_a_read_that_many_processes_share_is_one_footprint(tmp_path):
 
 def test_the_workflow_knows_what_some_of_its_files_know(tmp_path):
     found = profile(
-        tmp_path, create(at=0), read(offset=0, size=100, at=1 * MILLISECOND),
-        call(Kind.METADATA, 1, flags=Flag.OPEN, at=2 * MILLISECOND), read(1, offset=0, size=700, at=3 * MILLISECOND), files=2,
+        tmp_path,
+        create(at=0),
+        read(offset=0, size=100, at=1 * MILLISECOND),
+        call(Kind.METADATA, 1, flags=Flag.OPEN, at=2 * MILLISECOND),
+        read(1, offset=0, size=700, at=3 * MILLISECOND),
+        files=2,
     )
     assert found.workflow.io.past_end.read == 100
     assert {f.path: f.io.past_end.read for f in found.files} == {"/data/0": 100, "/data/1": None}

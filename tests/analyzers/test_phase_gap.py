@@ -54,10 +54,10 @@ def test_a_pause_as_long_as_the_gap_does_not_separate():
 @given(pauses=st.lists(st.integers(FLOOR + 1, 100 * SECOND), min_size=1, max_size=60), data=st.data())
 def test_noise_that_moves_no_pause_across_the_gap_changes_no_phase(pauses, data):
     gap, begins = phases(pauses)
-    start, end = timeline(pauses)
+    _, end = timeline(pauses)
     # Half the chosen range, on the logarithmic scale on which it was chosen: the gap lies in its middle.
     longer, shorter = [p for p in pauses if p > gap], [p for p in pauses if p <= gap]
-    top = min(longer) if longer else max(int(end[-1]) / 30, max(pauses))
+    top = min(longer) if longer else max(int(end[-1]) / 30, *pauses)
     room = (top / max([FLOOR, *shorter])) ** 0.25
     assume(room > 1.0001)
     noise = data.draw(st.lists(st.floats(1 / room, room), min_size=len(pauses), max_size=len(pauses)))

@@ -20,12 +20,16 @@ def sound(tmp_path_factory) -> dict[str, Any]:
     rows = []
     for rank in range(3):
         rows += [
-            create(0, rank=rank, at=0), write(0, offset=rank * 4096, size=4096, rank=rank, at=MILLISECOND, lasts=MILLISECOND),
+            create(0, rank=rank, at=0),
+            write(0, offset=rank * 4096, size=4096, rank=rank, at=MILLISECOND, lasts=MILLISECOND),
             read(0, offset=0, size=8192, rank=rank, at=500 * MILLISECOND, lasts=2 * MILLISECOND),
-            read(1, offset=0, size=10, rank=rank, at=600 * MILLISECOND), call(file=2, flags=Flag.OPEN, rank=rank, at=900 * MILLISECOND),
+            read(1, offset=0, size=10, rank=rank, at=600 * MILLISECOND),
+            call(file=2, flags=Flag.OPEN, rank=rank, at=900 * MILLISECOND),
         ]
     classes = [FileClass.DATASET, FileClass.DATASET, FileClass.SYSTEM]
-    return profile_of([InventedTrace(rows, classes)], tmp_path_factory.mktemp("sound")).model_dump(by_alias=True)
+    return profile_of([InventedTrace(rows, classes)], tmp_path_factory.mktemp("sound")).model_dump(
+        by_alias=True
+    )
 
 
 def changed(document: dict[str, Any], path: str, change: Any) -> Profile:
@@ -43,21 +47,41 @@ FAULTS = {
     "bytes do not add up": ("workflow.io.bytes.total", lambda b: b + 1, r"workflow\.io\.bytes"),
     "shares of operations do not add up": ("files.0.io.ops_share.data", 0.1, r"files\[0\]\.io\.ops_share"),
     "shares of time do not add up": ("apps.0.io.time_share.metadata", 0.9, r"apps\[0\]\.io\.time_share"),
-    "shares of patterns do not add up": ("phases.0.io.access_pattern.random", 0.5, r"phases\[0\]\.io\.access_pattern"),
-    "sizes without operations": ("excluded.io.transfer_size.read", {"min": 1, "p50": 1, "p90": 1, "max": 1, "common": [], "histogram": {}}, "transfer_size.read"),
+    "shares of patterns do not add up": (
+        "phases.0.io.access_pattern.random",
+        0.5,
+        r"phases\[0\]\.io\.access_pattern",
+    ),
+    "sizes without operations": (
+        "excluded.io.transfer_size.read",
+        {"min": 1, "p50": 1, "p90": 1, "max": 1, "common": [], "histogram": {}},
+        "transfer_size.read",
+    ),
     "operations without sizes": ("workflow.io.transfer_size.write", None, "transfer_size.write"),
     "bins do not add up": ("workflow.io.transfer_size.read.histogram", {"0-1K": 1}, "histogram adds up to 1"),
     "percentiles out of order": ("workflow.io.transfer_size.read.p50", 1 << 40, "percentiles"),
     "total time below a part": ("workflow.io.time_s.total", 0.0, r"time_s"),
     "total time above its parts": ("apps.0.io.time_s.total", 9.0, r"time_s"),
-    "time without an operation": ("excluded.io.busy_s", {"read": 0.0, "write": 0.0, "metadata": 0.0, "total": 9.0}, "busy_s"),
-    "busier than all processes together": ("files.0.io.busy_s", {"read": 9.0, "write": 9.0, "metadata": 0.0, "total": 9.0}, "busy_s"),
+    "time without an operation": (
+        "excluded.io.busy_s",
+        {"read": 0.0, "write": 0.0, "metadata": 0.0, "total": 9.0},
+        "busy_s",
+    ),
+    "busier than all processes together": (
+        "files.0.io.busy_s",
+        {"read": 9.0, "write": 9.0, "metadata": 0.0, "total": 9.0},
+        "busy_s",
+    ),
     "more past the end than asked for": ("files.0.io.past_end.read", 1 << 40, "past_end"),
     "more touched than moved": ("files.0.io.footprint.written", 1 << 40, "footprint"),
     "apps do not add up in bytes": ("apps.0.io.bytes", {"read": 0, "written": 12288, "total": 12288}, "."),
     "apps do not add up in operations": ("apps.0.io.ops.metadata", lambda n: n + 1, "apps: ops.metadata"),
     "phases do not add up": ("phases", lambda p: p[:-1], "phases"),
-    "files do not add up": ("files.0.io.bytes", {"read": 1 << 20, "written": 12288, "total": (1 << 20) + 12288}, "."),
+    "files do not add up": (
+        "files.0.io.bytes",
+        {"read": 1 << 20, "written": 12288, "total": (1 << 20) + 12288},
+        ".",
+    ),
     "files missing": ("workflow.files.shared", lambda n: n + 1, "workflow.files"),
     "an app's files": ("apps.0.files.total", lambda n: n + 1, r"apps\[0\]\.files"),
     "processes": ("workflow.processes", lambda n: n + 1, "workflow.processes"),

@@ -40,7 +40,9 @@ def profile_of(name: str) -> Profile:
     with TemporaryDirectory() as store:
         found = vani.profile(TRACES / name, store=store, files=None, scheduler="synchronous")
     traces = [t.model_copy(update={"path": Path(t.path).name}) for t in found.traces]
-    return found.model_copy(update={"traces": traces, "generator": found.generator.model_copy(update={"version": "0"})})
+    return found.model_copy(
+        update={"traces": traces, "generator": found.generator.model_copy(update={"version": "0"})}
+    )
 
 
 @lru_cache

@@ -72,7 +72,9 @@ def test_bytes_in_all_and_of_each_file_are_those_of_recorder2text(name):
 def test_the_run_ends_with_its_last_call(name):
     # Where starts wrapped, the end read as a signed number is the right one (README.md beside the traces).
     stated = REFERENCE[name]
-    assert golden(name).workflow.runtime_s == pytest.approx(stated["last_tend_s_if_deltas_read_as_int32"], abs=1e-7)
+    assert golden(name).workflow.runtime_s == pytest.approx(
+        stated["last_tend_s_if_deltas_read_as_int32"], abs=1e-7
+    )
 
 
 # What the programs were told
@@ -227,10 +229,16 @@ class Twin(NamedTuple):
 DARSHAN = {
     "v3-ckpt-then-restart-8r": Twin(33587200, 33587200, 167792640, 167792640, 61, 40, 165, 45),
     "v3-haccio-ssf-8r": Twin(55565824, 55565824, 55565824, 55565824, 18, 73, 73, 1),
-    "v3-cm1like-16r": Twin(1122304, 857600, 31466880, 31466880, 38, 256, 7800, 6, "16 reads at the end return 0"),
-    "v3-mpitracing-cm1like-4r": Twin(280576, 214400, 501120, 501120, 14, 64, 240, 6, "4 reads at the end return 0"),
+    "v3-cm1like-16r": Twin(
+        1122304, 857600, 31466880, 31466880, 38, 256, 7800, 6, "16 reads at the end return 0"
+    ),
+    "v3-mpitracing-cm1like-4r": Twin(
+        280576, 214400, 501120, 501120, 14, 64, 240, 6, "4 reads at the end return 0"
+    ),
     "v3-ior-ssf-hdf5-4r": Twin(16787464, 16787464, 16778984, 16778984, 18, 56, 40, 1, "2 opens fail"),
-    "v3-posix-mix-4r": Twin(5720872, 1266384, 2207148, 2223828, 76, 548, 1232, 57, "fprintf and F_DUPFD are not traced"),
+    "v3-posix-mix-4r": Twin(
+        5720872, 1266384, 2207148, 2223828, 76, 548, 1232, 57, "fprintf and F_DUPFD are not traced"
+    ),
 }
 """docs/accuracy.md holds all 33 runs."""
 
@@ -252,7 +260,9 @@ def test_what_was_asked_for_is_as_the_comparison_with_darshan_has_it(name):
     assert moved(golden(name).workflow.io) == (DARSHAN[name].asked_read, DARSHAN[name].asked_written)
 
 
-@pytest.mark.parametrize("name", ["v3-ckpt-then-restart-8r", "v3-haccio-ssf-8r", "v3-ior-ssf-hdf5-4r", "v3-posix-mix-4r"])
+@pytest.mark.parametrize(
+    "name", ["v3-ckpt-then-restart-8r", "v3-haccio-ssf-8r", "v3-ior-ssf-hdf5-4r", "v3-posix-mix-4r"]
+)
 def test_what_was_asked_for_less_what_lies_past_the_end_is_what_darshan_saw_moved(name):
     # The inputs of cm1like were there before the run: where they end, the trace does not tell.
     io = golden(name).workflow.io

@@ -91,7 +91,6 @@ def programs(draw) -> list[list[Call]]:
 
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    deadline=None,
     max_examples=60,
 )
 @given(

@@ -68,11 +68,16 @@ def test_polars_adds_up_the_same_bytes(store):
     calls = pl.scan_parquet(store / "calls" / "*.parquet")
     files = pl.scan_parquet(store / "_files.parquet")
     found = (
-        calls.filter((pl.col("layer") <= 1) & (pl.col("kind") <= 1)).join(files, on="file")
-        .group_by("path").agg(pl.col("bytes").filter(pl.col("kind") == 0).sum().alias("read")).collect()
+        calls.filter((pl.col("layer") <= 1) & (pl.col("kind") <= 1))
+        .join(files, on="file")
+        .group_by("path")
+        .agg(pl.col("bytes").filter(pl.col("kind") == 0).sum().alias("read"))
+        .collect()
     )
     wanted = {path: count["read"] for path, count in REFERENCE["posix_bytes_per_file"].items()}
-    assert {path: read for path, read in found.iter_rows() if read} == {path: read for path, read in wanted.items() if read}
+    assert {path: read for path, read in found.iter_rows() if read} == {
+        path: read for path, read in wanted.items() if read
+    }
 
 
 def test_the_manifest_says_what_the_parts_hold(store):

@@ -19,6 +19,7 @@ import pytest
 import vani
 from vani.atomic import new_directory
 from vani.errors import InputError, StoreError
+from vani.store import write
 from vani.store.cache import find_store, store_path, sweep
 from vani.store.read import Store, open_store
 
@@ -54,8 +55,6 @@ def store(tmp_path) -> Path:
 @pytest.fixture
 def decodes(monkeypatch) -> list[Path]:
     """The places to which traces were decoded."""
-    from vani.store import write
-
     places: list[Path] = []
     real = write.write_store
 
@@ -140,7 +139,9 @@ def test_opening_what_is_no_store_says_what_to_do(tmp_path):
 
 def kill_while_decoding(trace: Path, stores: Path, *, after_s: float, slowness_s: float) -> None:
     script = SLOWLY.format(seconds=slowness_s)
-    with subprocess.Popen([sys.executable, "-c", script, str(trace), str(stores)], stdout=subprocess.PIPE) as run:
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(trace), str(stores)], stdout=subprocess.PIPE
+    ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"decoding\n"
         time.sleep(after_s)
@@ -150,7 +151,9 @@ def kill_while_decoding(trace: Path, stores: Path, *, after_s: float, slowness_s
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.03, 0.1])
-def test_a_run_killed_while_it_decodes_leaves_nothing_that_the_next_takes_for_whole(tmp_path, after_s, decodes):
+def test_a_run_killed_while_it_decodes_leaves_nothing_that_the_next_takes_for_whole(
+    tmp_path, after_s, decodes
+):
     stores = tmp_path / "stores"
     kill_while_decoding(SMALL, stores, after_s=after_s, slowness_s=5.0)
     left = list(stores.iterdir())
@@ -213,7 +216,9 @@ def test_folders_that_take_one_name_at_the_same_time_replace_each_other(tmp_path
     # Was: "cannot write here (Directory not empty)" where two were done in the same moment.
     context = get_context("spawn")
     errors = context.Queue()
-    writers = [context.Process(target=write_over_and_over, args=(tmp_path / "s", w, errors)) for w in range(3)]
+    writers = [
+        context.Process(target=write_over_and_over, args=(tmp_path / "s", w, errors)) for w in range(3)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:

@@ -1,0 +1,1 @@
+"""Properties of HDF5 files and data sets."""

@@ -1,0 +1,149 @@
+"""LUS008: inputs that lie on too few Lustre targets for the processes that read them."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Finding, Rule, Target, Verdict
+from vani.advisors.commands import comment, lfs_size, quoted_path
+from vani.advisors.models import layout_choice
+from vani.advisors.models.layout_choice import Case, Choice, choose, extent
+from vani.units import KiB, MiB, format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class MigrateInputs(Rule):
+    """An input that many processes read lies on too few Lustre targets.
+
+    Looks at
+        Files on Lustre of at least `min_bytes` that the run only reads, with at least `min_readers` processes:
+        how fast they read, the distance between the offsets that they read at the same moment, and the machine's
+        targets, nodes and rates.
+    Why
+        A file's layout is fixed when it is made: an input that was copied or downloaded by one process lies on
+        few targets, and all readers queue there, in every run. A folder's default does not change files that
+        are there already.
+    Recommends
+        `lfs migrate`, which copies the file into a new layout under its name: count and size as LUS002 finds
+        them. It reads and writes the whole file once, so it pays where the file is read again by later runs. Nothing
+        may write the file meanwhile.
+    Stays silent when
+        No large file is read by many and written by none; each large input has few readers; the data is not
+        on Lustre, or nobody knows where it is; the default layout, which the input is thought to have, fits;
+        the site asks not to override its layout.
+    Source
+        lfs-migrate(1). AIOT, equation 3. Lustre manual, section 19.2. Contention model: docs/models.md.
+    Example
+        64 processes on 4 nodes read one NetCDF file of 4 GiB on one target: `lfs migrate -c 6 -S 64M in.nc`.
+    """
+
+    id = "LUS008"
+    name = "migrate-inputs"
+    family = "lustre"
+    needs = ("files",)
+    settles = "layout"
+    sources = ("lfs-migrate(1)", "AIOT eq. 3", "Lustre manual, section 19.2")
+
+    # As LUS002; smaller inputs stay in the servers' memory after the first reader.
+    min_bytes = 64 * MiB
+    # "Many": what a single target of 0.5 GB/s cannot serve at 0.3 GB/s per process (OPRAEL) begins at two; at
+    # four, at least half of the processes' time is waiting.
+    min_readers = 4
+    # As LUS002: Lustre manual, section 19.2.
+    min_stripe_size = 512 * KiB
+    # As LUS002: Xie et al., footnote 6.
+    max_guessed_size = 32 * MiB
+    # As LUS002 (advisors/models/contention.py, REACH).
+    reach = 0.9
+    # As LUS002 (advisors/models/contention.py, MARGIN).
+    margin = 1.2247
+    # As LUS002: OPRAEL's one process, bytes per second; that of writes, since its reads are from memory.
+    process_rate = 300_000_000
+    # As LUS002: half an RPC of 1 MiB.
+    large_transfer = 512 * KiB
+    # As LUS002: OPRAEL's 128 processes on 8 nodes.
+    processes_per_node = 16
+    # As LUS002: typical of disks, bytes per second.
+    target_rate = 500_000_000
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        inputs = [
+            (i, f)
+            for i, f in enumerate(profile.files)
+            if f.role == "input" and f.access == "shared" and not f.writers
+        ]
+        large = [(i, f) for i, f in inputs if (extent(f) or 0) >= self.min_bytes]
+        if not large:
+            if inputs and all(extent(f) is None for _, f in inputs):
+                return self.nothing(
+                    "files[].io.footprint and files[].size of the shared inputs are not known; "
+                    "supply a trace with offsets"
+                )
+            return self.nothing(f"no input of {lfs_size(int(self.min_bytes))}iB or more is shared by processes")
+        many = [(i, f) for i, f in large if f.readers >= self.min_readers]
+        if not many:
+            return self.nothing(f"no large input is read by {self.min_readers} processes or more")
+        cases: list[Case] = []
+        reasons: list[str] = []
+        for index, file in many:
+            case = choose(index, file, profile, system, self._choice())
+            if isinstance(case, Case) and case.layout.default_count == case.layout.count:
+                case = "the inputs are thought to have the default layout, whose stripe count fits"
+            cases.append(case) if isinstance(case, Case) else reasons.append(case)
+        if not cases:
+            return self.nothing("; ".join(dict.fromkeys(reasons)))
+        groups: defaultdict[tuple[object, ...], list[Case]] = defaultdict(list)
+        for case in cases:
+            groups[posixpath.dirname(case.file.path), case.layout].append(case)
+        return [_finding(group) for group in groups.values()]
+
+    def _choice(self) -> Choice:
+        return Choice(
+            min_stripe_size=int(self.min_stripe_size),
+            max_guessed_size=int(self.max_guessed_size),
+            reach=min(1.0, self.reach),
+            margin=self.margin,
+            process_rate=float(self.process_rate),
+            large_transfer=int(self.large_transfer),
+            processes_per_node=max(1, int(self.processes_per_node)),
+            target_rate=float(self.target_rate),
+        )
+
+
+def _finding(group: Sequence[Case]) -> Finding:
+    group = sorted(group, key=lambda case: -case.busy_s)
+    first, layout = group[0], group[0].layout
+    app = first.file.apps[0] if first.file.apps else None
+    copied = sum(extent(case.file) or 0 for case in group)
+    return Finding(
+        target=Target("file", first.file.path, app)
+        if len(group) == 1
+        else Target("directory", posixpath.dirname(first.file.path) or ".", app),
+        reason=f"{layout_choice.sentence(group)} Migrating copies {format_bytes(copied)} once and pays where later "
+        "runs read the data again; `lfs getstripe` shows whether the layout is still the default.",
+        # The layout of the file itself is not in the profile: the default is a guess.
+        confidence=round(first.place.certainty * (0.7 if first.has_distance else 0.5), 2),
+        touched_s=sum(case.busy_s for case in group),
+        recommended={"stripe_count": layout.count, "stripe_size": layout.size},
+        current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
+        evidence=layout_choice.evidence(group),
+        gain=layout_choice.gain(group),
+        apply=_commands(group),
+        files=frozenset(case.file.path for case in group),
+    )
+
+
+def _commands(group: Sequence[Case]) -> list[str]:
+    layout = group[0].layout
+    options = f"-c {layout.count} -S {lfs_size(layout.size)}"
+    paths = [quoted_path(case.file.path) for case in group]
+    lines = [f"lfs migrate {options} {path}" for path in paths if path]
+    if None in paths:
+        lines += comment("a path with control characters is left out: type it yourself")
+    return lines

@@ -1,0 +1,94 @@
+"""Which files of a profile are the program's data, and how much of the run a set of them takes.
+
+A profile lists every path that is no device: configuration of the machine, Python modules and the helper
+files of MPI libraries are in it too, and nobody can set anything for them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from vani.advisors.base import Target
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, FileEntity, IOStats, Profile
+
+__all__ = ["Item", "Kind", "by_folder", "data_files", "listed", "target_of", "wall_s"]
+
+Kind = Literal["read", "write", "metadata", "total"]
+
+# Filesystem Hierarchy Standard 3.0: folders of the machine and its software, where programs keep no data.
+_MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr")
+
+# Folders of installed software, wherever it is: Python's and Conda's layout.
+_SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages"})
+
+# ROMIO keeps shared file pointers in a hidden file `.NAME.shfp.NUMBER`.
+_POINTERS: Final = ".shfp."
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file and its place in the profile."""
+
+    index: int
+    file: FileEntity
+
+    @property
+    def where(self) -> str:
+        """Path of the file in the profile."""
+        return f"files[{self.index}]"
+
+
+def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
+    """The files that are data of the program and that `keep` wants."""
+    return [Item(i, file) for i, file in enumerate(profile.files) if keep(file) and _is_data(file.path)]
+
+
+def by_folder(items: Iterable[Item], profile: Profile) -> list[tuple[App | None, str, list[Item]]]:
+    """Files of one app and folder together, in the order of the profile: they are changed by one edit."""
+    groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
+    for item in items:
+        app = item.file.apps[0] if item.file.apps else ""
+        groups[app, posixpath.dirname(item.file.path)].append(item)
+    apps = {app.name: app for app in profile.apps}
+    return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
+
+
+def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
+    """Seconds of the run in which something of `kind` is done to the files, at most.
+
+    The files' times are added up, which counts moments twice in which several of them are in use; all that
+    the app does of this kind bounds it.
+    """
+    seconds = sum(_busy(item.file.io, kind) for item in items)
+    return seconds if app is None else min(seconds, _busy(app.io, kind))
+
+
+def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
+    """The file, or the folder of several."""
+    name = app.name if app is not None else None
+    if len(items) == 1:
+        return Target("file", items[0].file.path, name)
+    return Target("directory", folder, name)
+
+
+def listed(folder: str, items: Sequence[Item]) -> str:
+    """The files in words, to begin a sentence with."""
+    return items[0].file.path if len(items) == 1 else f"{len(items)} files in {folder}"
+
+
+def _busy(io: IOStats, kind: Kind) -> float:
+    return float(getattr(io.busy_s, kind))
+
+
+def _is_data(path: str) -> bool:
+    parts = path.split("/")
+    if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
+        # Memory that looks like a device: programs do keep data there.
+        return path.startswith("/dev/shm/")
+    return _POINTERS not in parts[-1] and _SOFTWARE.isdisjoint(parts)

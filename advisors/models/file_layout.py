@@ -1,0 +1,89 @@
+"""In which pieces, and on how many targets, the file system keeps a file: what hints and alignments must match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vani.advisors.base import Evidence, Finding
+from vani.advisors.lustre.shared_stripe import StripeCount
+from vani.advisors.models.data_files import Item
+from vani.advisors.models.placement import SUPPLY, lustre_under
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import FileSystem, System
+
+__all__ = ["Pieces", "gpfs_under", "pieces_of"]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """`size` bytes each (a stripe, a block of GPFS) on `targets` targets, None where all of them share."""
+
+    kind: Literal["lustre", "gpfs"]
+    size: int
+    targets: int | None
+    because: str
+    evidence: tuple[Evidence, ...]
+    certainty: float
+
+
+def pieces_of(items: Sequence[Item], profile: Profile, system: System) -> Pieces | str:
+    """How the first of these files is kept, which share a folder; a sentence where that is not known.
+
+    On Lustre, the layout that rule LUS002 recommends goes before the default one: both are followed together.
+    """
+    path = items[0].file.path
+    gpfs = gpfs_under(path, profile, system)
+    if not isinstance(gpfs, str):
+        where, disk = gpfs
+        if disk is None or disk.block_size is None:
+            return f"the block size of GPFS is not known; {SUPPLY}, or set block_size in it"
+        found = Evidence(f"{where}.block_size", disk.block_size)
+        return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (found,), _trust(system))
+    place = lustre_under(path, profile, system)
+    if isinstance(place, str):
+        return place if "not Lustre" not in place else place.replace("not Lustre", "neither Lustre nor GPFS")
+    paths = {item.file.path for item in items}
+    verdict = StripeCount().check(profile, system)
+    for finding in verdict if isinstance(verdict, list) else []:
+        size, count = finding.recommended.get("stripe_size"), finding.recommended.get("stripe_count")
+        if paths & finding.files and isinstance(size, int) and isinstance(count, int):
+            return Pieces("lustre", size, count, "the stripes that LUS002 recommends", _of(finding), 0.9)
+    disk = place.figures
+    if disk is None or not disk.stripe_size or disk.stripe_count is None:
+        return "the default stripe count and size are not known (`lfs getstripe -d`); set them in --system"
+    count = disk.stripe_count if disk.stripe_count > 0 else disk.targets
+    evidence = tuple(
+        Evidence(f"{place.prefix}.{name}", getattr(disk, name)) for name in ("stripe_count", "stripe_size")
+    )
+    return Pieces("lustre", disk.stripe_size, count, "the default stripes", evidence, place.certainty)
+
+
+def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:
+    """The GPFS that holds `path`: its place in the system and its figures; a sentence where there is none."""
+    here = system.file_system_for(path)
+    shared = profile.storage.shared
+    if here is not None and not (system.generic and shared.type is not None):
+        if here.type != "gpfs":
+            return f"the data lies on {here.type}, not on GPFS"
+        return f"system.file_systems[{system.file_systems.index(here)}]", here
+    if system.burst_buffer_for(path) is not None:
+        return "the data lies on a burst buffer, not on GPFS"
+    if shared.type is not None and (shared.dir is None or path.startswith(shared.dir.rstrip("/") + "/")):
+        if shared.type.lower() != "gpfs":
+            return f"the data lies on {shared.type}, not on GPFS"
+        figures = system.file_system("gpfs")
+        number = system.file_systems.index(figures) if figures is not None else 0
+        return f"system.file_systems[{number}]", figures
+    return f"the type of the file system is not known; {SUPPLY}"
+
+
+def _of(finding: Finding) -> tuple[Evidence, ...]:
+    return tuple(item for item in finding.evidence if item.attribute.startswith("system."))
+
+
+def _trust(system: System) -> float:
+    return 0.6 if system.generic else 1.0

@@ -1,0 +1,128 @@
+"""Hints for MPI-IO: which there are, their limits, and the lines that set them.
+
+From the ROMIO users guide, HPE's intro_mpi and the Lustre manual. ROMIO ignores a hint that it does not know
+without a word, so a wrong name must not leave this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vani.advisors.commands import comment
+from vani.units import GiB, KiB, MiB
+
+__all__ = ["CRAY", "HINTS", "aggregators", "buffer_size", "checked", "hint_lines"]
+
+_SWITCH = re.compile("enable|disable|automatic")
+_BOOLEAN = re.compile("true|false")
+_CONFIG = re.compile(r"[A-Za-z0-9_.*-]+(:[0-9]+)?(,[A-Za-z0-9_.*-]+(:[0-9]+)?)*")
+
+
+@dataclass(frozen=True)
+class _Whole:
+    least: int
+    most: int
+    multiple: int = 1
+
+    def fits(self, text: str) -> bool:
+        return (
+            text.isascii()
+            and text.isdigit()
+            and self.least <= int(text) <= self.most
+            and int(text) % self.multiple == 0
+        )
+
+
+# MPI_Info values are read with atoi: an int of 32 bits.
+_INT: Final = 2**31 - 1
+
+HINTS: Final[Mapping[str, re.Pattern[str] | _Whole]] = {
+    "cb_buffer_size": _Whole(1, _INT),
+    "cb_nodes": _Whole(1, _INT),
+    "cb_config_list": _CONFIG,
+    "romio_cb_read": _SWITCH,
+    "romio_cb_write": _SWITCH,
+    "romio_ds_read": _SWITCH,
+    "romio_ds_write": _SWITCH,
+    "ind_rd_buffer_size": _Whole(1, _INT),
+    "ind_wr_buffer_size": _Whole(1, _INT),
+    "romio_no_indep_rw": _BOOLEAN,
+    # lfs-setstripe(1): at most 2000 stripes, of a multiple of 64 KiB below 4 GiB (atoi: below 2).
+    "striping_factor": _Whole(1, 2000),
+    "striping_unit": _Whole(64 * KiB, min(4 * GiB, _INT), 64 * KiB),
+    "romio_lustre_co_ratio": _Whole(1, _INT),
+    "romio_lustre_ds_in_coll": _SWITCH,
+}
+"""Each hint and what its value must be."""
+
+CRAY: Final = frozenset({"striping_factor", "striping_unit", "cb_nodes"})
+"""Hints that intro_mpi documents, besides those that begin with `romio_`."""
+
+# What neither separates hints nor is a wildcard in MPICH_MPIIO_HINTS, nor means anything to sh.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+@%-]+")
+
+
+def checked(hints: Mapping[str, str | int]) -> dict[str, str]:
+    """The hints as text.
+
+    Raises
+    ------
+    ValueError
+        ROMIO has no such hint, or its value cannot be that.
+    """
+    found = {}
+    for key, value in hints.items():
+        limit, text = HINTS.get(key), str(value)
+        if limit is None:
+            raise ValueError(f"no hint is called {key!r}")
+        if not (limit.fits(text) if isinstance(limit, _Whole) else limit.fullmatch(text)):
+            raise ValueError(f"hint {key} cannot be {text!r}")
+        found[key] = text
+    return found
+
+
+def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[str]:
+    """Lines for the job script: a hints file for ROMIO, the variable of Cray MPICH.
+
+    Both are added to, since several rules may have hints to set. `path` is the one file that they are for;
+    only Cray's variable can tell files apart.
+    """
+    known = checked(hints)
+    words = " ".join(f"'{key} {value}'" for key, value in known.items())
+    lines = [
+        *comment("job script, MPICH and other MPIs with ROMIO (ROMIO_PRINT_HINTS=1 shows what it took):"),
+        f"printf '%s\\n' {words} >> romio-hints",
+        'export ROMIO_HINTS="$PWD/romio-hints"',
+    ]
+    cray = [f"{k}={v}" for k, v in known.items() if k in CRAY or k.startswith("romio_")]
+    if cray:
+        pattern = path if path is not None and _PLAIN_PATH.fullmatch(path) else "*"
+        lines += [
+            *comment("job script, Cray MPICH (MPICH_MPIIO_HINTS_DISPLAY=1 shows what it took):"),
+            'export MPICH_MPIIO_HINTS="${MPICH_MPIIO_HINTS:+$MPICH_MPIIO_HINTS,}'
+            f'{pattern}:{":".join(cray)}"',
+        ]
+    return lines
+
+
+def aggregators(ranks: int, targets: int, nodes: int | None) -> int:
+    """`cb_nodes`: divides the ranks, and is a multiple of the targets or, failing that, divides them.
+
+    Each target is then written by equally many aggregators, and each aggregator serves equally many ranks. As
+    many as there are nodes where that is known (ROMIO's default is one on each), else one for each target.
+    """
+    divisors = [d for d in range(1, ranks + 1) if ranks % d == 0]
+    most = max(targets, nodes or 0)
+    multiples = [d for d in divisors if d % targets == 0 and d <= most]
+    return max(multiples or [d for d in divisors if targets % d == 0])
+
+
+def buffer_size(unit: int, least: int = 4 * MiB, most: int = 64 * MiB) -> int:
+    """`cb_buffer_size` for stripes or blocks of `unit` bytes: whole ones from `least` on, parts beyond `most`."""
+    size = unit * -(-least // unit)
+    while size > most and size % 2 == 0:
+        size //= 2
+    return size

@@ -1,0 +1,57 @@
+"""How much of an app's writing can happen while it computes.
+
+A phase i writes for w_i seconds; after it, g_i seconds pass without I/O until the next phase begins (or the
+app ends), and within it, pauses of p_i seconds in which no process does I/O. Written in the background,
+
+    hidden = sum over i of min(w_i, g_i + p_i)
+
+leaves the critical path: a buffer must be free before the next phase fills it. What remains is a copy of the
+bytes in memory, v_i / c with c bytes per second for each process that takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Phase
+
+__all__ = ["COPY_RATE", "Overlap", "overlap"]
+
+COPY_RATE: Final = 1e9
+"""c, bytes per second: typical of one core's memcpy while the others use memory, too (general knowledge)."""
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Seconds of writing, of these what computing could hide, what copying costs, and in how many phases.
+
+    `largest` is the bytes that one process must hold at most, on average over its phase's processes.
+    """
+
+    writing_s: float
+    hidden_s: float
+    copying_s: float
+    phases: int
+    largest: int
+
+
+def overlap(phases: Sequence[Phase], end_s: float) -> Overlap:
+    """Look at the phases of one app, in order of time; `end_s` is when it ends."""
+    writing = hidden = copying = 0.0
+    count = largest = 0
+    for place, phase in enumerate(phases):
+        busy = phase.io.busy_s.write
+        if phase.kind not in ("write", "mixed") or not busy:
+            continue
+        until = phases[place + 1].start_s if place + 1 < len(phases) else end_s
+        idle = max(0.0, until - phase.end_s) + max(0.0, phase.runtime_s - phase.io.busy_s.total)
+        held = (phase.io.bytes.written or 0) / max(1, phase.processes)
+        writing += busy
+        hidden += min(busy, idle)
+        copying += min(busy, held / COPY_RATE)
+        count += min(busy, idle) > 0
+        largest = max(largest, round(held))
+    return Overlap(writing, hidden, copying, count, largest)

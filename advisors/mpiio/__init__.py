@@ -1,0 +1,1 @@
+"""Hints and calls of MPI-IO."""

@@ -1,0 +1,141 @@
+"""MIO002: how many processes do the I/O of collective calls, and in pieces of which size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.commands import comment
+from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.file_layout import Pieces, pieces_of
+from vani.advisors.models.hints import aggregators, buffer_size, hint_lines
+from vani.advisors.models.mpiio_use import Use, set_hints, uses
+from vani.units import MiB, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class Aggregators(Rule):
+    """Collective I/O goes through aggregators that fit neither the stripes of the file nor the processes.
+
+    Looks at
+        Shared files of at least `min_bytes` that are accessed by collective calls: the stripes that they have
+        (or that LUS002 recommends), or the block of GPFS, the processes, the nodes, and the hints that the
+        program sets.
+    Why
+        Two aggregators that share a target or a block take its lock from each other; targets without an
+        aggregator are idle; and where the aggregators do not divide the processes, some serve more than
+        others.
+    Recommends
+        `cb_nodes`: on Lustre a number that divides the processes and is a multiple of the stripe count, or else
+        divides it; as many as there are nodes, where that is known. `cb_buffer_size`: whole stripes or blocks,
+        from 4 MiB on.
+    Stays silent when
+        No app uses MPI-IO or its calls are independent; the files are small; stripes or blocks are not known;
+        the program sets these very hints. On GPFS `cb_nodes` stays what it is: one per node.
+    Source
+        ROMIO users guide (`cb_nodes`, `cb_buffer_size`); Lustre manual, section 19.2 (one client per stripe).
+    Example
+        64 processes on 8 nodes, a file on 16 targets in stripes of 4 MiB: `cb_nodes 16`, `cb_buffer_size
+        4194304`.
+    """
+
+    id = "MIO002"
+    name = "aggregators"
+    family = "mpiio"
+    needs = ("files", "interfaces")
+    settles = "aggregators"
+    sources = ("ROMIO users guide", "Lustre manual, section 19.2")
+
+    # As in LUS002: below two times the 32 MiB that a client keeps per target, no layout shows.
+    min_bytes = 64 * MiB
+    # Ours: at least half of the calls; aggregators do nothing for the others.
+    min_collective = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        found = uses(profile)
+        if isinstance(found, str):
+            return self.nothing(found)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for use in found:
+            if use.layer.collective_share is None:
+                reasons.append(
+                    f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
+                )
+            elif use.layer.collective_share < self.min_collective:
+                reasons.append("most calls of MPI-IO are independent: no aggregator takes part")
+            else:
+                large = [item for item in use.items if _extent(item) >= self.min_bytes]
+                verdict = self._judge(use, large, profile, system) if large else self._small()
+                findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _small(self) -> str:
+        return f"no shared file of MPI-IO has {format_bytes(self.min_bytes)} or more"
+
+    def _judge(self, use: Use, items: list[Item], profile: Profile, system: System) -> Finding | str:
+        pieces = pieces_of(items, profile, system)
+        if isinstance(pieces, str):
+            return pieces
+        nodes = profile.job.nodes
+        hints: dict[str, str | int] = {}
+        if pieces.targets is not None:
+            hints["cb_nodes"] = aggregators(use.app.processes, pieces.targets, nodes)
+        hints["cb_buffer_size"] = buffer_size(pieces.size)
+        own = set_hints(use.layer, hints)
+        if own == {key: str(value) for key, value in hints.items()}:
+            return "the program sets the fitting cb_nodes and cb_buffer_size itself"
+        current: dict[str, Value] = dict(own)
+        if "cb_nodes" in hints and "cb_nodes" not in own and nodes is not None:
+            # ROMIO's default, `cb_config_list *:1`: one on each node.
+            current["cb_nodes"] = nodes
+        lines = hint_lines(hints, items[0].file.path if len(items) == 1 else None)
+        if own:
+            lines = [*comment("the program sets some of these with MPI_Info_set: change them there"), *lines]
+        return Finding(
+            target=target_of(use.folder, items, use.app),
+            reason=_sentence(use, items, pieces, hints, nodes),
+            confidence=0.6 * pieces.certainty,
+            touched_s=wall_s(items, use.app, "read") + wall_s(items, use.app, "write"),
+            recommended=dict(hints),
+            current=current,
+            evidence=[
+                Evidence(f"{use.where}.collective_share", use.layer.collective_share),
+                Evidence(f"apps[{profile.apps.index(use.app)}].processes", use.app.processes),
+                *([Evidence("job.nodes", nodes)] if nodes is not None else []),
+                *pieces.evidence,
+                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
+            ],
+            apply=lines,
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _sentence(
+    use: Use, items: list[Item], pieces: Pieces, hints: dict[str, str | int], nodes: int | None
+) -> str:
+    size = format_bytes(pieces.size)
+    if pieces.targets is None:
+        text = (
+            f"{listed(use.folder, items)}: the aggregators of {format_count(use.app.processes)} processes should "
+            f"move whole blocks of {size} ({pieces.because})."
+        )
+    else:
+        count = int(hints["cb_nodes"])
+        text = (
+            f"{listed(use.folder, items)} on {pieces.targets} "
+            f"target{'s' if pieces.targets > 1 else ''} in stripes of {size} ({pieces.because}): {count} "
+            f"aggregator{'s' if count > 1 else ''} serve {format_count(use.app.processes // count)} processes each"
+            " and share no stripe."
+        )
+    if nodes is None:
+        text += " For as many as there are nodes, supply --job job.yaml."
+    return text + " The gain is not known: supply the time of a run with these hints."
+
+
+def _extent(item: Item) -> int:
+    file = item.file
+    return max(file.size or 0, file.io.footprint.read or 0, file.io.footprint.written or 0)

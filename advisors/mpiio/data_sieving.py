@@ -1,0 +1,148 @@
+"""MIO003: writes that read first, since MPI-IO fills the holes between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.hints import hint_lines
+from vani.advisors.models.mpiio_use import DIRECT, Use, set_hints, uses
+from vani.units import format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+# Calls of a program that read data, by their beginnings; what else reads a file is a library's own doing.
+_READS = ("MPI_File_read", "MPI_File_iread", "H5Dread", "ncmpi_get", "ncmpi_iget", "nc_get")
+
+
+class DataSieving(Rule):
+    """MPI-IO reads a file that the program only writes: it sieves, and locks and writes back what it read.
+
+    Looks at
+        Shared files that processes write through MPI-IO and of which bytes are read, though the program calls
+        nothing that reads, or though they are read and written in the same phases in pieces with holes
+        between them.
+    Why
+        To write pieces with holes between them, ROMIO reads the whole range, changes it in memory and writes
+        it back, under a lock. Other processes that write into that range wait, and bytes move twice.
+    Recommends
+        `romio_ds_write disable`: each piece is written as it is. With many small pieces collective buffering
+        belongs to it (MIO001).
+    Stays silent when
+        No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program reads
+        on its own in phases of their own; the hint is set already.
+    Source
+        ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name is of Thakur, Gropp and Lusk, "Data
+        sieving and collective I/O in ROMIO", 1999.
+    Example
+        A view with holes: 1 MiB is written in four blocks of 256 KiB, and MPI-IO reads 1 MiB before.
+    """
+
+    id = "MIO003"
+    name = "data-sieving"
+    family = "mpiio"
+    needs = ("files", "interfaces")
+    settles = "sieving"
+    sources = ("ROMIO users guide", "Thakur, Gropp and Lusk 1999")
+
+    # Ours: less read than this share of what is written is a header, not sieving.
+    min_read = 0.1
+    # Ours: most accesses have holes between them.
+    min_holes = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        found = uses(profile, DIRECT)
+        if isinstance(found, str):
+            return self.nothing(found)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for use in found:
+            if set_hints(use.layer, {"romio_ds_write"}) == {"romio_ds_write": "disable"}:
+                reasons.append("the program sets romio_ds_write to disable itself")
+                continue
+            calls = _reading_calls(use.app.name, profile)
+            read_back = [item for item in use.items if self._reads_back(item)]
+            if not read_back:
+                reasons.append("of no shared file that MPI-IO writes is more than a little read")
+                continue
+            sure = calls == 0
+            items = read_back if sure else [i for i in read_back if self._together(i, use, profile)]
+            if items:
+                findings.append(self._finding(use, items, sure=sure))
+            else:
+                reasons.append("what is read of the files that MPI-IO writes, the program itself reads")
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _reads_back(self, item: Item) -> bool:
+        read, written = item.file.io.bytes.read, item.file.io.bytes.written
+        return bool(read and written) and (read or 0) >= self.min_read * (written or 0)
+
+    def _together(self, item: Item, use: Use, profile: Profile) -> bool:
+        """Read and written in the same phases by the same processes, with holes, and not by one plan only."""
+        file, pattern = item.file, item.file.io.access_pattern
+        if pattern is None or file.readers > file.writers or file.role == "intermediate":
+            return False
+        if pattern.strided + pattern.random < self.min_holes:
+            return False
+        phases = [
+            phase
+            for phase in profile.phases
+            if phase.app == use.app.name and phase.start_s <= file.last_s and phase.end_s >= file.first_s
+        ]
+        return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
+
+    def _finding(self, use: Use, items: list[Item], *, sure: bool) -> Finding:
+        read = sum(item.file.io.bytes.read or 0 for item in items)
+        written = sum(item.file.io.bytes.written or 0 for item in items)
+        reading, writing = wall_s(items, use.app, "read"), wall_s(items, use.app, "write")
+        why = (
+            "though the program calls nothing that reads"
+            if sure
+            else "in the same phases, with holes between the pieces"
+        )
+        before = reading + writing
+        gain = None
+        if reading:
+            gain = Gain(
+                metric="write_time_s",
+                before_s=before,
+                after_s=writing,
+                best_s=writing,
+                worst_s=before,
+                method="the time of the reads is gone; low: the pieces cost as much as the reads did",
+            )
+        own: dict[str, Value] = dict(set_hints(use.layer, {"romio_ds_write"}))
+        return Finding(
+            target=target_of(use.folder, items, use.app),
+            reason=f"MPI-IO reads {format_bytes(read)} of {listed(use.folder, items)} to write "
+            f"{format_bytes(written)}, {why}: it sieves data."
+            + ("" if gain else " For an expected gain, supply a trace with times."),
+            confidence=0.8 if sure else 0.5,
+            touched_s=before,
+            recommended={"romio_ds_write": "disable"},
+            current=own or {"romio_ds_write": "automatic"},
+            evidence=[
+                entry
+                for item in items[:3]
+                for entry in (
+                    Evidence(f"{item.where}.path", item.file.path),
+                    Evidence(f"{item.where}.io.bytes.read", item.file.io.bytes.read),
+                    Evidence(f"{item.where}.io.bytes.written", item.file.io.bytes.written),
+                    Evidence(f"{item.where}.io.busy_s.read", item.file.io.busy_s.read),
+                )
+            ],
+            gain=gain,
+            apply=hint_lines({"romio_ds_write": "disable"}, items[0].file.path if len(items) == 1 else None),
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _reading_calls(app: str, profile: Profile) -> int | None:
+    """How often the program itself reads; None where no trace tells."""
+    traces = [trace for trace in profile.traces if trace.app == app and trace.functions]
+    if not traces:
+        return None
+    return sum(n for trace in traces for name, n in trace.functions.items() if name.startswith(_READS))

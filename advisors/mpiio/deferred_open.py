@@ -1,0 +1,124 @@
+"""MIO005: all processes open a file that only aggregators access."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.commands import comment
+from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.hints import hint_lines
+from vani.advisors.models.mpiio_use import Use, set_hints, uses
+from vani.units import format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class DeferredOpen(Rule):
+    """Every process opens files of which, all calls being collective, only aggregators need a handle.
+
+    Looks at
+        Shared files that are accessed by collective calls of MPI-IO only: how often they are opened, at least
+        `min_opens` times together, and the time of their metadata operations.
+    Why
+        Each open is a request to the metadata server, which answers them one after another. Collective calls
+        are carried out by the aggregators; the other processes open files that they never touch.
+    Recommends
+        `romio_no_indep_rw true`: the others open a file only if they access it on their own after all.
+    Stays silent when
+        No app uses MPI-IO, or no file is shared through it; some calls are independent; files are opened
+        seldom; the hint is set already.
+    Source
+        ROMIO users guide (`romio_no_indep_rw`, deferred open).
+    Example
+        1,024 processes on 16 nodes open each of 40 plot files, 40,960 opens; with deferred open 640 are left.
+    """
+
+    id = "MIO005"
+    name = "deferred-open"
+    family = "mpiio"
+    needs = ("files", "interfaces")
+    settles = "opening"
+    sources = ("ROMIO users guide",)
+
+    # General knowledge: a metadata server answers some ten thousand opens a second, so fewer take some 10 ms.
+    min_opens = 128
+    # One independent call among a hundred opens the file on every process after all.
+    min_collective = 0.99
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        found = uses(profile)
+        if isinstance(found, str):
+            return self.nothing(found)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for use in found:
+            share = use.layer.collective_share
+            opens = sum(item.file.opens for item in use.items)
+            if share is None:
+                reasons.append(
+                    f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
+                )
+            elif share < self.min_collective:
+                reasons.append(f"{use.app.name} accesses files by independent calls, too")
+            elif opens < self.min_opens:
+                reasons.append(f"files are opened {format_count(opens)} times: too seldom to matter")
+            elif set_hints(use.layer, {"romio_no_indep_rw"}) == {"romio_no_indep_rw": "true"}:
+                reasons.append("the program sets romio_no_indep_rw itself")
+            else:
+                findings.append(self._finding(use, use.items, opens, profile))
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _finding(self, use: Use, items: list[Item], opens: int, profile: Profile) -> Finding:
+        own = set_hints(use.layer, {"cb_nodes", "romio_no_indep_rw"})
+        given = own.get("cb_nodes", "")
+        openers = int(given) if given.isdigit() else profile.job.nodes
+        before = wall_s(items, use.app, "metadata")
+        gain = None
+        reason = (
+            f"The {format_count(use.app.processes)} processes of {use.app.name} open {listed(use.folder, items)} "
+            f"{format_count(opens)} times, and access it by collective calls only."
+        )
+        if openers is not None and before:
+            left = min(1.0, openers / use.app.processes)
+            gain = Gain(
+                metric="metadata_time_s",
+                before_s=before,
+                after_s=before * (1 + left) / 2,
+                best_s=before * left,
+                worst_s=before,
+                method=f"{format_count(openers)} of {format_count(use.app.processes)} processes still open; half of "
+                "the time of metadata operations is that of opens; low: it is waiting for something else, high: "
+                "all of it",
+            )
+        else:
+            reason += " For an expected gain, supply the number of nodes (--job job.yaml): one process on each opens."
+        current: dict[str, Value] = {
+            "opens": opens,
+            "romio_no_indep_rw": own.get("romio_no_indep_rw", "false"),
+        }
+        return Finding(
+            target=target_of(use.folder, items, use.app),
+            reason=reason,
+            confidence=0.6,
+            touched_s=before,
+            recommended={"romio_no_indep_rw": "true"},
+            current=current,
+            evidence=[
+                Evidence(f"{use.where}.collective_share", use.layer.collective_share),
+                *(Evidence(f"{item.where}.opens", item.file.opens) for item in items[:3]),
+                *(
+                    Evidence(f"{item.where}.io.busy_s.metadata", item.file.io.busy_s.metadata)
+                    for item in items[:3]
+                ),
+                *([Evidence("job.nodes", profile.job.nodes)] if profile.job.nodes is not None else []),
+            ],
+            gain=gain,
+            apply=[
+                *comment("only while the program makes no independent calls on these files:"),
+                *hint_lines({"romio_no_indep_rw": "true"}, items[0].file.path if len(items) == 1 else None),
+            ],
+            files=frozenset(item.file.path for item in items),
+        )

@@ -1,0 +1,1 @@
+"""Rules on composite (progressive) Lustre layouts."""

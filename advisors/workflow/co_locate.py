@@ -1,0 +1,179 @@
+"""WFL001: apps that exchange files run on whatever nodes are free."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Rule, Target, Value, Verdict
+from vani.advisors.commands import comment
+from vani.units import MiB, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, AppDependency, Profile
+    from vani.schema.system import System
+
+# More edges are no evidence that anyone reads.
+SHOWN = 10
+
+
+class CoLocate(Rule):
+    """Apps of a workflow that read what others wrote are not placed on the nodes of those.
+
+    Looks at
+        Which app reads what which app wrote, and how much; how many processes an instance of each has; how many
+        nodes the job has.
+    Why
+        A file that is read on the node that wrote it can stay in that node's page cache or storage. On
+        another node, it has to reach the servers and come back first.
+    Recommends
+        Groups of apps that exchange files: the steps that belong together on one node, or where an app has more
+        processes than a node has cores, all apps of the group on the same nodes in the same order of ranks. The
+        lines are those of the job's launcher.
+    Stays silent when
+        The workload is one app, or its apps exchange less than `min_bytes`; the job has one node.
+    Source
+        Vani paper, section IV-D (process placement by data dependency) and section V-B (Montage: intermediate files
+        are produced and read within a node).
+    Example
+        mProject, mDiff, mBackground and mAdd exchange 59 MB: run one tile's whole chain on one node.
+    """
+
+    id = "WFL001"
+    name = "co-locate"
+    family = "workflow"
+    sources = ("Vani paper, section IV-D", "Vani paper, section V-B")
+
+    # Less than the buffer of one process's collective I/O (16 MiB, MPICH) does not show in a run of a workflow.
+    min_bytes = 16 * MiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        edges = [edge for edge in profile.workflow.app_dependencies if edge.producer != edge.consumer]
+        if not edges:
+            return self.nothing("no app reads what another app wrote")
+        if profile.job.nodes == 1:
+            return self.nothing("the job has one node, so all apps share it")
+        groups = [group for group in _groups(edges) if sum(e.bytes_read for e in group) >= self.min_bytes]
+        if not groups:
+            return self.nothing(f"the apps exchange less than {format_bytes(self.min_bytes)}")
+        return [self._finding(group, profile, system) for group in groups]
+
+    def _finding(self, edges: Sequence[AppDependency], profile: Profile, system: System) -> Finding:
+        apps = _in_order(edges)
+        by_name = {app.name: app for app in profile.apps}
+        cores = profile.job.cpu_cores_per_node or system.compute.cores_per_node
+        ranks = {name: _ranks(by_name.get(name)) for name in apps}
+        widest = max(ranks.values())
+        fits = cores is None or widest <= cores
+        read = sum(edge.bytes_read for edge in edges)
+        files = sum(edge.files for edge in edges)
+        where = (
+            "one node"
+            if fits
+            else f"the same nodes, rank by rank ({widest} processes, {cores} cores per node)"
+        )
+        reason = (
+            f"{', '.join(apps)} exchange {format_count(files)} files ({format_bytes(read)} read after another wrote "
+            f"them). Run what exchanges files on {where}, so that it can stay there."
+        )
+        if profile.job.nodes is None:
+            reason += " How many nodes the job has is not known; on one, there is nothing to do."
+        reason += (
+            " How much that wins depends on the clients' caches and is not known; BB002 says what storage of the node "
+            "wins on top."
+        )
+        recommended: dict[str, Value] = {"apps": list(apps), "on": "same_node" if fits else "same_nodes"}
+        positions = [
+            (number, edge) for number, edge in enumerate(profile.workflow.app_dependencies) if edge in edges
+        ]
+        evidence = [
+            Evidence(f"workflow.app_dependencies[{number}].{key}", value)
+            for number, edge in positions[:SHOWN]
+            for key, value in (
+                ("producer", edge.producer),
+                ("consumer", edge.consumer),
+                ("bytes_read", edge.bytes_read),
+            )
+        ]
+        if profile.job.nodes is not None:
+            evidence.append(Evidence("job.nodes", profile.job.nodes))
+        return Finding(
+            target=Target("job"),
+            reason=reason,
+            # Which instance reads whose files is seen by app only, and where each ran is not in the trace.
+            confidence=0.6 if profile.job.nodes is not None else 0.4,
+            touched_s=_touched(apps, profile),
+            recommended=recommended,
+            current={"on": None},
+            evidence=evidence,
+            apply=_lines(apps, ranks, profile, cores if not fits else None),
+        )
+
+
+def _groups(edges: Sequence[AppDependency]) -> list[list[AppDependency]]:
+    """Edges of apps that are connected, however far: the most bytes first."""
+    import networkx as nx  # noqa: PLC0415 - the catalogue is imported without it
+
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_edges_from((edge.producer, edge.consumer) for edge in edges)
+    groups = [[edge for edge in edges if edge.producer in apps] for apps in nx.connected_components(graph)]
+    return sorted(groups, key=lambda group: (-sum(edge.bytes_read for edge in group), group[0].producer))
+
+
+def _in_order(edges: Sequence[AppDependency]) -> list[str]:
+    """Producers before consumers; where they feed each other, as the profile lists them."""
+    import networkx as nx  # noqa: PLC0415
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_edges_from((edge.producer, edge.consumer) for edge in edges)
+    if nx.is_directed_acyclic_graph(graph):
+        order = list(graph.nodes)
+        return list(nx.lexicographical_topological_sort(graph, key=order.index))
+    return list(graph.nodes)
+
+
+def _ranks(app: App | None) -> int:
+    """Processes of one instance."""
+    return max(1, round(app.processes / max(1, app.instances))) if app is not None else 1
+
+
+def _touched(apps: Sequence[str], profile: Profile) -> float:
+    """Time in which any of the apps reads: what it wrote is written all the same."""
+    reading = sum(app.io.busy_s.read for app in profile.apps if app.name in apps)
+    return min(reading, profile.workflow.io.busy_s.total)
+
+
+def _lines(apps: Sequence[str], ranks: dict[str, int], profile: Profile, cores: int | None) -> list[str]:
+    scheduler = (profile.job.scheduler or "slurm").lower()
+    if cores is None:
+        lines = comment(
+            "a chain of steps that exchange files, in a script of its own, as one step on one node:"
+        )
+        lines += comment(f"chain.sh runs {', '.join(apps)} one after another")
+        return [*lines, _CHAIN.get(scheduler, _CHAIN["slurm"])]
+    nodes = -(-max(ranks.values()) // cores)
+    lines = comment("the same nodes and the same order of ranks for each:")
+    form = _WIDE.get(scheduler, _WIDE["slurm"])
+    for name in apps:
+        word = shlex.quote(name) if name.isprintable() else "PROGRAM"
+        each = -(-ranks[name] // nodes)
+        lines.append(form.format(nodes=nodes, ranks=ranks[name], each=each, app=word))
+    return lines
+
+
+# One chain on one node: a task that starts the others itself. A jsrun resource set lies within a node.
+_CHAIN = {
+    "slurm": "srun --nodes=1 --ntasks=1 --exclusive sh chain.sh",
+    "flux": "flux run --nodes=1 --ntasks=1 --exclusive sh chain.sh",
+    "lsf": "jsrun --nrs=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS sh chain.sh",
+    "pbs": "mpirun -np 1 sh chain.sh",
+}
+
+_WIDE = {
+    "slurm": "srun --relative=0 --nodes={nodes} --ntasks={ranks} --distribution=block {app}",
+    "flux": "flux run --nodes={nodes} --ntasks={ranks} {app}",
+    "lsf": "jsrun --rs_per_host=1 --nrs={nodes} --tasks_per_rs={each} --cpu_per_rs=ALL_CPUS "
+    "--launch_distribution=packed {app}",
+    "pbs": "mpirun --map-by ppr:{each}:node -np {ranks} {app}",
+}
