@@ -92,6 +92,8 @@ class Facts:
     ends: Ends
     linked: NDArray[np.bool_]
     """Shape (files,): files that are both written and read, through which processes can depend on each other."""
+    linked_by_open: NDArray[np.bool_]
+    """Shape (files,): of these, files whose writes or reads left no records, only the opens around them did."""
     threaded: Ints
     """Processes that run calls at the same time, ascending."""
 

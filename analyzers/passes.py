@@ -158,23 +158,37 @@ def _facts(
         apps.append(np.full(len(start), app, np.int64))
         firsts.append(firsts[-1] + len(start))
         gaps.append(gap)
-    linked = np.zeros(world.files, np.bool_)
+    linked = by_open = np.zeros(world.files, np.bool_)
     if len(survey.files):
-        final = world.final_name[survey.files.keys]
-        # A file that was written under one name and read under another is one file all the same.
-        read, written = np.zeros(world.files, np.bool_), np.zeros(world.files, np.bool_)
-        read[final[survey.files["reads"] > 0]] = True
-        written[final[survey.files["writes"] > 0]] = True
-        linked = (read & written)[world.final_name]
+        written, read, opened_new, opened_read = _exchanged(world, survey.files)
+        linked = ((written | opened_new) & (read | opened_read))[world.final_name]
+        by_open = (opened_new | opened_read)[world.final_name]
     facts = Facts(
         np.concatenate(starts),
         np.concatenate(apps),
         np.array(firsts),
         ends_of(world, survey),
         linked,
+        by_open,
         survey.threaded,
     )
     return facts, np.concatenate(ends), gaps
+
+
+def _exchanged(world: World, files: Keyed) -> tuple[NDArray[np.bool_], ...]:
+    """Files (by last name) that were written, read, made anew without a traced write, opened without a traced read.
+
+    Formatted output and input of streams leaves no records, the opens around it do.
+    """
+    final = world.final_name[files.keys]
+
+    def some(column: str) -> NDArray[np.bool_]:
+        found = np.zeros(world.files, np.bool_)
+        found[final[files[column] > 0]] = True
+        return found
+
+    written, read = some("writes"), some("reads")
+    return written, read, some("empties") & ~written, some("looks") & some("makes") & ~read
 
 
 def _important(world: World, survey: SurveyResult, used: Keyed, most: int | None) -> NDArray[np.int64]:

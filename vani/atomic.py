@@ -12,6 +12,9 @@ from pathlib import Path
 
 from vani.errors import InputError
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+"""What goes wrong with a place to write, not with what is written there."""
+
 __all__ = ["new_directory", "write_bytes", "write_text"]
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
@@ -112,6 +115,8 @@ def new_directory(path: Path) -> Iterator[Path]:
         _put(partial, path)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if error.errno not in _NO_ROOM:
+            raise
         raise InputError(
             f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
         ) from error

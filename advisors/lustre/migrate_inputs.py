@@ -40,7 +40,8 @@ class MigrateInputs(Rule):
     Source
         lfs-migrate(1). AIOT, equation 3. Lustre manual, section 19.2. Contention model: docs/models.md.
     Example
-        64 processes on 4 nodes read one NetCDF file of 4 GiB on one target: `lfs migrate -c 6 -S 64M in.nc`.
+        64 processes on 4 nodes read one NetCDF file of 4 GiB from one target of 2 GB/s:
+        `lfs migrate -c 12 -S 64M in.nc`.
     """
 
     id = "LUS008"

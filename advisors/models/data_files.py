@@ -31,7 +31,7 @@ _SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages"})
 _POINTERS: Final = ".shfp."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Item:
     """A file and its place in the profile."""
 

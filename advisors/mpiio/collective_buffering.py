@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
@@ -15,6 +16,38 @@ from vani.units import KiB, format_bytes, format_count, format_share
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A file in one direction."""
+
+    item: Item
+    reads: bool
+
+    @property
+    def moved(self) -> tuple[int, int, float]:
+        """Bytes, requests, and their seconds summed over processes."""
+        io = self.item.file.io
+        if self.reads:
+            return io.bytes.read or 0, io.ops.read, io.time_s.read
+        return io.bytes.written or 0, io.ops.write, io.time_s.write
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """The numbers of the profile."""
+        kind = "read" if self.reads else "write"
+        io, where = self.item.file.io, f"{self.item.where}.io"
+        sizes = sizes_of(io, reads=self.reads)
+        found = [Evidence(f"{self.item.where}.path", self.item.file.path)]
+        if sizes is not None:
+            found.append(Evidence(f"{where}.transfer_size.{kind}.p50", sizes.p50))
+        if io.access_pattern is not None:
+            found += [
+                Evidence(f"{where}.access_pattern.strided", io.access_pattern.strided),
+                Evidence(f"{where}.access_pattern.random", io.access_pattern.random),
+            ]
+        return [*found, Evidence(f"{where}.busy_s.{kind}", getattr(io.busy_s, kind))]
 
 
 class CollectiveBuffering(Rule):
@@ -68,18 +101,22 @@ class CollectiveBuffering(Rule):
                     f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
                 )
                 continue
-            for reads in (False, True):
-                items = [item for item in use.items if self._why_not(item, reasons, reads=reads) is None]
-                if items:
-                    verdict = self._judge(use, items, use.layer.collective_share, system, reads=reads)
-                    findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+            moved = [
+                Moved(item, reads)
+                for reads in (False, True)
+                for item in use.items
+                if self._is_wanted(item, reasons, reads=reads)
+            ]
+            if moved:
+                verdict = self._judge(use, moved, use.layer.collective_share, system)
+                findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
 
-    def _why_not(self, item: Item, reasons: list[str], *, reads: bool) -> str | None:
+    def _is_wanted(self, item: Item, reasons: list[str], *, reads: bool) -> bool:
         why = self._objection(item, reads=reads)
         if why:
             reasons.append(why)
-        return why
+        return why is None
 
     def _objection(self, item: Item, *, reads: bool) -> str | None:
         file, pattern = item.file, item.file.io.access_pattern
@@ -94,36 +131,31 @@ class CollectiveBuffering(Rule):
             return "each process moves contiguous pieces of the shared files"
         return None
 
-    def _judge(
-        self, use: Use, items: list[Item], collective: float, system: System, *, reads: bool
-    ) -> Finding | str:
-        kind = "read" if reads else "write"
-        hints = (
-            {"romio_cb_read": "enable"}
-            if reads
-            else {"romio_cb_write": "enable", "romio_ds_write": "disable"}
-        )
+    def _judge(self, use: Use, moved: list[Moved], collective: float, system: System) -> Finding | str:
+        hints: dict[str, str] = {}
+        if not all(one.reads for one in moved):
+            hints |= {"romio_cb_write": "enable", "romio_ds_write": "disable"}
+        if any(one.reads for one in moved):
+            hints["romio_cb_read"] = "enable"
         own = set_hints(use.layer, hints)
         is_independent = collective < self.min_collective
         if own == hints and not is_independent:
             return "the program sets the hints of collective buffering itself"
-        requests = sum(i.file.io.ops.read if reads else i.file.io.ops.write for i in items)
-        size = sizes_of(items[0].file.io, reads=reads)
-        before = wall_s(items, use.app, "read" if reads else "write")
-        gain = aggregated(
-            f"{kind}_time_s",
-            before,
-            [
-                (i.file.io.bytes.read or 0, i.file.io.ops.read, i.file.io.time_s.read)
-                if reads
-                else (i.file.io.bytes.written or 0, i.file.io.ops.write, i.file.io.time_s.write)
-                for i in items
-            ],
-            process_rate(items[0].file.path, system, reads=reads),
+        items = list(dict.fromkeys(one.item for one in moved))
+        before = sum(
+            wall_s([one.item for one in moved if one.reads is reads], use.app, "read" if reads else "write")
+            for reads in (False, True)
         )
+        gain = aggregated(
+            "data_time_s",
+            before,
+            [one.moved for one in moved],
+            process_rate(items[0].file.path, system, reads=moved[0].reads),
+        )
+        size = sizes_of(items[0].file.io, reads=moved[0].reads)
         reason = (
-            f"{use.app.name} {'reads' if reads else 'writes'} {listed(use.folder, items)} in "
-            f"{format_count(requests)} interleaved requests, usually of "
+            f"{use.app.name} accesses {listed(use.folder, items)} in "
+            f"{format_count(sum(one.moved[1] for one in moved))} interleaved requests, usually of "
             f"{format_bytes(size.p50 if size else None)}, and {format_share(collective)} of its MPI-IO calls are "
             "collective. "
         )
@@ -144,43 +176,28 @@ class CollectiveBuffering(Rule):
             current=current,
             evidence=[
                 Evidence(f"{use.where}.collective_share", collective),
-                *(e for item in items[:3] for e in _evidence(item, kind)),
+                *(entry for one in moved[:3] for entry in one.evidence),
             ],
             gain=gain,
-            apply=self._apply(hints, items, is_independent=is_independent, own=own, reads=reads),
+            apply=_lines(hints, moved, items, is_independent=is_independent, own=bool(own)),
             files=frozenset(item.file.path for item in items),
         )
 
-    def _apply(
-        self,
-        hints: dict[str, str],
-        items: list[Item],
-        *,
-        is_independent: bool,
-        own: dict[str, str],
-        reads: bool,
-    ) -> list[str]:
-        verb = "read" if reads else "write"
-        lines = []
-        if is_independent:
-            lines += comment(
-                "in the program, with all processes of the communicator taking part:\n"
-                f"  MPI_File_{verb}_at(...)  ->  MPI_File_{verb}_at_all(...)"
+
+def _lines(
+    hints: dict[str, str], moved: list[Moved], items: list[Item], *, is_independent: bool, own: bool
+) -> list[str]:
+    lines = []
+    if is_independent:
+        verbs = ["read" if reads else "write" for reads in sorted({one.reads for one in moved})]
+        lines += comment(
+            "\n".join(
+                [
+                    "in the program, with all processes of the communicator taking part:",
+                    *(f"  MPI_File_{verb}_at(...)  ->  MPI_File_{verb}_at_all(...)" for verb in verbs),
+                ]
             )
-        if own:
-            lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
-        return lines + hint_lines(hints, items[0].file.path if len(items) == 1 else None)
-
-
-def _evidence(item: Item, kind: str) -> list[Evidence]:
-    io, where = item.file.io, f"{item.where}.io"
-    sizes = sizes_of(io, reads=kind == "read")
-    found = [Evidence(f"{item.where}.path", item.file.path)]
-    if sizes is not None:
-        found.append(Evidence(f"{where}.transfer_size.{kind}.p50", sizes.p50))
-    if io.access_pattern is not None:
-        found += [
-            Evidence(f"{where}.access_pattern.strided", io.access_pattern.strided),
-            Evidence(f"{where}.access_pattern.random", io.access_pattern.random),
-        ]
-    return [*found, Evidence(f"{where}.busy_s.{kind}", getattr(io.busy_s, kind))]
+        )
+    if own:
+        lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
+    return lines + hint_lines(hints, items[0].file.path if len(items) == 1 else None)

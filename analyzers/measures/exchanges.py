@@ -1,8 +1,9 @@
 """Who reads what another wrote: the data of process and app dependencies (tables III and IV).
 
 Kept per process and file, for files of the data set that are both written and read, under whatever name (a file that
-is renamed counts under its last one): when it first wrote and first and last read, and how much.
-Unit: nanoseconds, bytes.
+is renamed counts under its last one): when it first wrote and first and last read, and how much. Where no write (no
+read) of a file is in the trace, opens that empty it (that only read it) stand for them: formatted output and input of
+streams leaves no records. Unit: nanoseconds, bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
 from vani.analyzers.keyed import Dense, Keyed
-from vani.calls import Kind
+from vani.calls import Flag, Kind
 
 __all__ = ["NEVER", "Exchanges"]
 
@@ -38,7 +39,7 @@ class Exchanges:
 
 class _Collector:
     def __init__(self, context: Context, facts: Facts) -> None:
-        self._linked = facts.linked
+        self._linked, self._by_open = facts.linked, facts.linked_by_open
         self._files = context.world.files + 1
         self._final = context.world.final_name
         self._parts: list[Keyed] = []
@@ -47,12 +48,18 @@ class _Collector:
         if not self._linked.any():
             return
         file = batch.file
-        rows = np.flatnonzero((batch.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
+        moves = batch.kind <= Kind.WRITE
+        named = np.maximum(file, 0)
+        anew = (batch.flags & Flag.TRUNCATE) != 0
+        if self._by_open.any():
+            looks = (batch.flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
+            moves = moves | ((anew | looks) & self._by_open[named])
+        rows = np.flatnonzero(moves & (file >= 0) & self._linked[named])
         if not len(rows):
             return
         dense = Dense.of(batch.process[rows] * self._files + self._final[file[rows]] + 1)
         start = batch.start[rows]
-        write = batch.kind[rows] == Kind.WRITE
+        write = (batch.kind[rows] == Kind.WRITE) | anew[rows]
         size = np.where(batch.bytes[rows] == NO_VALUE, 0, batch.bytes[rows])
         columns = {n: np.full(len(dense.keys), NEVER) for n in ("first_write", "first_read")}
         columns["last_read"] = np.full(len(dense.keys), -NEVER)

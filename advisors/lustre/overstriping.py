@@ -1,0 +1,208 @@
+"""LUS004: more writers than targets, whose small records lie between each other in one file."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.commands import comment, lfs_size, quoted_path
+from vani.advisors.models import contention
+from vani.advisors.models.contention import Burst
+from vani.advisors.models.layout_choice import extent, keeps_own_layout, places
+from vani.units import MiB, format_bytes
+
+if TYPE_CHECKING:
+    from vani.advisors.models.placement import Lustre
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import FileSystem, System
+
+
+class Overstriping(Rule):
+    """Many processes write small records between each other's in one file, more processes than targets.
+
+    Looks at
+        Shared files on Lustre of at least `min_bytes` with more writers than the file system has targets, whose
+        writes are strided (at least `min_strided` of them) and at most `max_record` long.
+    Why
+        Locks are per object, and an object lies on one target. Where records of many nodes lie in one stripe, its
+        lock travels with each record; more objects let more locks travel at a time, although the targets are the same.
+    Recommends
+        Several objects per target (`lfs setstripe -C`): as many as there are writers, a multiple of the targets,
+        at most `per_target` on each and 2000 in all, with stripes of 1 MiB. Better still is to gather the records
+        in the program (collective buffering), where that can be changed.
+    Stays silent when
+        No large file is written by more processes than there are targets, or not in small strided records; the
+        targets, or whether Lustre is new enough (2.13), are not known, or it is too old; the data is not on Lustre;
+        the site asks not to override its layout.
+    Source
+        lfs-setstripe(1). Layouts of 44 submissions to IO500 for ior-hard (records of 47,008 bytes): 16 overstripe,
+        and its template takes four objects per target. Contention model with locks: docs/models.md.
+    Example
+        256 processes on 16 nodes write records of 47,008 bytes into one file over 24 targets:
+        `lfs setstripe -C 96 -S 1M DIR`.
+    """
+
+    id = "LUS004"
+    name = "overstriping"
+    family = "lustre"
+    needs = ("files",)
+    settles = "layout"
+    sources = ("lfs-setstripe(1)", "IO500 submissions, ior-hard")
+
+    # As LUS002: two times max_dirty_mb, the client's buffer per target (general knowledge).
+    min_bytes = 64 * MiB
+    # Records of half a stripe or less share it with another process (stripes of 1 MiB).
+    max_record = 524_288
+    # Nearly all: what remains are headers (ours; ior-hard has 1.0).
+    min_strided = 0.8
+    # IO500's template: `-C $((osts*4))` for ior-hard.
+    per_target = 4
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        shared = [
+            (i, f)
+            for i, f in enumerate(profile.files)
+            if f.access == "shared" and f.writers > 1 and (extent(f) or 0) >= self.min_bytes
+        ]
+        if not shared:
+            return self.nothing(
+                f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
+            )
+        small = [(i, f) for i, f in shared if self._is_interleaved(f)]
+        if not small:
+            return self.nothing("no large shared file is written in small strided records")
+        under, found, reasons = places(profile, system), [], []
+        for index, file in small:
+            verdict = self._judge(index, file, under(posixpath.dirname(file.path)), profile, system)
+            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _is_interleaved(self, file: FileEntity) -> bool:
+        sizes, pattern = file.io.transfer_size.write, file.io.access_pattern
+        return (
+            sizes is not None
+            and sizes.p50 is not None
+            and sizes.p50 <= self.max_record
+            and pattern is not None
+            and pattern.strided >= self.min_strided
+        )
+
+    def _judge(
+        self, index: int, file: FileEntity, place: Lustre | str, profile: Profile, system: System
+    ) -> Finding | str:
+        if isinstance(place, str):
+            return place
+        disk = place.figures
+        if kept := keeps_own_layout(disk):
+            return kept
+        if disk is None or not disk.targets:
+            return "the number of targets is not known; supply it (`lfs df`) in --system"
+        if file.writers <= disk.targets:
+            return "no more processes write than there are targets: a stripe for each is enough"
+        if not _can_overstripe(disk):
+            known = disk.overstriping is not None or disk.version is not None
+            return (
+                "Lustre is too old here for several objects per target (2.13 and later)"
+                if known
+                else "whether several objects per target are possible is not known; supply `overstriping` or the "
+                "version of Lustre in --system"
+            )
+        most = min(int(self.per_target) * disk.targets, contention.LUSTRE_MAX_STRIPES)
+        rounds = max(1, min(math.ceil(file.writers / disk.targets), most // disk.targets))
+        count = min(rounds * disk.targets, most)
+        if disk.max_stripe_count:
+            count = min(count, disk.max_stripe_count)
+        if count <= disk.targets:
+            return "the site allows no more stripes than targets"
+        return self._finding(index, file, count, place, disk, profile, system)
+
+    def _finding(
+        self,
+        index: int,
+        file: FileEntity,
+        count: int,
+        place: Lustre,
+        disk: FileSystem,
+        profile: Profile,
+        system: System,
+    ) -> Finding:
+        sizes = file.io.transfer_size.write
+        record = (sizes.p50 if sizes else None) or 1
+        gain = _gain(file, record, count, place, profile, system)
+        folder = posixpath.dirname(file.path) or "."
+        quoted = quoted_path(folder)
+        reason = (
+            f"{file.writers} processes write {file.path} in records of {format_bytes(record)} between each other's, "
+            f"on {disk.targets} targets: {count} objects let more of their locks travel at a time. Collective "
+            "buffering, which gathers the records first, may win more."
+        )
+        if gain is None:
+            reason += (
+                " For an expected gain, supply the number of nodes (--job), and the default stripe count and the "
+                "targets' rate in --system."
+            )
+        if place.because:
+            reason += f" Note: {place.because}."
+        return Finding(
+            target=Target("file", file.path, file.apps[0] if file.apps else None),
+            reason=reason,
+            confidence=round(0.5 * place.certainty, 2),
+            touched_s=file.io.busy_s.write,
+            recommended={"overstripe_count": count, "stripe_size": MiB},
+            current={"stripe_count": disk.stripe_count, "stripe_size": disk.stripe_size},
+            evidence=[
+                Evidence(f"files[{index}].path", file.path),
+                Evidence(f"files[{index}].writers", file.writers),
+                Evidence(f"files[{index}].io.transfer_size.write.p50", record),
+                Evidence(f"files[{index}].stride", file.stride),
+                Evidence(f"{place.prefix}.targets", disk.targets),
+            ],
+            gain=gain,
+            apply=[f"lfs setstripe -C {count} -S 1M {quoted}"]
+            if quoted
+            else comment("a path with control characters is left out: type it yourself"),
+            files=frozenset({file.path}),
+        )
+
+
+def _can_overstripe(disk: FileSystem) -> bool:
+    if disk.overstriping is not None:
+        return disk.overstriping
+    parts = [int(part) for part in (disk.version or "").split(".")[:2] if part.isdigit()]
+    return len(parts) == 2 and (parts[0], parts[1]) >= (2, 13)
+
+
+def _gain(
+    file: FileEntity, record: int, count: int, place: Lustre, profile: Profile, system: System
+) -> Gain | None:
+    nodes, busy, disk = profile.job.nodes, file.io.busy_s.write, place.figures
+    path = contention.path_of(system, disk)
+    before = disk.stripe_count if disk else None
+    if nodes is None or nodes < 2 or not busy or before is None or isinstance(path, str):
+        return None
+    # The records of a node's processes lie one after another, so one lock serves them.
+    per_node = max(1, file.writers // nodes)
+    moved = float(extent(file) or 0)
+    old, new = (
+        Burst(
+            bytes=moved,
+            nodes=nodes,
+            processes=file.writers,
+            stripe_count=stripes,
+            piece=min(record * per_node, MiB - 1),
+        )
+        for stripes in (before if before > 0 else path.targets or 1, count)
+    )
+    least, expected, most = contention.ratio(old, new, path)
+    return Gain(
+        metric="write_time_s",
+        before_s=busy,
+        after_s=min(busy, busy / expected),
+        best_s=min(busy, busy / most),
+        # Locks of one object per node and target may already be all that travel.
+        worst_s=min(busy, max(busy / least, busy / expected)),
+        method=f"contention model with locks of {path.lock_s * 1e3:.2g} ms (docs/models.md), within a factor of 3 "
+        f"in {'two of three'} IO500 submissions at best; low: repetitions differ by {contention.VARIATION}",
+    )

@@ -1,0 +1,176 @@
+"""LUS001: transfers of shared files that cross the borders of stripes."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.commands import comment, lfs_size, quoted_path
+from vani.advisors.models import contention
+from vani.advisors.models.layout_choice import extent, keeps_own_layout, places, site_rule
+from vani.advisors.models.pfl import STRIPE_UNIT
+from vani.units import KiB, MiB, format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.advisors.models.placement import Lustre
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import System
+
+
+class StripeAlignment(Rule):
+    """Transfers of a shared file cross stripe borders, because neither size is a multiple of the other.
+
+    Looks at
+        Shared files on Lustre of at least `min_bytes` with two writers or more, where at least `min_share` of the
+        writes have one size of at least `min_transfer`, and the default stripe size.
+    Why
+        A write that crosses a border is sent in two parts to two targets, and two processes then write into one
+        stripe: the lock on it goes back and forth between their nodes.
+    Recommends
+        The smallest stripe size that is a multiple of that transfer size and of 64 KiB, from 512 KiB to
+        `max_size`; the stripe count stays. New files get it from their folder.
+    Stays silent when
+        No large file is written by several processes, or none of them in writes of one usual size; the sizes
+        fit; no stripe size up to `max_size` fits (the program should then round its records up); the default stripe
+        size is not known, or the data is not on Lustre; the site asks not to override its layout.
+    Source
+        Lustre manual, section 19.2 ("a multiple of the write() size"), and lfs-setstripe(1): a multiple of 64
+        KiB. Contention model with locks: docs/models.md.
+    Example
+        32 processes write one file in records of 1.5 MiB over stripes of 1 MiB: `lfs setstripe -S 1536K DIR`.
+    """
+
+    id = "LUS001"
+    name = "stripe-alignment"
+    family = "lustre"
+    needs = ("files",)
+    settles = "layout"
+    sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
+
+    # As LUS002: two times max_dirty_mb, the client's buffer per target (general knowledge).
+    min_bytes = 64 * MiB
+    # Smaller writes are gathered in the client into RPCs of 1 MiB before they are sent (Lustre manual, 19.2).
+    min_transfer = 64 * KiB
+    # With fewer of one size, no stripe size fits most: ours.
+    min_share = 0.5
+    # Xie et al., footnote 6: stripes above 32 MB hurt.
+    max_size = 32 * MiB
+    # Lustre manual, section 19.2: the smallest stripe size that makes sense.
+    min_stripe_size = 512 * KiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        large = [
+            (i, f)
+            for i, f in enumerate(profile.files)
+            if f.access == "shared" and f.writers > 1 and (extent(f) or 0) >= self.min_bytes
+        ]
+        if not large:
+            return self.nothing(
+                f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
+            )
+        usual = [(i, f, size) for i, f in large if (size := self._usual(f)) is not None]
+        if not usual:
+            return self.nothing(
+                f"no large shared file is written in pieces of one size of {lfs_size(int(self.min_transfer))}iB or more"
+            )
+        under, found, reasons = places(profile, system), [], []
+        for index, file, transfer in usual:
+            place = under(posixpath.dirname(file.path))
+            verdict = self._judge(index, file, transfer, place, profile, system)
+            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _usual(self, file: FileEntity) -> int | None:
+        sizes = file.io.transfer_size.write
+        if sizes is None or not sizes.common:
+            return None
+        size, count = sizes.common[0]
+        return size if size >= self.min_transfer and count >= self.min_share * file.io.ops.write else None
+
+    def _judge(
+        self,
+        index: int,
+        file: FileEntity,
+        transfer: int,
+        place: Lustre | str,
+        profile: Profile,
+        system: System,
+    ) -> Finding | str:
+        if isinstance(place, str):
+            return place
+        disk = place.figures
+        if (kept := keeps_own_layout(disk)) and not site_rule(extent(file) or 0, place):
+            return kept
+        if disk is None or not disk.stripe_size:
+            return "the default stripe size is not known; supply it (`lfs getstripe -d`) in --system"
+        current = disk.stripe_size
+        if transfer % current == 0 or current % transfer == 0:
+            return "the usual writes of the large shared files fit the stripes"
+        step = math.lcm(transfer, STRIPE_UNIT)
+        size = step * math.ceil(self.min_stripe_size / step)
+        if size > self.max_size:
+            return (
+                f"no stripe size up to {lfs_size(int(self.max_size))}iB fits writes of {transfer} bytes: "
+                "round the records up in the program (LUS004 where they are small)"
+            )
+        crossing = min(1.0, transfer / current)
+        folder = posixpath.dirname(file.path) or "."
+        quoted = quoted_path(folder)
+        gain = self._gain(file, transfer, crossing, place, profile, system)
+        reason = (
+            f"{file.writers} processes write {file.path} in pieces of {format_bytes(transfer)} over stripes of "
+            f"{lfs_size(current)}: about {format_share(crossing)} of them cross a border. Stripes of {lfs_size(size)} "
+            "hold whole pieces."
+        )
+        if gain is None:
+            reason += " For an expected gain, supply the number of nodes (--job) and the targets' rate (--system)."
+        if place.because:
+            reason += f" Note: {place.because}."
+        return Finding(
+            target=Target("file", file.path, file.apps[0] if file.apps else None),
+            reason=reason,
+            confidence=round(0.6 * place.certainty, 2),
+            touched_s=file.io.busy_s.write,
+            recommended={"stripe_size": size},
+            current={"stripe_size": current},
+            evidence=[
+                Evidence(f"files[{index}].path", file.path),
+                Evidence(f"files[{index}].writers", file.writers),
+                Evidence(f"files[{index}].io.transfer_size.write.common", transfer),
+                Evidence(f"{place.prefix}.stripe_size", current),
+            ],
+            gain=gain,
+            apply=[f"lfs setstripe -S {lfs_size(size)} {quoted}"]
+            if quoted
+            else comment("a path with control characters is left out: type it yourself"),
+            files=frozenset({file.path}),
+        )
+
+    def _gain(
+        self,
+        file: FileEntity,
+        transfer: int,
+        crossing: float,
+        place: Lustre,
+        profile: Profile,
+        system: System,
+    ) -> Gain | None:
+        """Seconds in which locks travel for pieces that cross, on all objects of the file at a time."""
+        nodes, busy, moved = profile.job.nodes, file.io.busy_s.write, file.io.bytes.written
+        path = contention.path_of(system, place.figures)
+        if nodes is None or nodes < 2 or not busy or not moved or isinstance(path, str):
+            return None
+        count = (place.figures.stripe_count if place.figures else None) or 1
+        objects = min(nodes, count if count > 0 else path.targets or nodes)
+        waiting = min(busy, path.lock_s * crossing * moved / transfer / objects)
+        return Gain(
+            metric="write_time_s",
+            before_s=busy,
+            after_s=busy - waiting / 2,
+            best_s=busy - waiting,
+            worst_s=busy,
+            method=f"contention model's locks (docs/models.md), {path.lock_s * 1e3:.2g} ms each: high, every piece "
+            "that crosses waits for one; low, none does",
+        )
