@@ -86,7 +86,9 @@ class MigrateInputs(Rule):
                     "files[].io.footprint and files[].size of the shared inputs are not known; "
                     "supply a trace with offsets"
                 )
-            return self.nothing(f"no input of {lfs_size(int(self.min_bytes))}iB or more is shared by processes")
+            return self.nothing(
+                f"no input of {lfs_size(int(self.min_bytes))}iB or more is shared by processes"
+            )
         many = [(i, f) for i, f in large if f.readers >= self.min_readers]
         if not many:
             return self.nothing(f"no large input is read by {self.min_readers} processes or more")

@@ -6,12 +6,10 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.models import contention
-from vani.advisors.models.contention import Burst
 from vani.advisors.models.layout_choice import SHOWN, extent, keeps_own_layout, places
-from vani.units import GiB, format_count, format_seconds
+from vani.units import GiB, format_count
 
 if TYPE_CHECKING:
     from vani.advisors.models.placement import Lustre
@@ -65,7 +63,7 @@ class NarrowFiles(Rule):
             return self.nothing(f"no folder has {self.min_files} files or more that one process each writes")
         under, found, reasons = places(profile, system), [], []
         for folder, files in many.items():
-            verdict = self._judge(folder, files, under(folder), profile, system)
+            verdict = self._judge(folder, files, under(folder))
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return found or self.nothing("; ".join(dict.fromkeys(reasons)))
 
@@ -74,8 +72,6 @@ class NarrowFiles(Rule):
         folder: str,
         files: list[tuple[int, FileEntity]],
         place: Lustre | str,
-        profile: Profile,
-        system: System,
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -92,17 +88,11 @@ class NarrowFiles(Rule):
         if largest > self.max_bytes:
             return "the largest file of one process may not fit on one target"
         quoted = quoted_path(folder or ".")
-        gain = _gain(files, disk.stripe_count, place, profile, system)
         reason = (
             f"{format_count(len(files))} files in {folder or '.'} are written by one process each, and new files "
             f"lie on {'all' if disk.stripe_count < 0 else disk.stripe_count} targets: with one stripe each they still "
             "use all targets, and each create, stat and unlink asks one server."
         )
-        if gain is None:
-            reason += (
-                " For an expected gain, supply operations per second of the metadata servers (metadata_ops_per_s) "
-                "and the targets' rate in --system."
-            )
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(
@@ -118,41 +108,8 @@ class NarrowFiles(Rule):
                 Evidence(f"{place.prefix}.stripe_count", disk.stripe_count),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain=gain,
             apply=[f"lfs setstripe -c 1 {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(file.path for _, file in files),
         )
-
-
-def _gain(
-    files: list[tuple[int, FileEntity]], count: int, place: Lustre, profile: Profile, system: System
-) -> Gain | None:
-    """Metadata time shrinks with the servers that each operation asks; data spreads over targets by chance.
-
-    An operation on a file of w stripes asks the metadata server and w targets' servers, side by side: at best
-    it takes half as long with one stripe, at worst as long.
-    """
-    path = contention.path_of(system, place.figures)
-    metadata = sum(file.io.busy_s.metadata for _, file in files)
-    metadata = min(metadata, profile.workflow.io.busy_s.metadata)
-    if isinstance(path, str) or path.metadata_per_s is None or not metadata:
-        return None
-    moved = float(sum(extent(file) or 0 for _, file in files))
-    nodes = profile.job.nodes or 1
-    wide = count if count > 0 else path.targets or 1
-    before = Burst(bytes=moved, nodes=nodes, processes=len(files), files=len(files), stripe_count=wide)
-    narrow = Burst(bytes=moved, nodes=nodes, processes=len(files), files=len(files))
-    # Fewer, larger pieces fall less evenly on the targets: that is lost.
-    lost = contention.predict(narrow, path).seconds - contention.predict(before, path).seconds
-    after = metadata * (1 + 1 / wide) / 2 + max(0.0, lost)
-    return Gain(
-        metric="metadata_time_s",
-        before_s=metadata,
-        after_s=min(metadata, after),
-        best_s=metadata / 2,
-        worst_s=metadata,
-        method="requests per metadata operation, 1 + stripes side by side, less what uneven targets cost by the "
-        f"contention model ({format_seconds(max(0.0, lost))}); low: nothing",
-    )

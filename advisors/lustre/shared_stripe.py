@@ -96,7 +96,9 @@ class StripeCount(Rule):
             )
         made = [(i, f) for i, f in large if f.role != "input"]
         if not made:
-            return self.nothing("all large shared files lay there before the run: see LUS008 (migrate-inputs)")
+            return self.nothing(
+                "all large shared files lay there before the run: see LUS008 (migrate-inputs)"
+            )
         cases: list[Case] = []
         reasons: list[str] = []
         for index, file in made:

@@ -125,7 +125,9 @@ class StripeAlignment(Rule):
             "hold whole pieces."
         )
         if gain is None:
-            reason += " For an expected gain, supply the number of nodes (--job) and the targets' rate (--system)."
+            reason += (
+                " For an expected gain, supply the number of nodes (--job) and the targets' rate (--system)."
+            )
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(

@@ -42,11 +42,7 @@ def uses(profile: Profile) -> list[Use] | str:
     layers = {(one.layer, one.app): (i, one) for i, one in enumerate(profile.interfaces)}
     if not any(layer == "hdf5" for layer, _ in layers):
         return "no app uses HDF5"
-    items = data_files(
-        profile,
-        # Files of the classic formats of NetCDF have no HDF5 in them.
-        lambda file: file.interface in _LAYERS and file.format != "netcdf3",
-    )
+    items = data_files(profile, lambda file: file.interface in _LAYERS)
     found = []
     for app, folder, group in by_folder(items, profile):
         if app is None or ("hdf5", app.name) not in layers:

@@ -83,7 +83,7 @@ class CoLocate(Rule):
             " How much that wins depends on the clients' caches and is not known; BB002 says what storage of the node "
             "wins on top."
         )
-        recommended: dict[str, Value] = {"apps": list(apps), "on": "same_node" if fits else "same_nodes"}
+        recommended: dict[str, Value] = {"apps": list(apps), "placement": "same_node" if fits else "same_nodes"}
         positions = [
             (number, edge) for number, edge in enumerate(profile.workflow.app_dependencies) if edge in edges
         ]
@@ -105,7 +105,7 @@ class CoLocate(Rule):
             confidence=0.6 if profile.job.nodes is not None else 0.4,
             touched_s=_touched(apps, profile),
             recommended=recommended,
-            current={"on": None},
+            current={"placement": None},
             evidence=evidence,
             apply=_lines(apps, ranks, profile, cores if not fits else None),
         )

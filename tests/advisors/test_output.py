@@ -15,6 +15,7 @@ from builders import profile, shared, system
 from click.testing import CliRunner
 
 from vani.advisors.catalogue import page_text, rules
+from vani.advisors.pages import pages
 from vani.advisors.judge import advise_document
 from vani.advisors.settings import read_settings
 from vani.cli.main import commands
@@ -182,13 +183,13 @@ def test_select_and_ignore_of_a_file(saved, tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[advise.thresholds.LUS02]\nknee_gain = 1", "thresholds are given for 'LUS02', which is no rule; did you mean"),
+        ("[advise.thresholds.LUS02]\nmin_bytes = 1", "thresholds are given for 'LUS02', which is no rule; did you mean"),
         ("[advise.thresholds.LUS002]\nknee = 1", "rule LUS002 has no threshold 'knee'"),
-        ("[advise.thresholds.LUS002]\nknee_gain = 'x'", "knee_gain of rule LUS002 is 'x'"),
-        ("[advise.thresholds.LUS002]\nknee_gain = true", "is True"),
-        ("[advise.thresholds.LUS002]\nknee_gain = -1", "is -1"),
-        ("[advise.thresholds.LUS002]\nknee_gain = nan", "is nan"),
-        ("[advise.thresholds.LUS002]\nknee_gain = [1]", "is [1]"),
+        ("[advise.thresholds.LUS002]\nmin_bytes = 'x'", "min_bytes of rule LUS002 is 'x'"),
+        ("[advise.thresholds.LUS002]\nmin_bytes = true", "is True"),
+        ("[advise.thresholds.LUS002]\nmin_bytes = -1", "is -1"),
+        ("[advise.thresholds.LUS002]\nmin_bytes = nan", "is nan"),
+        ("[advise.thresholds.LUS002]\nmin_bytes = [1]", "is [1]"),
         ("[advise]\nthreshold = 1", "unknown key 'threshold' in [advise]; did you mean 'thresholds'?"),
         ("[advise]\nthresholds = 1", "holds no tables of rules"),
         ("advise = 1", "`advise` is no table"),
@@ -239,4 +240,4 @@ def test_pages_are_made_anew_by_the_documented_command(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-m", "vani.advisors.pages", str(tmp_path)], check=True, cwd=ROOT, env=environment)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert made == {path.name: path.read_text() for path in (ROOT / "docs" / "rules").glob("*.md")}
+    assert made == pages()

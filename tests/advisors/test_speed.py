@@ -30,7 +30,7 @@ def many(count: int, *, in_order: bool = True) -> Profile:
     return profile(
         [
             (shared if i % 10 == 0 else file)(
-                f"/lustre/run/d{i // 1000}/out.{i:05d}", written=(i % 100 + 1) * MiB, read=MiB if i % 3 else 0,
+                f"/lustre/run/d{i // 1000}/out.{i:05d}", written=(i % 100 + 1) * GiB, read=MiB if i % 3 else 0,
                 time_s=seconds, busy_s=seconds / 4, size=(i % 100 + 1) * MiB, role=("input", "output")[i % 2],
             )
             for i, seconds in enumerate(times)
@@ -79,7 +79,7 @@ def test_text_of_another_shape_is_read_whole():
     text = dumps(many(10))
     assert excerpt(text.encode(), 10) is None
     assert excerpt(text.replace("\nexcluded:", "\n\nexcluded :").encode(), 3) is None
-    assert excerpt(text.replace("    time_s: {", "    time_s:  {", 1).encode(), 3) is None
+    assert excerpt(text.replace("\n- path: /lustre/run/d0/out.00005", "\n- format: bin\n  path: x").encode(), 3) is None
     assert excerpt(b"", 3) is None
     assert excerpt(b"schema: vani.profile/1\nfiles: []\nexcluded: 1\n", 3) is None
 
@@ -116,7 +116,7 @@ def test_few_files_are_all_judged():
 
 def test_an_error_in_a_long_profile_names_its_line(tmp_path):
     lines = dumps(many(60)).splitlines()
-    at = max(i for i, line in enumerate(lines) if line == "excluded:")
+    at = max(i for i, line in enumerate(lines) if line.startswith("provenance:"))
     lines.insert(at, "exclude: 1")
     (tmp_path / "p.yaml").write_text("\n".join(lines) + "\n")
     with pytest.raises(vani.errors.DocumentError, match=rf"p\.yaml:{at + 1}: unknown key 'exclude'"):

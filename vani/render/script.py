@@ -33,7 +33,7 @@ _HEAD: Final = r"""#!/bin/sh
 #   sh apply.sh --undo    brings those back: default layouts of folders, layouts of migrated files
 #   sh apply.sh --job     prints what belongs into the job script
 # Names of files are meant as they are, with whatever they hold:
-# shellcheck disable=SC2016,SC2088
+# shellcheck disable=SC1003,SC2016,SC2088
 set -eu
 
 state=${{VANI_STATE:-./vani-apply-state}}

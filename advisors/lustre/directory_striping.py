@@ -1,0 +1,134 @@
+"""LUS007: many files made in one folder, all by one metadata target."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.models.layout_choice import places
+from vani.units import format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.advisors.models.placement import Lustre
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import System
+
+
+class DirectoryStriping(Rule):
+    """Metadata operations take much of the I/O time, and most files are in one folder, on one metadata target.
+
+    Looks at
+        Runs whose metadata operations take at least `min_metadata_share` of the I/O time; folders on Lustre with at
+        least `min_files` files of several processes' making, and the number of metadata targets.
+    Why
+        All names of a folder are on one metadata target unless the folder is striped: processes that make and
+        open files there queue for it while the other metadata targets are idle.
+    Recommends
+        A striped folder over as many metadata targets as there are, at most one per `files_per_target` files
+        (`lfs mkdir -c`, which is `lfs setdirstripe -c`). A folder gets its stripes when it is made: the run's folder
+        is to be made anew, and files inside it are not moved.
+    Stays silent when
+        Metadata takes little of the I/O time; no folder has many files; there is one metadata target, or nobody
+        knows how many; the data is not on Lustre.
+    Source
+        Lustre manual, section 14.4 (striped directories), and lfs-setdirstripe(1). A striped folder costs more to list
+        and to remove, hence the least number of files.
+    Example
+        1,280 processes make 40,000 files in one folder on a file system of 16 metadata targets:
+        `lfs mkdir -c 16 DIR.striped`.
+    """
+
+    id = "LUS007"
+    name = "directory-striping"
+    family = "lustre"
+    needs = ("workflow.io.time_share",)
+    settles = "directory"
+    sources = ("Lustre manual, section 14.4", "lfs-setdirstripe(1)")
+
+    # Half of the I/O time: below, striping the folder can win no more than what half of it is (ours).
+    min_metadata_share = 0.5
+    # A metadata target makes some 10,000 files per second (mdtest of IO500 submissions with one: order of
+    # magnitude): fewer are made in a tenth of a second.
+    min_files = 1_000
+    # A stripe for less than this costs more to list than it saves: ours.
+    files_per_target = 250
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        share = profile.workflow.io.time_share
+        metadata = share.metadata if share else 0.0
+        if metadata < self.min_metadata_share:
+            return self.nothing(f"metadata operations take {format_share(metadata)} of the I/O time")
+        folders: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
+        for index, file in enumerate(profile.files):
+            folders[posixpath.dirname(file.path)].append((index, file))
+        many = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
+        if not many:
+            return self.nothing(f"no folder has {format_count(int(self.min_files))} files or more")
+        under, found, reasons = places(profile, system), [], []
+        for folder, files in many.items():
+            verdict = self._judge(folder, files, under(folder), profile, metadata)
+            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _judge(
+        self,
+        folder: str,
+        files: list[tuple[int, FileEntity]],
+        place: Lustre | str,
+        profile: Profile,
+        metadata: float,
+    ) -> Finding | str:
+        if isinstance(place, str):
+            return place
+        disk = place.figures
+        if disk is None or disk.metadata_targets is None:
+            return "the number of metadata targets is not known; supply it (`lfs df`) in --system"
+        if disk.metadata_targets < 2:
+            return "there is only one metadata target"
+        stripes = max(2, min(disk.metadata_targets, len(files) // max(1, int(self.files_per_target))))
+        spent = sum(file.io.time_s.metadata for _, file in files)
+        whole = sum(file.io.time_s.metadata for file in profile.files)
+        # The folder's share of the time in which any process waits for metadata.
+        before = profile.workflow.io.busy_s.metadata * (spent / whole if whole else 1.0)
+        # None of the time at worst; at the mean, half of it is spent at the server, the rest on the way.
+        gain = Gain(
+            metric="metadata_time_s",
+            before_s=before,
+            after_s=before * (1 + 1 / stripes) / 2,
+            best_s=before / stripes,
+            worst_s=before,
+            method=f"queueing at one metadata target against {stripes}: high, all of the time is queueing there; "
+            "middle, half of it; low, none",
+        )
+        made = quoted_path(f"{(folder or '.').rstrip('/')}.striped")
+        reason = (
+            f"Metadata operations take {format_share(metadata)} of the I/O time, and {format_count(len(files))} files "
+            f"are in {folder or '.'}, whose names one metadata target keeps: {stripes} of {disk.metadata_targets} "
+            "can share them."
+        )
+        if place.because:
+            reason += f" Note: {place.because}."
+        return Finding(
+            target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
+            reason=reason,
+            confidence=round(0.5 * place.certainty, 2),
+            touched_s=before,
+            recommended={"directory_stripe_count": stripes},
+            current={"directory_stripe_count": None},
+            evidence=[
+                Evidence("workflow.io.time_share.metadata", metadata),
+                Evidence("files[]", len(files)),
+                Evidence(f"{place.prefix}.metadata_targets", disk.metadata_targets),
+            ],
+            gain=gain if before else None,
+            apply=[
+                *comment("a folder is striped when it is made: make a new one and let the run use it"),
+                f"lfs mkdir -c {stripes} {made}",
+            ]
+            if made
+            else comment("a path with control characters is left out: type it yourself"),
+            files=frozenset(file.path for _, file in files),
+        )

@@ -1,0 +1,108 @@
+"""LUS005: a first target that is set by hand, so that all files begin on it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.commands import comment
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+HINT = "start_iodevice"
+"""ROMIO's hint for the first target (`striping_factor` and `striping_unit` are the other two for layouts)."""
+
+_INDEX = re.compile(r"(?:^|\s)(?:-i|--stripe-index)[\s=]+(-?\d+)")
+
+
+class FirstTarget(Rule):
+    """The first Lustre target of new files is set by hand, so that all of them begin on the same one.
+
+    Looks at
+        MPI-IO hints that the program set (`start_iodevice`), and the default layout of the file system where the
+        machine's description has it (`-i` in a composite layout).
+    Why
+        With an index, every file's first stripe lies on that target. Files of one stripe all lie on it: it is full
+        and busy while the others are idle. Left alone, the metadata server chooses, by turns or by free space.
+    Recommends
+        To leave the index out: the hint unset, or -1 for it. Vani itself never writes `-i` into a command.
+    Stays silent when
+        No hint and no default layout sets a first target; no hints are known.
+    Source
+        lfs-setstripe(1): -1, the choice of the metadata server, is recommended. ROMIO users' guide.
+    Example
+        A program sets `start_iodevice` to 0 for all its files: unset it, or give -1.
+    """
+
+    id = "LUS005"
+    name = "first-target"
+    family = "lustre"
+    sources = ("lfs-setstripe(1)", "ROMIO users' guide")
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        found = _from_hints(profile) + _from_default(profile, system)
+        if found:
+            return found
+        if profile.interfaces and all(one.hints is None for one in profile.interfaces):
+            return self.nothing(
+                "no default layout sets a first target, and interfaces[].hints are not known; "
+                "supply a trace with MPI-IO calls, or look with `lfs getstripe -i`"
+            )
+        return self.nothing("no MPI-IO hint and no default layout sets a first target")
+
+
+def _from_hints(profile: Profile) -> list[Finding]:
+    found = []
+    for index, interface in enumerate(profile.interfaces):
+        value = (interface.hints or {}).get(HINT)
+        if value is None or not re.fullmatch(r"\s*\d+\s*", value):
+            continue
+        target = int(value)
+        app = next((one for one in profile.apps if one.name == interface.app), None)
+        found.append(
+            Finding(
+                target=Target("app", None, interface.app),
+                reason=(
+                    f"{interface.app} sets the MPI-IO hint {HINT} to {target}: all files that it makes begin on target "
+                    f"{target}. The metadata server spreads them if the hint is left out. For an expected gain, "
+                    "supply how full and how busy that target is."
+                ),
+                confidence=0.8,
+                touched_s=app.io.busy_s.total if app else 0.0,
+                recommended={HINT: -1},
+                current={HINT: target},
+                evidence=[Evidence(f"interfaces[{index}].hints.{HINT}", value)],
+                apply=comment(
+                    f'in the program: leave out MPI_Info_set(info, "{HINT}", ...), or in a hints file of ROMIO:\n'
+                    f"  {HINT} -1"
+                ),
+            )
+        )
+    return found
+
+
+def _from_default(profile: Profile, system: System) -> list[Finding]:
+    found = []
+    for index, disk in enumerate(system.file_systems):
+        fixed = [int(one) for one in _INDEX.findall(disk.site_pfl or "") if int(one) >= 0]
+        if disk.type != "lustre" or not fixed:
+            continue
+        found.append(
+            Finding(
+                target=Target("job"),
+                reason=(
+                    f"The default layout of {disk.name} puts the first stripe of every file on target {fixed[0]}. Tell "
+                    "the site, or ask for a folder of yours without `-i`. For an expected gain, supply how full and "
+                    "how busy that target is."
+                ),
+                confidence=0.6,
+                touched_s=profile.workflow.io.busy_s.total,
+                recommended={"stripe_index": -1},
+                current={"stripe_index": fixed[0]},
+                evidence=[Evidence(f"system.file_systems[{index}].site_pfl", disk.site_pfl)],
+            )
+        )
+    return found

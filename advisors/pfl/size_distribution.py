@@ -1,0 +1,248 @@
+"""PFL001: files of very different sizes in one folder, whose layout should grow with them."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.models import contention
+from vani.advisors.models.contention import Burst
+from vani.advisors.models.layout_choice import (
+    SHOWN,
+    extent,
+    keeps_own_layout,
+    places,
+    site_rule,
+    targets_text,
+)
+from vani.advisors.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
+from vani.units import GiB, MiB, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.advisors.models.placement import Lustre
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import FileSystem, System
+
+
+class SizeDistribution(Rule):
+    """Files of one folder differ so much in size that no single stripe count fits all of them.
+
+    Looks at
+        Folders on Lustre with at least `min_files` files of known size that the run writes, the largest of at least
+        `min_largest` and `min_spread` times the median, and the machine's targets, nodes and rates.
+    Why
+        A folder has one default layout. With few stripes its large files are slow and fill single targets; with many,
+        each small file costs objects on all of them. A composite layout gives a file more stripes as it grows.
+    Recommends
+        Components that end at 4 times the end of the one before, the first at the median size (a power of two, 1 MiB
+        to 1 GiB) with one stripe, so that the total of stripes is proportional to the size; it stops growing at what
+        the contention model says that one file can use, and the last component reaches to the end of the file. As
+        `lfs setstripe -E`, as YAML template and as Tarazu's .ini, beside Tarazu's two configurations.
+    Stays silent when
+        No folder has enough files of known size, or a large one among them, or they are alike; the number of targets is
+        not known; the data is not on Lustre; the site asks not to override its layout.
+    Source
+        Lustre manual, progressive file layouts, as quoted by Tarazu (section 2.3): few stripes for small files, a total
+        proportional to the size, and one last component when the targets are reached. Tarazu, table 8 and figure 12.
+        lfs-setstripe(1).
+    Example
+        200 files of 2 MiB and one of 40 GiB on 32 targets:
+        `lfs setstripe -E 2M -c 1 -S 1M -E 8M -c 3 -S 1M -E 32M -c 12 -S 1M -E -1 -c 32 -S 1M DIR`.
+    """
+
+    id = "PFL001"
+    name = "size-distribution"
+    family = "pfl"
+    needs = ("files",)
+    settles = "layout"
+    sources = (
+        "Lustre manual, progressive file layouts",
+        "Tarazu, section 2.3 and table 8",
+        "lfs-setstripe(1)",
+    )
+
+    # A distribution of fewer is a list of files, which rules for single files answer better: ours.
+    min_files = 8
+    # Tarazu, table 8: its second component begins at 128 MiB and its last at 2 GiB; below 1 GiB one target of
+    # 0.5 GB/s takes two seconds at most.
+    min_largest = GiB
+    # Tarazu, table 8: the ends of its components grow by 4; two such steps make two layouts.
+    min_spread = 16
+    # As LUS002 (advisors/models/contention.py, REACH).
+    reach = 0.9
+    # As LUS002 (advisors/models/contention.py, MARGIN).
+    margin = 1.2247
+    # As LUS002: OPRAEL's 128 processes on 8 nodes.
+    processes_per_node = 16
+    # As LUS002: typical of disks, bytes per second.
+    target_rate = 500_000_000
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        folders: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
+        for index, file in enumerate(profile.files):
+            if file.role != "input" and file.writers and extent(file):
+                folders[posixpath.dirname(file.path)].append((index, file))
+        enough = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
+        if not enough:
+            return self.nothing(
+                f"no folder has {self.min_files} files or more of known size that the run writes"
+            )
+        mixed = {folder: files for folder, files in enough.items() if self._is_mixed(files)}
+        if not mixed:
+            return self.nothing(
+                f"no folder has files of {format_bytes(self.min_largest)} or more among files "
+                f"{self.min_spread} times smaller: one stripe count fits all"
+            )
+        under, found, reasons = places(profile, system), [], []
+        for folder, files in mixed.items():
+            verdict = self._judge(folder, files, under(folder), profile, system)
+            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _is_mixed(self, files: list[tuple[int, FileEntity]]) -> bool:
+        sizes = sorted(extent(file) or 0 for _, file in files)
+        median, largest = sizes[len(sizes) // 2], sizes[-1]
+        return largest >= self.min_largest and largest >= self.min_spread * median
+
+    def _judge(
+        self,
+        folder: str,
+        files: list[tuple[int, FileEntity]],
+        place: Lustre | str,
+        profile: Profile,
+        system: System,
+    ) -> Finding | str:
+        if isinstance(place, str):
+            return place
+        disk = place.figures
+        largest = max(files, key=lambda one: extent(one[1]) or 0)[1]
+        if (kept := keeps_own_layout(disk)) and not site_rule(extent(largest) or 0, place):
+            return kept
+        if kept:
+            return "the site has rules of its own for large files: see LUS002"
+        if disk is None or not disk.targets:
+            return "the number of targets is not known; supply it (`lfs df`) in --system"
+        path = contention.path_of(system, disk, target_rate=float(self.target_rate))
+        if isinstance(path, str):
+            return path
+        most = min(n for n in (disk.targets, disk.max_stripe_count) if n)
+        burst = self._burst(largest, profile)
+        width = contention.advised_count(burst, path, most, reach=min(1.0, self.reach), margin=self.margin)
+        layout = layout_for_sizes([extent(file) or 0 for _, file in files], most, most=width)
+        return self._finding(folder, files, layout, place, disk, path, profile)
+
+    def _burst(self, file: FileEntity, profile: Profile) -> Burst:
+        writers = max(1, file.writers)
+        nodes = min(writers, profile.job.nodes or -(-writers // max(1, int(self.processes_per_node))))
+        return Burst(bytes=float(extent(file) or 1), nodes=nodes, processes=writers)
+
+    def _finding(
+        self,
+        folder: str,
+        files: list[tuple[int, FileEntity]],
+        layout: Layout,
+        place: Lustre,
+        disk: FileSystem,
+        path: contention.Path,
+        profile: Profile,
+    ) -> Finding:
+        files = sorted(files, key=lambda one: -(extent(one[1]) or 0))
+        sizes = [extent(file) or 0 for _, file in files]
+        gain = self._gain(files, layout, disk, path, profile)
+        reason = (
+            f"{format_count(len(files))} files in {folder or '.'} have {format_bytes(sizes[len(sizes) // 2])} in the "
+            f"middle and {format_bytes(sizes[0])} at most: a layout that grows with them gives the small one stripe "
+            f"and the largest {usage(layout, sizes[0], disk.targets).allocated} in all, the last "
+            f"{targets_text(layout.components[-1].count or 1)} wide."
+        )
+        if gain is None:
+            reason += (
+                " For an expected gain, supply the default stripe count (`lfs getstripe -d`) in --system."
+            )
+        if place.because:
+            reason += f" Note: {place.because}."
+        quoted = quoted_path(folder or ".")
+        return Finding(
+            target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
+            reason=reason,
+            confidence=round(0.6 * place.certainty, 2),
+            touched_s=sum(file.io.busy_s.write for _, file in files),
+            recommended={
+                "layout": layout.to_options(),
+                "yaml": layout.to_yaml(),
+                "tarazu_ini": layout.to_ini(),
+                "compared": _compared(layout, sizes, disk.targets or 1),
+            },
+            current={"stripe_count": disk.stripe_count},
+            evidence=[
+                Evidence("files[]", len(files)),
+                *(Evidence(f"files[{index}].size", extent(file)) for index, file in files[:SHOWN]),
+                Evidence(f"{place.prefix}.targets", disk.targets),
+            ],
+            gain=gain,
+            apply=[f"lfs setstripe {layout.to_options()} {quoted}"]
+            if quoted
+            else comment("a path with control characters is left out: type it yourself"),
+            files=frozenset(file.path for _, file in files),
+        )
+
+    def _gain(
+        self,
+        files: list[tuple[int, FileEntity]],
+        layout: Layout,
+        disk: FileSystem,
+        path: contention.Path,
+        profile: Profile,
+    ) -> Gain | None:
+        """Each file's busy time over the model's ratio of its stripes; the bytes' mean width is what counts."""
+        default = disk.stripe_count
+        busy = sum(file.io.busy_s.write for _, file in files)
+        if default is None or default < 1 or not busy:
+            return None
+        after = best = worst = 0.0
+        for _, file in files:
+            burst, size = self._burst(file, profile), extent(file) or 1
+            wide = max(1, round(size / usage(layout, size, disk.targets).fullest))
+            least, expected, most = contention.ratio(
+                replace(burst, stripe_count=default), replace(burst, stripe_count=wide), path
+            )
+            spent = file.io.busy_s.write
+            after, best, worst = after + spent / expected, best + spent / most, worst + spent / least
+        if after >= busy:
+            return None
+        return Gain(
+            metric="write_time_s",
+            before_s=busy,
+            after_s=after,
+            best_s=min(after, best),
+            worst_s=min(busy, max(after, worst)),
+            method=f"contention model (docs/models.md) file by file, from {targets_text(default)} to as many as hold "
+            f"the file's bytes evenly; low: all stages overlap, or repetitions differ by {contention.VARIATION}",
+        )
+
+
+def _compared(
+    layout: Layout, sizes: list[int], targets: int
+) -> list[dict[str, str | int | float | bool | None]]:
+    """Stripes and the fullest object of the largest and of all files: ours beside Tarazu's configurations."""
+    found: list[dict[str, str | int | float | bool | None]] = []
+    for name, one in (
+        ("this layout", layout),
+        ("Tarazu's configuration 1", CONFIGURATION_1),
+        ("Tarazu's configuration 2", CONFIGURATION_2),
+    ):
+        largest = usage(one, sizes[0], targets)
+        found.append(
+            {
+                "layout": name,
+                "stripes_of_all_files": sum(usage(one, size, targets).allocated for size in sizes),
+                "stripes_of_the_largest": largest.allocated,
+                "fullest_stripe_mib": round(largest.fullest / MiB, 1),
+                "more_stripes_than_targets": one.stripes > targets,
+            }
+        )
+    return found

@@ -1,0 +1,177 @@
+"""A machine that describes itself, made of files and of programs that answer as the real ones do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vani.collect.command import NoAnswer
+from vani.collect.system import detect, parse_burst_buffers, parse_lfs_version
+from vani.schema.document import dumps, loads
+from vani.schema.system import System
+from vani.systems import load_system
+
+MOUNTS = """1 0 0:1 / / rw - ext4 /dev/sda rw
+2 1 0:2 / /dev/shm rw - tmpfs tmpfs rw
+3 1 0:3 / /scratch rw - lustre 10.0.0.1@o2ib:/scratch rw
+4 1 0:3 / /lustre/scratch rw - lustre 10.0.0.1@o2ib:/scratch rw
+5 1 0:4 / /p/gpfs1 rw - gpfs gpfs1 rw
+6 1 0:5 / /home rw - nfs4 server:/export/home rw
+7 1 0:6 / /mnt/nvme rw - xfs /dev/nvme0n1 rw
+"""
+DF = """UUID                   1K-blocks        Used   Available Use% Mounted on
+scratch-MDT0000_UUID   1000000   1000   999000   1% /scratch[MDT:0]
+scratch-OST0000_UUID   5000000   2000000   3000000  40% /scratch[OST:0]
+scratch-OST0001_UUID   5000000   2000000   3000000  40% /scratch[OST:1]
+
+filesystem_summary:   10000000   4000000   6000000  40% /scratch
+"""
+MMLSFS = (
+    "mmlsfs::HEADER:version:reserved:reserved:deviceName:fieldName:data:remarks:\n"
+    "mmlsfs::0:1:::gpfs1:minFragmentSize:8192::\nmmlsfs::0:1:::gpfs1:blockSize:16777216::\n"
+)
+# The form of slurm's burst buffer report (scontrol(1), burst_buffer plugin documentation).
+BURST = """Name=datawarp DefaultPool=wlm_pool Granularity=200GiB TotalSpace=5.5T FreeSpace=5T UsedSpace=0
+  Flags=EnablePersistent
+  AltPoolName[0]=x Granularity=1G TotalSpace=1T
+"""
+ANSWERS = {
+    ("lfs", "df"): DF,
+    ("lfs", "getstripe"): "stripe_count:  4 stripe_size:   1048576 pattern: 0 stripe_offset: -1\n",
+    ("lfs", "--version"): "lfs 2.12.9\n",
+    ("mmlsfs", "gpfs1"): MMLSFS,
+    ("scontrol", "show"): BURST,
+}
+
+
+@pytest.fixture
+def node(tmp_path):
+    files = {
+        "proc/self/mountinfo": MOUNTS,
+        "proc/self/status": "Cpus_allowed_list:\t0-1\n",
+        "proc/sys/kernel/hostname": "login1\n",
+        "proc/meminfo": "MemTotal:       268435456 kB\n",
+        "proc/cpuinfo": "".join(f"processor\t: {i}\nphysical id\t: 0\ncore id\t\t: {i}\n\n" for i in range(40)),
+        "sys/class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec (4X EDR)\n",
+        "sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+        "sys/class/infiniband/mlx5_1/ports/1/rate": "100 Gb/sec (4X EDR)\n",
+        "sys/class/infiniband/mlx5_1/ports/1/state": "1: DOWN\n",
+        "dev/shm/x": "",
+        "mnt/nvme/x": "",
+    }
+    for name, content in files.items():
+        path = tmp_path / "node" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return tmp_path / "node"
+
+
+def programs(command):
+    answer = ANSWERS.get((command[0], command[1]))
+    if answer is None:
+        raise NoAnswer(f"{command[0]} is not installed")
+    return answer
+
+
+def none(command):
+    raise NoAnswer(f"{command[0]} is not installed")
+
+
+def test_a_machine_describes_itself(node):
+    environment = {"SLURM_CLUSTER_NAME": "big", "SLURM_JOB_ID": "1", "SLURM_TMPDIR": "/mnt/nvme"}
+    system, missing = detect(environment, node, programs=programs)
+    assert system.name == "big"
+    assert (system.compute.cores_per_node, system.compute.memory_per_node) == (40, 256 << 30)
+    lustre, gpfs, nfs = (next(one for one in system.file_systems if one.type == t) for t in ("lustre", "gpfs", "nfs"))
+    assert lustre.mounts == ["/lustre/scratch", "/scratch"]
+    assert (lustre.name, lustre.targets, lustre.metadata_targets, lustre.capacity) == ("scratch", 2, 1, 10240000000)
+    assert (lustre.stripe_count, lustre.stripe_size, lustre.site_pfl, lustre.overstriping) == (4, 1 << 20, None, False)
+    assert (gpfs.block_size, gpfs.subblock_size) == (16 << 20, 8192)
+    assert nfs.mounts == ["/home"]
+    assert [fs.type for fs in system.file_systems][-1] == "nfs"
+    assert (system.network.type, system.network.bandwidth_per_node) == ("4X EDR", 12.5e9)
+    near = {one.dir: one for one in system.burst_buffers}
+    assert near["/dev/shm"].uses_memory
+    assert not near["/mnt/nvme"].uses_memory
+    datawarp = next(one for one in system.burst_buffers if one.type == "datawarp")
+    assert datawarp.capacity == round(5.5 * (1 << 40))
+    assert datawarp.request[0].startswith("#DW jobdw ")
+    assert missing == []
+    assert loads(dumps(system), System) == system
+
+
+def test_each_missing_program_is_named(node):
+    system, missing = detect({}, node, programs=none)
+    lustre = next(one for one in system.file_systems if one.type == "lustre")
+    assert (lustre.targets, lustre.stripe_count, lustre.metadata_targets) == (None, None, None)
+    at = system.file_systems.index(lustre)
+    assert system.sources[f"file_systems[{at}].targets"] == "not known: lfs is not installed"
+    text = "\n".join(missing)
+    assert "lfs is not installed" in text
+    assert "mmlsfs is not installed" in text
+    assert "scontrol is not installed" in text
+    assert "not inside a job" in text
+    assert system.name == "login1"
+
+
+def test_every_file_system_that_is_known_has_a_source(node):
+    system, _ = detect({}, node, programs=programs)
+    for index, one in enumerate(system.file_systems):
+        for key, value in one.model_dump().items():
+            if value and key not in ("name", "type", "mounts") and not isinstance(value, (dict, list)):
+                assert system.source_of(f"file_systems[{index}].{key}"), key
+
+
+def test_a_machine_without_anything_is_described_all_the_same(tmp_path):
+    system, missing = detect({}, tmp_path, programs=none)
+    assert (system.file_systems, system.burst_buffers, system.compute.cores_per_node) == ([], [], None)
+    assert "/proc/self/mountinfo cannot be read" in missing[0]
+    assert loads(dumps(system), System) == system
+
+
+def test_a_composite_default_is_the_sites_layout(node):
+    layout = "lcm_layout_gen: 0\n  lcme_id: 1\n lcme_extent.e_end: 4194304\n stripe_count: 1\n lcme_id: 2\n lcme_extent.e_end: EOF\n stripe_count: -1\n"
+    answers = ANSWERS | {("lfs", "getstripe"): layout}
+    system, _ = detect({}, node, programs=lambda command: answers[command[0], command[1]])
+    lustre = next(one for one in system.file_systems if one.type == "lustre")
+    assert lustre.site_pfl == "-E 4194304 -c 1 -E -1 -c -1"
+
+
+def test_datawarp_and_rabbit_are_seen_inside_a_job(node):
+    environment = {"DW_JOB_STRIPED": "/var/opt/cray/dws/mounts/1", "DW_JOB_x": "/mnt/nvme"}
+    system, _ = detect(environment, node, programs=none)
+    kinds = {one.dir: (one.kind, one.type) for one in system.burst_buffers}
+    assert kinds["/var/opt/cray/dws/mounts/1"] == ("shared", "datawarp")
+    assert kinds["/mnt/nvme"] == ("node_local", "rabbit")
+
+
+def test_versions_and_pools_are_read():
+    assert parse_lfs_version("lfs 2.15.3_ddn1\n") == (2, 15, 3)
+    assert parse_lfs_version("nothing") is None
+    assert parse_burst_buffers("") == []
+    assert parse_burst_buffers("Name=lua TotalSpace=0\n") == [("lua", 0)]
+
+
+def test_this_machine_is_described_and_the_file_can_be_used(tmp_path):
+    path = tmp_path / "system.yaml"
+    done = subprocess.run(
+        [sys.executable, "-m", "vani", "systems", "detect", "-o", str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ""
+    assert load_system(path).compute.memory_per_node > 0
+    assert all(line.startswith("vani: ") for line in done.stderr.splitlines())
+
+
+def test_a_bundled_machine_is_shown_whole():
+    command = [sys.executable, "-m", "vani", "systems", "show", "lassen"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert loads(text, System) == load_system("lassen")
+
+
+def test_the_list_names_each_machine():
+    text = subprocess.run([sys.executable, "-m", "vani", "systems"], capture_output=True, text=True, check=True).stdout
+    names = {path.stem for path in Path("vani/systems").glob("*.yaml")} or {"lassen"}
+    assert names <= {line.split()[0] for line in text.splitlines()}
