@@ -85,9 +85,9 @@ class StageIn(Rule):
     min_files = 16
     # Stage decision: copied once and read once is twice the work for the file system.
     min_reuse = 2
-    # Vani paper, section V-B: accesses below 4 KB reached 0.1 MB/s, those of 64 KB were an order faster; up to
-    # here a single pass pays, too.
-    small_read = 64 * KiB
+    # Vani paper, figure 5 and section V-B: accesses below 4 KB are what made Montage slow; its inputs, read once with
+    # 64 KB, stayed where they were.
+    small_read = 4 * KiB
     # Half: more time goes into finding the data than into the data. CosmoFlow has 98 % (Vani paper, section V-A).
     metadata_share = 0.5
     # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
@@ -286,35 +286,55 @@ def _distinct(file: FileEntity) -> int | None:
 def _folders(
     known: list[tuple[int, FileEntity]], far: list[tuple[int, FileEntity]], profile: Profile
 ) -> list[Inputs]:
-    """Inputs by folder. What a shortened list of files leaves out is like the rest of the inputs."""
+    """Inputs by folder. What a shortened list of files leaves out is like the inputs in it, as far as there is more."""
+    whole, listed = profile.dataset.io, [file.io for file in profile.files]
     left_out = profile.dataset.files > len(profile.files)
     scale = max(1.0, profile.dataset.roles.get("input", 0) / len(far)) if left_out else 1.0
+
+    def all_of(found: float, of_whole: float | None, of_listed: float) -> float:
+        """`found` in the listed files, and as much in each of the others, of which there is so much at most."""
+        rest = (scale - 1) * found
+        return found + (rest if of_whole is None else min(rest, max(0.0, of_whole - of_listed)))
+
+    overlap = whole.busy_s.total / whole.time_s.total if whole.time_s.total else 1.0
     by_folder: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
     for index, file in known:
         by_folder[posixpath.dirname(file.path) or "."].append((index, file))
     made = []
     for folder, files in by_folder.items():
         io = [file.io for _, file in files]
-        distinct = scale * sum(_distinct(file) or 0 for _, file in files)
-        read = scale * sum(stats.bytes.read or 0 for stats in io)
-        whole = profile.dataset.io
-        # The listed files are those with the most I/O time: all together touch no more than the data set.
-        if scale > 1 and whole.footprint.read:
-            distinct = min(distinct, whole.footprint.read)
-        if scale > 1 and whole.bytes.read:
-            read = min(read, whole.bytes.read)
         total = sum(stats.time_s.total for stats in io)
-        busy = scale * sum(stats.busy_s.total for stats in io)
+        # Files are read at the same time: the data set's own busy time bounds their sum.
+        busy = all_of(
+            sum(stats.busy_s.total for stats in io),
+            whole.busy_s.total,
+            overlap * sum(stats.time_s.total for stats in listed),
+        )
         sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats in io) if s is not None and s.p50)
         made.append(
             Inputs(
                 folder=folder,
                 files=sorted(files, key=lambda pair: -pair[1].io.busy_s.total),
                 count=round(scale * len(files)),
-                distinct=round(distinct),
-                read=round(read),
-                operations=scale * sum(s.ops.read + s.ops.metadata for s in io),
-                # Files are read at the same time: the data set's own busy time bounds the sum.
+                distinct=round(
+                    all_of(
+                        sum(_distinct(file) or 0 for _, file in files),
+                        whole.footprint.read,
+                        sum(stats.footprint.read or 0 for stats in listed),
+                    )
+                ),
+                read=round(
+                    all_of(
+                        sum(stats.bytes.read or 0 for stats in io),
+                        whole.bytes.read,
+                        sum(stats.bytes.read or 0 for stats in listed),
+                    )
+                ),
+                operations=all_of(
+                    sum(s.ops.read + s.ops.metadata for s in io),
+                    whole.ops.read + whole.ops.metadata,
+                    sum(s.ops.read + s.ops.metadata for s in listed),
+                ),
                 busy_s=min(busy, whole.busy_s.total) if whole.busy_s.total else busy,
                 metadata=sum(stats.time_s.metadata for stats in io) / total if total else 0.0,
                 transfer=sizes[len(sizes) // 2] if sizes else None,

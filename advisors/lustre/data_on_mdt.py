@@ -133,10 +133,11 @@ class DataOnMDT(Rule):
         spent = min(busy, sum(file.io.busy_s.total for _, file in files))
         load = disk.metadata_load or 0.0
         quoted = quoted_path(folder or ".")
+        few = f"at least {format_share(self.min_share)} of them with {lfs_size(size)}iB or less"
         reason = (
-            f"{format_count(len(files))} files in {folder or '.'}, at least {format_share(self.min_share)} of them with "
-            f"{lfs_size(size)}iB or less: beside their names they take {format_bytes(taken)} of the metadata targets "
-            f"({format_bytes(disk.metadata_free)} free, {format_share(load)} busy), and opening and reading one saves a trip."
+            f"{format_count(len(files))} files in {folder or '.'}, {few}: beside their names they take "
+            f"{format_bytes(taken)} of the metadata targets ({format_bytes(disk.metadata_free)} free, "
+            f"{format_share(load)} busy), and opening and reading one saves a trip."
         )
         if place.because:
             reason += f" Note: {place.because}."

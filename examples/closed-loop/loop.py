@@ -117,7 +117,7 @@ def retimed(profile: Profile, folder: Path, costs: Costs, runtime_s: float) -> P
             "dataset": here(profile.dataset),
             "files": sorted(files, key=lambda file: -file.io.time_s.total),
             "job": profile.job.model_copy(update={"nodes": 1}),
-            "provenance": profile.provenance | {"workflow.io.time_s": "operations of the trace x seconds measured here"},
+            "provenance": profile.provenance | {"workflow.io.time_s": "operations of the trace x seconds each here"},
         }
     )
 

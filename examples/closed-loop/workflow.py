@@ -53,7 +53,8 @@ def _write_fits(path: Path, rows: list[list[float]], left: int, low: int) -> Non
     }  # fmt: skip
     head = "".join(f"{key:<8}= {value!s:>20}".ljust(80) for key, value in cards.items()) + "END".ljust(80)
     data = b"".join(struct.pack(f">{PIXELS}f", *row) for row in rows)
-    path.write_bytes(head.ljust(-(-len(head) // 2880) * 2880).encode() + data.ljust(-(-len(data) // 2880) * 2880, b"\0"))
+    blocks = [-(-len(part) // 2880) * 2880 for part in (head, data)]
+    path.write_bytes(head.ljust(blocks[0]).encode() + data.ljust(blocks[1], b"\0"))
 
 
 def run(folder: Path) -> float:

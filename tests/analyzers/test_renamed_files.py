@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.recorder_writer import Call, write_trace
-
 import vani
+from benchmarks.recorder_writer import Call, write_trace
 
 
 def at(ms: int) -> dict[str, int]:

@@ -177,7 +177,7 @@ def _lustre(
         facts["capacity"] = lustre.capacity
     asked = dict.fromkeys(("targets", "metadata_targets", "capacity"), f"lfs df {folder}")
     asked |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), f"lfs getstripe -d {folder}")
-    why = "; ".join(problems)
+    why = "; ".join(dict.fromkeys(problems))
     for key, command in asked.items():
         if facts.get(key) is not None:
             sources[f"{place}.{key}"] = command

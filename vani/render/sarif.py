@@ -32,9 +32,8 @@ def render(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
     pages
         By a rule's id, its documentation as text, whose third line is what it finds.
     """
-    asked = [one.rule for one in (*advice.recommendations, *advice.no_recommendation)]
     names = {one.rule: one.name for one in advice.recommendations}
-    ids = sorted(set(asked))
+    ids = sorted({*names, *(one.rule for one in advice.no_recommendation)})
     rules = [_rule(id_, names.get(id_), pages.get(id_)) for id_ in ids]
     results = [_result(one, ids.index(one.rule), advice) for one in advice.recommendations]
     results += [

@@ -147,7 +147,9 @@ case $mode in
   undo) need lfs; take_back ;;
   *)
     {need}steps
-    if [ "$mode" = show ]; then say '# Nothing was done: sh apply.sh --apply does it, sh apply.sh --job shows lines for the job.'; fi
+    if [ "$mode" = show ]; then
+      say '# Nothing was done: sh apply.sh --apply does it, sh apply.sh --job shows lines for the job.'
+    fi
     ;;
 esac
 """

@@ -1,0 +1,158 @@
+"""POS005: small accesses at random places of a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.units import KiB, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Profile
+    from vani.schema.system import System
+
+
+class RandomAccesses(Rule):
+    """Files are read or written in small pieces at random places.
+
+    Looks at
+        Data files of POSIX and stdio with at least `min_random` of their accesses at random places, usually of
+        less than `max_request`, at least `min_operations` in the files of one folder.
+    Why
+        Neither the client's read-ahead nor the server's cache can guess the next place: each access waits for the
+        disk, and on a shared file for a lock as well.
+    Recommends
+        To sort or batch accesses by offset before they are made; or to bring the file to memory or to storage of
+        the node first, where random places cost nothing.
+    Stays silent when
+        Accesses go forward, have large pieces, or are few; where they begin is not known; files belong to MPI-IO
+        or HDF5.
+    Source
+        Vani paper, section IV-D (staging by access pattern). Gain: bytes that are moved more than once are moved
+        once.
+    Example
+        Eight processes read 115 MB of a file of 17 MB in pieces of 64 B to 47 kB: read once into memory, that
+        is 17 MB.
+    """
+
+    id = "POS005"
+    name = "random-accesses"
+    family = "posix"
+    needs = ("files",)
+    settles = "order"
+    sources = ("Vani paper, section IV-D",)
+
+    # Ours: most of the accesses.
+    min_random = 0.5
+    # Half an RPC of 1 MiB (Lustre manual, section 19.2): larger pieces are about as fast in any order.
+    max_request = 512 * KiB
+    # As in POS002: at 0.1 to 1 ms each fewer take less than a second.
+    min_operations = 1000
+    # Ours: bytes are moved more than once beyond a tenth of them.
+    again = 1.1
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        if not mine:
+            return self.nothing("no data file is accessed by POSIX or stdio calls")
+        moved = [item for item in mine if item.file.io.ops.read + item.file.io.ops.write]
+        if moved and all(item.file.io.access_pattern is None for item in moved):
+            return self.nothing("files[].io.access_pattern is not known; supply a trace with offsets")
+        items = [item for item in moved if self._is_random(item)]
+        if not items:
+            return self.nothing("most accesses go forward in their file, or have large pieces")
+        findings = [
+            self._finding(app, folder, group, system)
+            for app, folder, group in by_folder(items, profile)
+            if sum(i.file.io.ops.read + i.file.io.ops.write for i in group) >= self.min_operations
+        ]
+        return findings or self.nothing(
+            f"no folder's files have {format_count(self.min_operations)} random accesses or more"
+        )
+
+    def _is_random(self, item: Item) -> bool:
+        io = item.file.io
+        if io.access_pattern is None or io.access_pattern.random < self.min_random:
+            return False
+        # What lies wholly behind the end of the file is nowhere: POS008.
+        if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):
+            return False
+        sizes = io.transfer_size.read if io.ops.read >= io.ops.write else io.transfer_size.write
+        return sizes is not None and sizes.p50 is not None and sizes.p50 < self.max_request
+
+    def _finding(self, app: App | None, folder: str, items: list[Item], system: System) -> Finding:
+        operations = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
+        weighted = sum(
+            i.file.io.access_pattern.random * (i.file.io.ops.read + i.file.io.ops.write)
+            for i in items
+            if i.file.io.access_pattern is not None
+        )
+        share = weighted / operations
+        moved, distinct = _moved(items), _distinct(items)
+        before = wall_s(items, app, "read") + wall_s(items, app, "write")
+        gain = None
+        if before and distinct and moved > self.again * distinct:
+            gain = Gain(
+                metric="data_time_s",
+                before_s=before,
+                after_s=before * (1 + distinct / moved) / 2,
+                best_s=before * distinct / moved,
+                worst_s=before,
+                method=f"{format_bytes(distinct)} moved once instead of {format_bytes(moved)}: half of that is won; "
+                "low: a cache holds them already, high: all of it",
+            )
+        current: dict[str, Value] = {"random": share}
+        near = system.node_local()
+        is_input = all(not item.file.writers for item in items)
+        wanted: dict[str, Value] = {"order": "by offset"}
+        lines = [
+            "in the program: collect requests, sort them by offset, join neighbours, then read or write,",
+            "or read the file into memory once and access it there",
+        ]
+        if is_input and near is not None and near.dir is not None and "$" not in near.dir and len(items) == 1:
+            path, copy = quoted_path(items[0].file.path), quoted_path(near.dir)
+            if path and copy:
+                lines += [
+                    "or without changing it, once on every node, then name the copy:",
+                    f"  cp {path} {copy}/",
+                ]
+        return Finding(
+            target=target_of(folder, items, app),
+            reason=f"{format_share(share)} of {format_count(operations)} accesses to {listed(folder, items)} are at "
+            "random places, in pieces too small for disks."
+            + (
+                f" {format_bytes(moved)} move where there are {format_bytes(distinct)}."
+                if gain
+                else " What another order wins is not known: supply the time of a run with the file on the node."
+            ),
+            confidence=0.5,
+            touched_s=before,
+            recommended=wanted,
+            current=current,
+            evidence=[
+                entry
+                for item in items[:3]
+                for entry in (
+                    Evidence(f"{item.where}.path", item.file.path),
+                    Evidence(
+                        f"{item.where}.io.access_pattern.random",
+                        item.file.io.access_pattern.random if item.file.io.access_pattern else None,
+                    ),
+                    Evidence(f"{item.where}.io.bytes.total", item.file.io.bytes.total),
+                    Evidence(f"{item.where}.io.busy_s.total", item.file.io.busy_s.total),
+                )
+            ],
+            gain=gain,
+            apply=comment("\n".join(lines)),
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _moved(items: list[Item]) -> int:
+    return sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
+
+
+def _distinct(items: list[Item]) -> int:
+    return sum((i.file.io.footprint.read or 0) + (i.file.io.footprint.written or 0) for i in items)

@@ -1,0 +1,137 @@
+"""POS004: one process writes what all of them computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.commands import comment
+from vani.advisors.models.data_files import data_files
+from vani.advisors.models.small_io import PROCESS_RATE
+from vani.units import MiB, format_bytes, format_count, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Profile, RankBalance
+    from vani.schema.system import System
+
+
+class RankZeroFunnel(Rule):
+    """All output of an app goes through one of its processes, while the others wait.
+
+    Looks at
+        Apps of at least `min_processes` processes of which only one writes, at least `min_bytes`.
+    Why
+        One process writes as fast as one process can, however many targets and nodes there are; before that, all
+        data passes its network link and its memory.
+    Recommends
+        That several processes write: collectively to one file (MPI-IO, parallel HDF5, PnetCDF), or a file for each
+        node. Where the amount is small, to keep the funnel but write in the background (POS007) and in large
+        pieces (POS002).
+    Stays silent when
+        An app has few processes, writes little, or with several processes; its balance is not known.
+    Source
+        Vani paper, section IV (CM1: rank 0 writes all output). Rate of one process: OPRAEL's sweep.
+    Example
+        CM1 on 1,280 processes: rank 0 writes 1.2 GB in 2,303 writes, alone.
+    """
+
+    id = "POS004"
+    name = "rank-zero-funnel"
+    family = "posix"
+    needs = ("apps",)
+    settles = "writers"
+    sources = ("Vani paper, section IV",)
+
+    # As in POS001: with fewer processes there is little to share out.
+    min_processes = 4
+    # Ours: a log or a control file may well be written by one process.
+    min_bytes = 1 * MiB
+    # OPRAEL: 8 nodes offer 4000 MiB/s in the fit of `advisors/models/striping.py`.
+    node_rate = 524_000_000
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for number, app in enumerate(profile.apps):
+            balance = app.balance
+            if balance is None:
+                reasons.append(f"apps[{number}].balance is not known: {app.name} has no I/O")
+            elif app.processes < self.min_processes * app.instances:
+                reasons.append(f"{app.name} has fewer than {format_count(self.min_processes)} processes")
+            elif balance.writing_processes != 1:
+                reasons.append(
+                    f"{format_count(balance.writing_processes)} processes of {app.name} write"
+                    if balance.writing_processes
+                    else f"{app.name} writes nothing"
+                )
+            elif (app.io.bytes.written or 0) < self.min_bytes:
+                written = format_bytes(app.io.bytes.written)
+                reasons.append(f"{app.name} writes {written} by one process: too little to share out")
+            else:
+                findings.append(self._finding(number, app, balance, profile, system))
+        if findings:
+            return findings
+        # A workflow may have hundreds of apps.
+        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+
+    def _finding(
+        self, number: int, app: App, balance: RankBalance, profile: Profile, system: System
+    ) -> Finding:
+        written, busy, where = app.io.bytes.written or 0, app.io.busy_s.write, f"apps[{number}]"
+        outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
+        gain = self._gain(app, outputs[0].file.path if outputs else "", profile, system)
+        who = f"rank {balance.busiest_rank}" if balance.busiest_bytes >= written else "one process"
+        current: dict[str, Value] = {"writing_processes": 1}
+        return Finding(
+            target=Target("app", None, app.name),
+            reason=f"Only {who} of the {format_count(app.processes)} processes of {app.name} writes: "
+            f"{format_bytes(written)} in {format_count(app.io.ops.write)} writes, {format_seconds(busy)}, while the "
+            "others wait. Several can write at once."
+            + ("" if gain else " For an expected gain, supply the bandwidth of the file system (--system)."),
+            confidence=0.6,
+            touched_s=busy,
+            recommended={"writing_processes": profile.job.nodes or "one or more per node"},
+            current=current,
+            evidence=[
+                Evidence(f"{where}.processes", app.processes),
+                Evidence(f"{where}.balance.writing_processes", 1),
+                Evidence(f"{where}.balance.busiest_rank", balance.busiest_rank),
+                Evidence(f"{where}.io.bytes.written", written),
+                Evidence(f"{where}.io.ops.write", app.io.ops.write),
+                Evidence(f"{where}.io.busy_s.write", busy),
+            ],
+            gain=gain,
+            apply=comment(
+                "in the program, instead of gathering on one process:\n"
+                "  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);\n"
+                "  MPI_File_write_at_all(file, offset_of_this_rank, part, count, MPI_DOUBLE, &status);"
+            ),
+            files=frozenset(item.file.path for item in outputs),
+        )
+
+    def _gain(self, app: App, path: str, profile: Profile, system: System) -> Gain | None:
+        """The bytes at what nodes and file system offer, where both are known, against one process."""
+        disk = system.file_system_for(path) or next(iter(system.file_systems), None)
+        if disk is None or not app.io.busy_s.write:
+            return None
+        per_target = disk.bandwidth_per_target.write
+        whole = disk.max_bandwidth.write or (
+            per_target * disk.targets if per_target and disk.targets else None
+        )
+        if whole is None:
+            return None
+        offered = min(
+            app.processes * PROCESS_RATE, (profile.job.nodes or app.processes) * self.node_rate, whole
+        )
+        before = app.io.busy_s.write
+        after = min(before, (app.io.bytes.written or 0) / offered)
+        return Gain(
+            metric="write_time_s",
+            before_s=before,
+            # Small writes stay small in parallel: then only the number of writers counts, a handful at least.
+            after_s=max(after, before / self.min_processes),
+            best_s=after,
+            worst_s=before,
+            method=f"expected: as fast as {int(self.min_processes)} processes; high: the bytes at "
+            f"{format_rate(offered)}, what processes, nodes and file system offer; low: the same file and folder serve all writers",
+        )

@@ -1,0 +1,163 @@
+"""POS002: many small requests that one buffer would join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.commands import comment
+from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.models.small_io import LARGE, SMALL, aggregated, process_rate, sizes_of, small_share
+from vani.units import MiB, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, FileEntity, Profile
+    from vani.schema.system import System
+
+
+@dataclass(frozen=True)
+class Small:
+    """One direction of a file: `count` of its requests are small."""
+
+    item: Item
+    reads: bool
+    count: int
+
+    @property
+    def moved(self) -> tuple[int, int, float]:
+        """Bytes, requests, and their seconds summed over processes."""
+        io = self.item.file.io
+        if self.reads:
+            return io.bytes.read or 0, io.ops.read, io.time_s.read
+        return io.bytes.written or 0, io.ops.write, io.time_s.write
+
+
+class SmallAccesses(Rule):
+    """Many requests are small, and lie one behind the other: a buffer would make few of them.
+
+    Looks at
+        Files that are accessed by POSIX or stdio calls: the share of reads (of writes) below `small`, at least
+        `min_share`, where at least `min_ordered` of the accesses go forward in the file, and `min_operations` of
+        them in the files of one folder.
+    Why
+        A request costs its way to the server and back, whether it moves ten bytes or four million. Client
+        caches hide that for one process and its own file, not where files are shared, synced or read once.
+    Recommends
+        To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`).
+    Stays silent when
+        Requests are large, few, or at random places (POS005); sizes are not known; files belong to MPI-IO or
+        HDF5, which have rules of their own.
+    Source
+        Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
+        `advisors/models/small_io.py`.
+    Example
+        Rank 0 writes `cm1out_000001.dat` in 2,560 requests of 4 KiB: three of 4 MiB move the same.
+    """
+
+    id = "POS002"
+    name = "small-accesses"
+    family = "posix"
+    needs = ("files",)
+    settles = "request-size"
+    sources = ("Vani paper, section IV",)
+
+    # A sixteenth of one RPC of Lustre, and the unit of its stripes; the Vani paper calls 4 KB small.
+    small = SMALL
+    # Ours: most of the requests.
+    min_share = 0.5
+    # Ours: what goes forward in the file can be joined.
+    min_ordered = 0.5
+    # Ours: at 0.1 to 1 ms each (typical of a request to a parallel file system) fewer take less than a second.
+    min_operations = 1000
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        if not mine:
+            return self.nothing("no data file is accessed by POSIX or stdio calls")
+        small = [one for item in mine for reads in (False, True) if (one := self._small(item, reads=reads))]
+        if not small:
+            unknown = all(
+                f.file.io.transfer_size.read is None and f.file.io.transfer_size.write is None for f in mine
+            )
+            why = "sizes of requests are not known; supply a trace with the data calls"
+            return self.nothing(
+                why
+                if unknown
+                else f"few requests have less than {format_bytes(self.small)} and lie one behind the other"
+            )
+        findings = []
+        for app, folder, items in by_folder(dict.fromkeys(one.item for one in small), profile):
+            chosen = [one for one in small if one.item in items]
+            if sum(one.count for one in chosen) >= self.min_operations:
+                findings.append(self._finding(app, folder, items, chosen, system))
+        return findings or self.nothing(
+            f"no folder's files have {format_count(self.min_operations)} small requests or more"
+        )
+
+    def _small(self, item: Item, *, reads: bool) -> Small | None:
+        io = item.file.io
+        share = small_share(sizes_of(io, reads=reads), int(self.small))
+        if share is None or share < self.min_share or io.access_pattern is None:
+            return None
+        if io.access_pattern.consecutive + io.access_pattern.sequential < self.min_ordered:
+            return None
+        return Small(item, reads, round(share * (io.ops.read if reads else io.ops.write)))
+
+    def _finding(
+        self, app: App | None, folder: str, items: list[Item], small: list[Small], system: System
+    ) -> Finding:
+        count = sum(one.count for one in small)
+        whole = sum(one.moved[1] for one in small)
+        moved = sum(one.moved[0] for one in small)
+        before = sum(
+            wall_s([one.item for one in small if one.reads is reads], app, "read" if reads else "write")
+            for reads in (False, True)
+        )
+        rate = process_rate(items[0].file.path, system, reads=small[0].reads)
+        gain = aggregated("data_time_s", before, [one.moved for one in small], rate)
+        usual = sizes_of(items[0].file.io, reads=small[0].reads)
+        current: dict[str, Value] = {"requests": whole, "small_share": count / whole if whole else None}
+        return Finding(
+            target=target_of(folder, items, app),
+            reason=f"{format_count(count)} of {format_count(whole)} requests to {listed(folder, items)} "
+            f"({format_share(count / whole if whole else None)}) have less than {format_bytes(self.small)}, usually "
+            f"{format_bytes(usual.p50 if usual else None)}. In pieces of {LARGE // MiB} MiB, "
+            f"{format_count(-(-moved // LARGE))} would do."
+            + ("" if gain else " For an expected gain, supply a trace with times."),
+            confidence=0.7,
+            touched_s=before,
+            recommended={"request_bytes": LARGE},
+            current=current,
+            evidence=[entry for one in small[:5] for entry in _evidence(one)],
+            gain=gain,
+            apply=_lines(items[0].file, reads=all(one.reads for one in small)),
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _evidence(one: Small) -> list[Evidence]:
+    kind, io = "read" if one.reads else "write", one.item.file.io
+    sizes = sizes_of(io, reads=one.reads)
+    return [
+        Evidence(f"{one.item.where}.path", one.item.file.path),
+        Evidence(f"{one.item.where}.io.ops.{kind}", getattr(io.ops, kind)),
+        Evidence(f"{one.item.where}.io.transfer_size.{kind}.p50", sizes.p50 if sizes else None),
+        Evidence(f"{one.item.where}.io.busy_s.{kind}", getattr(io.busy_s, kind)),
+    ]
+
+
+def _lines(file: FileEntity, *, reads: bool) -> list[str]:
+    if file.interface == "stdio":
+        return comment(
+            "in the program, right after fopen:\n"
+            f"  static char space[{LARGE}];  setvbuf(file, space, _IOFBF, sizeof space);"
+        )
+    if reads:
+        return comment(
+            f"in the program: read {LARGE} bytes at once into memory, and take the pieces from there"
+        )
+    return comment(
+        f"in the program: collect records in memory, and write when {LARGE} bytes are full and at the end,\n"
+        f"  or write by stdio with setvbuf(file, space, _IOFBF, {LARGE})"
+    )
