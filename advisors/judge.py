@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from vani.advisors.base import Finding, Gain, NoAdvice, Number, Rule, Verdict
-from vani.advisors.catalogue import find, pick
+from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.models.io_time import IOTime, io_time
@@ -35,6 +34,7 @@ from vani.schema.advice import (
 from vani.schema.document import dumps, loads
 from vani.schema.excerpt import excerpt, most_important
 from vani.schema.profile import Profile
+from vani.schema.reading import Reading
 from vani.schema.system import System
 
 __all__ = ["UNKNOWN_SYSTEM", "advise_document", "judge"]
@@ -59,7 +59,7 @@ SUPPLY: Final = {
 
 
 def advise_document(
-    profile: Profile | str | Path,
+    profile: Profile | Reading | str | Path,
     system: System | None = None,
     *,
     select: Iterable[str] | None = None,
@@ -89,12 +89,9 @@ def advise_document(
     if isinstance(profile, Profile):
         part, ref = _most_important(profile, files), ProfileRef(path=None, sha256=_digest(dumps(profile).encode()))
     else:
-        content = _read(Path(profile))
-        # Hashing leaves the interpreter to others: of a long profile it costs nothing beside reading it.
-        with ThreadPoolExecutor(1) as beside:
-            digest = beside.submit(_digest, content)
-            part = _load(content, str(profile), files)
-            ref = ProfileRef(path=str(profile), sha256=digest.result())
+        reading = profile if isinstance(profile, Reading) else Reading(profile)
+        part = _load(reading.content(), str(reading.path), files)
+        ref = ProfileRef(path=str(reading.path), sha256=reading.sha256())
     model, kept, judged = part
     advice = judge(
         model,
@@ -217,6 +214,9 @@ def _configured(
 
 
 def _rule_of(key: str) -> type[Rule]:
+    for rule in rules():
+        if key.lower() in (rule.id.lower(), rule.name.lower()):
+            return rule
     try:
         return find(key)
     except InputError as error:
@@ -328,12 +328,3 @@ def _expected(gain: Gain) -> Expected:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _read(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise DocumentError(f"cannot be read ({why})", where=path) from error
-    return content

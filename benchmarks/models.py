@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
+from typing import Any
 
 import numpy as np
 
@@ -128,14 +129,16 @@ Point = tuple[Burst, float]
 def fit(points: Sequence[Point], path: Path, names: Sequence[str]) -> Path:
     """The path with the rates of `names` that fit best: least squares of relative times, none negative."""
     measured = np.array([burst.bytes / rate for burst, rate in points])
-    free = replace(path, **dict.fromkeys(names, 1.0))
+    ones: dict[str, Any] = dict.fromkeys(names, 1.0)
+    free = replace(path, **ones)
     stage = {"target": "target", "client": "client", "process": "process", "metadata_per_s": "metadata"}
     unit = np.array([[predict(burst, free).stages[stage[name]] for name in names] for burst, _ in points])
     rest = np.array([predict(burst, free).seconds for burst, _ in points]) - unit.sum(axis=1)
     found, *_ = np.linalg.lstsq(unit / measured[:, None], 1 - rest / measured, rcond=None)
     if (found <= 0).any():
         raise ValueError(f"no rates above 0 fit: {dict(zip(names, found, strict=True))}")
-    return replace(path, **{name: float(1 / value) for name, value in zip(names, found, strict=True)})
+    rates: dict[str, Any] = {name: float(1 / value) for name, value in zip(names, found, strict=True)}
+    return replace(path, **rates)
 
 
 def errors(points: Sequence[Point], path: Path) -> list[float]:

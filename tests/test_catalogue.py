@@ -43,7 +43,7 @@ def test_ids_and_names_are_unique():
 
 @each_rule
 def test_a_rule_says_what_it_is(rule):
-    assert re.fullmatch(r"[A-Z][A-Z0-9]{2}\d{3}", rule.id)
+    assert re.fullmatch(r"[A-Z][A-Z0-9]{1,2}\d{3}", rule.id)
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", rule.name)
     assert rule.__module__.split(".")[-2] == rule.family
     assert rule.sources

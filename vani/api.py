@@ -225,6 +225,10 @@ def advise(
     InputError
         A document that cannot be read, or a rule or threshold that does not exist.
     """
+    from vani.schema.reading import Reading  # noqa: PLC0415
+
+    # A long profile is read while the rules are imported.
+    source = Reading(profile) if isinstance(profile, (str, Path)) else profile
     from vani.advisors.judge import advise_document  # noqa: PLC0415
     from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
 
@@ -233,7 +237,7 @@ def advise(
     for key, values in (thresholds or {}).items():
         merged[key] = merged.get(key, {}) | dict(values)
     return advise_document(
-        profile,
+        source,
         _system(system),
         select=settings.select if select is None else select,
         ignore=[*settings.ignore, *(ignore or ())],

@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
+# A restart in the same run makes a checkpoint look intermediate, but it must survive the node: BB003.
+CHECKPOINT = re.compile(r"ckpt|chkp|(?<![a-z])chk|checkpoint|restart|(?<![a-z])rst", re.IGNORECASE)
+
 # More paths are no help for a reader; the folders hold them all.
 SHOWN = 100
+
+# Three lines each; who has more folders moves the one above them.
+FOLDERS = 20
 
 
 class KeepLocal(Rule):
@@ -39,8 +45,9 @@ class KeepLocal(Rule):
         (WFL001 places them so), or on a store that all nodes of the job see. Results among them are copied
         back at the end.
     Stays silent when
-        Nothing is written and read again; such files have less than `min_share` of the I/O time; they already lie
-        near; they fit nowhere; processes of several nodes use one file at the same time and no store is shared.
+        Nothing is written and read again, or only checkpoints, by their names; such files have less than
+        `min_share` of the I/O time; they already lie near; their sizes are not known; they fit nowhere;
+        processes of several nodes use one file at the same time and no store is shared.
     Source
         Vani paper, section V-B (Montage: intermediate files have 95 % of the I/O time, 800 MB per node fit in shared
         memory, 3.9 to 8 times as fast).
@@ -70,7 +77,12 @@ class KeepLocal(Rule):
         inner = [(i, f) for i, f in enumerate(profile.files) if f.role in ("intermediate", "temporary")]
         if not inner:
             return self.nothing("the run reads nothing that it wrote, and removes nothing")
-        far = [(i, f) for i, f in inner if not staging.is_near(f.path, profile, system)]
+        passing = [(i, f) for i, f in inner if f.role == "temporary" or not CHECKPOINT.search(f.path)]
+        if not passing:
+            return self.nothing(
+                "what the run writes and reads again are checkpoints by name, which must survive"
+            )
+        far = [(i, f) for i, f in passing if not staging.is_near(f.path, profile, system)]
         if not far:
             return self.nothing("the intermediate files already lie near the nodes")
         listed = sum(file.io.time_s.total for file in profile.files)
@@ -160,6 +172,8 @@ class KeepLocal(Rule):
             f"{format_share(share)} of its I/O time ({format_seconds(sum(f.io.time_s.total for _, f in far))} summed "
             f"over processes). They take {format_bytes(per_node)}{per}{size}: keep them in {store.name}."
         )
+        if any(file.role == "intermediate" for _, file in far):
+            reason += " What is needed after the run has to be copied back before the job ends."
         own = all(file.processes == 1 for _, file in far)
         if not own and nodes > 1 and not store.is_shared:
             reason += " This holds if who reads a file runs on the node of who wrote it."
@@ -252,7 +266,7 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
             folder = posixpath.dirname(folder)
             roles[folder].add(f"below:{role}")
     whole = []
-    for folder in sorted(roles):
+    for folder in sorted(roles, key=lambda folder: folder.split("/")):
         held = roles[folder]
         if (
             "moved" in held
@@ -264,8 +278,13 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
     for file in profile.files:
         most[posixpath.dirname(file.path) or "."][file.path not in moved] += _size(file) or 0
     # A folder that holds more results than intermediate bytes stays where its results belong.
-    kept = [folder for folder in whole if most[folder][0] >= most[folder][1]]
-    return [folder for folder in kept if not any(folder.startswith(f"{other}/") for other in kept)]
+    kept: list[str] = []
+    for folder in whole:
+        # By their parts, so that a folder comes right after the one that it is in.
+        inside = kept and (folder + "/").startswith(kept[-1] + "/")
+        if most[folder][0] >= most[folder][1] and not inside:
+            kept.append(folder)
+    return sorted(sorted(kept, key=lambda folder: -most[folder][0])[:FOLDERS])
 
 
 def _rest(

@@ -88,9 +88,9 @@ class PrefetchChunk(Rule):
                 reason=(
                     f"{format_count(files)} files are read, {format_bytes(sizes.p50)} at a time, through {forwarders} "
                     f"forwarding node{'s' if forwarders > 1 else ''}: a share of {format_bytes(chunk)} of the "
-                    f"read-ahead buffer ({format_bytes(self.prefetch_buffer)}, Lustre's default) for each. That "
-                    "holds while other jobs leave these nodes lightly loaded. What it wins is not known without what they read "
-                    "ahead now."
+                    f"read-ahead buffer ({format_bytes(self.prefetch_buffer)}, Lustre's default) each. That "
+                    "holds while other jobs leave these nodes lightly loaded. What it wins is not known without "
+                    "what they read ahead now."
                 ),
                 confidence=0.3,
                 touched_s=io.busy_s.read,

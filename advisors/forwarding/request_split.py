@@ -70,9 +70,9 @@ class RequestSplit(Rule):
                 reason=(
                     f"{format_share(share)} of the job's operations are metadata, {format_count(round(rate))} per "
                     f"second, and its {nodes} nodes share a forwarding node ({layer.compute_nodes_per_io_node} behind "
-                    f"one) with other jobs. Serving metadata in {format_share(split)} of the turns instead of first helps "
-                    "those; in AIOT's test the other job became twice as fast and this one 5 % slower. It wins this "
-                    "job nothing."
+                    f"one) with other jobs. Serving metadata in {format_share(split)} of the turns, not first, "
+                    "helps those; in AIOT's test the other job became twice as fast and this one 5 % slower. It wins "
+                    "this job nothing."
                 ),
                 confidence=0.4,
                 touched_s=0.0,

@@ -68,8 +68,9 @@ class DirectoryStriping(Rule):
         if not many:
             return self.nothing(f"no folder has {format_count(int(self.min_files))} files or more")
         under, found, reasons = places(profile, system), [], []
+        whole = sum(file.io.time_s.metadata for file in profile.files)
         for folder, files in many.items():
-            verdict = self._judge(folder, files, under(folder), profile, metadata)
+            verdict = self._judge(folder, files, under(folder), profile, metadata, whole)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return found or self.nothing("; ".join(dict.fromkeys(reasons)))
 
@@ -80,6 +81,7 @@ class DirectoryStriping(Rule):
         place: Lustre | str,
         profile: Profile,
         metadata: float,
+        whole: float,
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -90,7 +92,6 @@ class DirectoryStriping(Rule):
             return "there is only one metadata target"
         stripes = max(2, min(disk.metadata_targets, len(files) // max(1, int(self.files_per_target))))
         spent = sum(file.io.time_s.metadata for _, file in files)
-        whole = sum(file.io.time_s.metadata for file in profile.files)
         # The folder's share of the time in which any process waits for metadata.
         before = profile.workflow.io.busy_s.metadata * (spent / whole if whole else 1.0)
         # None of the time at worst; at the mean, half of it is spent at the server, the rest on the way.

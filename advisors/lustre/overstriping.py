@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
@@ -170,8 +171,8 @@ class Overstriping(Rule):
 def _can_overstripe(disk: FileSystem) -> bool:
     if disk.overstriping is not None:
         return disk.overstriping
-    parts = [int(part) for part in (disk.version or "").split(".")[:2] if part.isdigit()]
-    return len(parts) == 2 and (parts[0], parts[1]) >= (2, 13)
+    found = re.search(r"(\d+)\.(\d+)", disk.version or "")
+    return found is not None and (int(found[1]), int(found[2])) >= (2, 13)
 
 
 def _gain(

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.units import format_bytes
+
 if TYPE_CHECKING:
     from vani.schema.profile import Phase, Profile
 
@@ -90,7 +92,10 @@ def checkpoints(
             found.append(_of_app(app, chosen, phases))
     if not known:
         return [], "phases[].io.bytes.written is not known; supply a trace that holds sizes"
-    return found, "" if found else f"no app writes {least_count} times or more about the same amount"
+    amount = format_bytes(least_bytes)
+    return found, "" if found else (
+        f"no app writes {least_count} times or more about the same amount, {amount} at least"
+    )
 
 
 def _of_app(

@@ -27,8 +27,9 @@ _MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc",
 # Folders of installed software, wherever it is: Python's and Conda's layout.
 _SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages"})
 
-# ROMIO keeps shared file pointers in a hidden file `.NAME.shfp.NUMBER`.
+# Open MPI keeps the shared memory of a job in /tmp/ompi.HOST.UID. ROMIO keeps shared file pointers in a hidden file `.NAME.shfp.NUMBER`.
 _POINTERS: Final = ".shfp."
+_SESSION: Final = "/tmp/ompi."
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +78,10 @@ def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
     return Target("directory", folder, name)
 
 
-def listed(folder: str, items: Sequence[Item]) -> str:
-    """The files in words, to begin a sentence with."""
-    return items[0].file.path if len(items) == 1 else f"{len(items)} files in {folder}"
+def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
+    """The files in words; with the app where it is given."""
+    of = f" of {app.name}" if app is not None else ""
+    return items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
 
 
 def _busy(io: IOStats, kind: Kind) -> float:
@@ -91,4 +93,6 @@ def _is_data(path: str) -> bool:
     if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
         # Memory that looks like a device: programs do keep data there.
         return path.startswith("/dev/shm/")
+    if path.startswith(_SESSION):
+        return False
     return _POINTERS not in parts[-1] and _SOFTWARE.isdisjoint(parts)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Use", "uses"]
 
 _LAYERS: Final = frozenset({"hdf5", "netcdf"})
+_FORMATS: Final = frozenset({"hdf5", "netcdf"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ def uses(profile: Profile) -> list[Use] | str:
     layers = {(one.layer, one.app): (i, one) for i, one in enumerate(profile.interfaces)}
     if not any(layer == "hdf5" for layer, _ in layers):
         return "no app uses HDF5"
-    items = data_files(profile, lambda file: file.interface in _LAYERS)
+    # Libraries above HDF5 also look for configuration and lock files, which are none of its files.
+    items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
     found = []
     for app, folder, group in by_folder(items, profile):
         if app is None or ("hdf5", app.name) not in layers:

@@ -269,8 +269,11 @@ def sentence(group: Sequence[Case]) -> str:
 
 def extent(file: FileEntity) -> int | None:
     """Bytes of the file as far as known: its size, or what was touched of it."""
-    known = (file.size, file.io.footprint.read, file.io.footprint.written)
-    return max((size for size in known if size is not None), default=None)
+    most, touched = file.size, file.io.footprint
+    for size in (touched.read, touched.written):
+        if size is not None and (most is None or size > most):
+            most = size
+    return most
 
 
 def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:

@@ -1,7 +1,8 @@
 """How much of an app's writing can happen while it computes.
 
 A phase i writes for w_i seconds; after it, g_i seconds pass without I/O until the next phase begins (or the
-app ends), and within it, pauses of p_i seconds in which no process does I/O. Written in the background,
+app ends), and within it, pauses of p_i seconds in which no process does I/O (counted only where no library
+exchanges data between the file-system calls: such pauses are its own). Written in the background,
 
     hidden = sum over i of min(w_i, g_i + p_i)
 
@@ -13,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from vani.advisors.models.small_io import COPY_RATE
 
 if TYPE_CHECKING:
     from vani.schema.profile import Phase
 
-__all__ = ["COPY_RATE", "Overlap", "overlap"]
-
-COPY_RATE: Final = 1e9
-"""c, bytes per second: typical of one core's memcpy while the others use memory, too (general knowledge)."""
+__all__ = ["Overlap", "overlap"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,11 @@ class Overlap:
     largest: int
 
 
-def overlap(phases: Sequence[Phase], end_s: float) -> Overlap:
-    """Look at the phases of one app, in order of time; `end_s` is when it ends."""
+def overlap(phases: Sequence[Phase], end_s: float, *, inside: bool) -> Overlap:
+    """Look at the phases of one app, in order of time.
+
+    `end_s` is when it ends, and `inside` whether pauses within phases count.
+    """
     writing = hidden = copying = 0.0
     count = largest = 0
     for place, phase in enumerate(phases):
@@ -47,7 +50,9 @@ def overlap(phases: Sequence[Phase], end_s: float) -> Overlap:
         if phase.kind not in ("write", "mixed") or not busy:
             continue
         until = phases[place + 1].start_s if place + 1 < len(phases) else end_s
-        idle = max(0.0, until - phase.end_s) + max(0.0, phase.runtime_s - phase.io.busy_s.total)
+        idle = max(0.0, until - phase.end_s)
+        if inside:
+            idle += max(0.0, phase.runtime_s - phase.io.busy_s.total)
         held = (phase.io.bytes.written or 0) / max(1, phase.processes)
         writing += busy
         hidden += min(busy, idle)

@@ -15,6 +15,7 @@ sweep (Tianhe prototype, IOR, one writer: 0.3 GB/s).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.base import Gain
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 __all__ = [
+    "COPY_RATE",
     "LARGE",
     "PROCESS_RATE",
     "SMALL",
     "aggregated",
     "process_rate",
+    "requests",
     "rest_of",
     "sizes_of",
     "small_share",
@@ -38,6 +41,9 @@ __all__ = [
 PROCESS_RATE: Final = 300e6
 """Bytes per second of one process, see the module."""
 
+COPY_RATE: Final = 5e9
+"""Bytes per second of one core that copies in memory (general knowledge: typical while others copy, too)."""
+
 LARGE: Final = 4 * MiB
 """Bytes of a request after aggregation: `cb_buffer_size` of the ROMIO guide, and Lustre's stripe size today."""
 
@@ -45,44 +51,54 @@ SMALL: Final = 64 * KiB
 """Requests below this are small: the unit of Lustre's stripes, and a sixteenth of one RPC."""
 
 
-def rest_of(
-    moved: float, operations: int, seconds: float, rate: float, size: int = LARGE
-) -> tuple[float, float]:
-    """Share of the time that remains with requests of `size`: expected, and at best.
+def rest_of(moved: int, operations: int, seconds: float, left: int, rate: float) -> tuple[float, float]:
+    """Share of the time that remains with `left` requests: expected, and at best.
 
     Parameters
     ----------
     moved, operations, seconds
         Bytes, requests, and their time summed over processes.
     rate
-        b, bytes per second. At best all of a request's time is latency.
+        b, bytes per second. At best all of a request's time but that of a copy in memory is latency.
     """
     if not operations or not seconds:
         return 1.0, 1.0
-    fewer = min(1.0, math.ceil(moved / size) / operations)
-    latency = max(0.0, 1.0 - moved / rate / seconds)
-    return 1.0 - latency * (1.0 - fewer), fewer
+    fewer = min(1.0, left / operations)
+
+    def rest(faster: float) -> float:
+        latency = max(0.0, 1.0 - moved / faster / seconds)
+        return 1.0 - latency * (1.0 - fewer)
+
+    expected = rest(rate)
+    return expected, min(expected, rest(COPY_RATE))
+
+
+def requests(io: Iterable[tuple[int, int, float]], size: int = LARGE) -> int:
+    """Requests of `size` that move the bytes of each file, never more than there are; see `aggregated`."""
+    return sum(min(operations, math.ceil(moved / size)) for moved, operations, _ in io)
 
 
 def aggregated(
-    metric: str, before_s: float, io: list[tuple[int, int, float]], rate: float, size: int = LARGE
+    metric: str, before_s: float, io: Sequence[tuple[int, int, float]], rate: float, size: int = LARGE
 ) -> Gain | None:
     """What aggregation wins; `io` holds (bytes, requests, seconds summed over processes) per file.
 
     None where nothing was timed.
     """
-    moved, operations, seconds = (sum(column) for column in zip(*io, strict=True))
+    moved, operations = sum(one[0] for one in io), sum(one[1] for one in io)
+    seconds = sum(one[2] for one in io)
     if not before_s or not seconds:
         return None
-    expected, best = rest_of(moved, operations, seconds, rate, size)
+    expected, best = rest_of(moved, operations, seconds, requests(io, size), rate)
     return Gain(
         metric=metric,
         before_s=before_s,
         after_s=before_s * expected,
-        best_s=before_s * min(best, expected),
+        best_s=before_s * best,
         worst_s=before_s,
         method=f"{operations} requests of latency + bytes / {format_rate(rate)} against requests of "
-        f"{size // MiB} MiB; low: a cache aggregates them already, high: all of their time is latency",
+        f"{size // MiB} MiB; low: a cache joins them already, high: all that a copy in memory does not take is "
+        "latency",
     )
 
 

@@ -23,8 +23,8 @@ class DataSieving(Rule):
 
     Looks at
         Shared files that processes write through MPI-IO and of which bytes are read, though the program calls
-        nothing that reads, or though they are read and written in the same phases in pieces with holes
-        between them.
+        nothing that reads. Where its calls are not known: that are read and written in the same phases, in
+        pieces with holes between them.
     Why
         To write pieces with holes between them, ROMIO reads the whole range, changes it in memory and writes
         it back, under a lock. Other processes that write into that range wait, and bytes move twice.
@@ -33,7 +33,7 @@ class DataSieving(Rule):
         belongs to it (MIO001).
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program reads
-        on its own in phases of their own; the hint is set already.
+        itself; the hint is set already.
     Source
         ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name is of Thakur, Gropp and Lusk, "Data
         sieving and collective I/O in ROMIO", 1999.
@@ -69,11 +69,13 @@ class DataSieving(Rule):
                 reasons.append("of no shared file that MPI-IO writes is more than a little read")
                 continue
             sure = calls == 0
-            items = read_back if sure else [i for i in read_back if self._together(i, use, profile)]
+            # With calls that read, nobody can tell which reads are theirs.
+            unknown = [i for i in read_back if calls is None and self._together(i, use, profile)]
+            items = read_back if sure else unknown
             if items:
                 findings.append(self._finding(use, items, sure=sure))
             else:
-                reasons.append("what is read of the files that MPI-IO writes, the program itself reads")
+                reasons.append("the program itself reads, so that what MPI-IO reads on its own does not show")
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
 
     def _reads_back(self, item: Item) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -204,12 +204,17 @@ class SizeDistribution(Rule):
         if default is None or default < 1 or not busy:
             return None
         after = best = worst = 0.0
+        known: dict[tuple[int, int, int], tuple[float, float, float]] = {}
         for _, file in files:
             burst, size = self._burst(file, profile), extent(file) or 1
-            wide = max(1, round(size / usage(layout, size, disk.targets).fullest))
-            least, expected, most = contention.ratio(
-                replace(burst, stripe_count=default), replace(burst, stripe_count=wide), path
-            )
+            # To the power of two: what does not scale with the size is a fraction of a second.
+            key = (burst.nodes, burst.processes, size.bit_length())
+            if key not in known:
+                wide = max(1, round(size / usage(layout, size, disk.targets).fullest))
+                known[key] = contention.ratio(
+                    replace(burst, stripe_count=default), replace(burst, stripe_count=wide), path
+                )
+            least, expected, most = known[key]
             spent = file.io.busy_s.write
             after, best, worst = after + spent / expected, best + spent / most, worst + spent / least
         if after >= busy:
@@ -230,6 +235,7 @@ def _compared(
 ) -> list[dict[str, str | int | float | bool | None]]:
     """Stripes and the fullest object of the largest and of all files: ours beside Tarazu's configurations."""
     found: list[dict[str, str | int | float | bool | None]] = []
+    alike = Counter(sizes)
     for name, one in (
         ("this layout", layout),
         ("Tarazu's configuration 1", CONFIGURATION_1),
@@ -239,7 +245,9 @@ def _compared(
         found.append(
             {
                 "layout": name,
-                "stripes_of_all_files": sum(usage(one, size, targets).allocated for size in sizes),
+                "stripes_of_all_files": sum(
+                    files * usage(one, size, targets).allocated for size, files in alike.items()
+                ),
                 "stripes_of_the_largest": largest.allocated,
                 "fullest_stripe_mib": round(largest.fullest / MiB, 1),
                 "more_stripes_than_targets": one.stripes > targets,

@@ -71,7 +71,8 @@ class AsyncWrites(Rule):
                 # Its phases are those of several runs of the program, each with an end of its own.
                 reasons.append(f"{app.name} runs several times: its phases are not those of one run")
                 continue
-            found = overlap(phases, max((p.end_s for p in phases), default=0.0))
+            inside = app.interface in (None, "posix", "stdio")
+            found = overlap(phases, max((p.end_s for p in phases), default=0.0), inside=inside)
             if found.phases < self.min_phases:
                 reasons.append(
                     f"{app.name} has fewer than {self.min_phases} phases of writing before a pause"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
 from vani.advisors.commands import comment
+from vani.advisors.posix.rank_zero_funnel import RankZeroFunnel
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -62,13 +63,22 @@ class Imbalance(Rule):
                 reasons.append(
                     f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
                 )
-            elif balance.writing_processes == 1 and app.io.busy_s.write >= app.io.busy_s.total / 2:
+            elif _is_funnel(app, balance):
                 reasons.append(f"one process of {app.name} does all the writing: see POS004")
             else:
                 findings.append(_finding(number, app, balance))
         if findings:
             return findings
         return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+
+
+def _is_funnel(app: App, balance: RankBalance) -> bool:
+    alone = balance.writing_processes == 1 and balance.slowest_rank == balance.busiest_rank
+    return (
+        alone
+        and app.processes >= RankZeroFunnel.min_processes
+        and (app.io.bytes.written or 0) >= RankZeroFunnel.min_bytes
+    )
 
 
 def _finding(number: int, app: App, balance: RankBalance) -> Finding:

@@ -88,7 +88,7 @@ class ReadsPastEnd(Rule):
         current: dict[str, Value] = {"read_bytes": asked, "past_end_bytes": past}
         text = (
             f"{format_bytes(past)} of {format_bytes(asked)} ({format_share(past / asked)}) that reads of "
-            f"{listed(folder, items)} ask for lie behind the end of the file."
+            f"{listed(folder, items, app)} ask for lie behind the end of the file."
         )
         if vain:
             text += (

@@ -120,8 +120,8 @@ class RandomAccesses(Rule):
                 ]
         return Finding(
             target=target_of(folder, items, app),
-            reason=f"{format_share(share)} of {format_count(operations)} accesses to {listed(folder, items)} are at "
-            "random places, in pieces too small for disks."
+            reason=f"{format_share(share)} of {format_count(operations)} accesses to {listed(folder, items, app)} "
+            "are at random places, in pieces too small for disks."
             + (
                 f" {format_bytes(moved)} move where there are {format_bytes(distinct)}."
                 if gain

@@ -106,7 +106,7 @@ class RedundantOpens(Rule):
         idle = sum(max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in items)
         current: dict[str, Value] = {"opens": opens, "metadata_ops": metadata, "data_ops": data}
         stats = _stats(app, profile)
-        reason = f"{listed(folder, items)}: " + (
+        reason = f"{listed(folder, items, app)}: " + (
             f"{format_count(opens)} opens where {format_count(needed)} would do"
             if reopened
             else f"{metadata / max(1, data):.2g} metadata operations for each read or write"

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
-from vani.advisors.models.small_io import LARGE, SMALL, aggregated, process_rate, sizes_of, small_share
+from vani.advisors.models.small_io import (
+    LARGE,
+    SMALL,
+    aggregated,
+    process_rate,
+    requests,
+    sizes_of,
+    small_share,
+)
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -109,7 +117,6 @@ class SmallAccesses(Rule):
     ) -> Finding:
         count = sum(one.count for one in small)
         whole = sum(one.moved[1] for one in small)
-        moved = sum(one.moved[0] for one in small)
         before = sum(
             wall_s([one.item for one in small if one.reads is reads], app, "read" if reads else "write")
             for reads in (False, True)
@@ -120,10 +127,10 @@ class SmallAccesses(Rule):
         current: dict[str, Value] = {"requests": whole, "small_share": count / whole if whole else None}
         return Finding(
             target=target_of(folder, items, app),
-            reason=f"{format_count(count)} of {format_count(whole)} requests to {listed(folder, items)} "
+            reason=f"{format_count(count)} of {format_count(whole)} requests to {listed(folder, items, app)} "
             f"({format_share(count / whole if whole else None)}) have less than {format_bytes(self.small)}, usually "
             f"{format_bytes(usual.p50 if usual else None)}. In pieces of {LARGE // MiB} MiB, "
-            f"{format_count(-(-moved // LARGE))} would do."
+            f"{format_count(requests(one.moved for one in small))} would do."
             + ("" if gain else " For an expected gain, supply a trace with times."),
             confidence=0.7,
             touched_s=before,

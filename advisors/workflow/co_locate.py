@@ -83,7 +83,10 @@ class CoLocate(Rule):
             " How much that wins depends on the clients' caches and is not known; BB002 says what storage of the node "
             "wins on top."
         )
-        recommended: dict[str, Value] = {"apps": list(apps), "placement": "same_node" if fits else "same_nodes"}
+        recommended: dict[str, Value] = {
+            "apps": list(apps),
+            "placement": "same_node" if fits else "same_nodes",
+        }
         positions = [
             (number, edge) for number, edge in enumerate(profile.workflow.app_dependencies) if edge in edges
         ]

@@ -143,6 +143,8 @@ def profile(
     trace. `change` sets values by path (`apps[0].balance.slowest_rank`), last of all.
     """
     io = io_stats(time_s=busy_s * processes / 2, busy_s=busy_s)
+    # At any moment of it some process reads and another one writes.
+    io["busy_s"] |= {"read": busy_s, "write": busy_s}
     counts = {"total": len(files), "shared": 0, "file_per_process": 0}
     balance = None
     if slowest_s is not None:
@@ -275,7 +277,8 @@ def interface(
         "time_s": 0.0,
         "collective_share": collective_share,
         "transfer": transfer,
-        "hints": hints,
+        # Cases hold numbers where hints are text.
+        "hints": hints and {k: v if isinstance(v, str) else f"{v:.0f}" for k, v in hints.items()},
     }
 
 

@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
         return {key: item if key == "path" else plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [plain(item) for item in value]
-    if isinstance(value, str) and value[:1].isdigit():
+    if isinstance(value, str) and value[:1].isdigit() and not value.startswith("0x"):
         return parse_bytes(value) if value[-1] in "KMGT" else float(value)
     return value
 

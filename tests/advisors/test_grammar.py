@@ -95,7 +95,8 @@ def check_line(line: str) -> None:
         # Variables and what a command prints stand for a path.
         check_command(re.sub(r"\"?\$\{?\w+\}?\"?", "VAR", command))
     for value in re.findall(r"MPICH_MPIIO_HINTS=('[^']*'|\"[^\"]*\"|\S+)", line):
-        check_cray_hints(shlex.split(value)[0])
+        # What the job's environment holds already stays in front.
+        check_cray_hints(shlex.split(value)[0].removeprefix("${MPICH_MPIIO_HINTS:+$MPICH_MPIIO_HINTS,}"))
     match = re.fullmatch(r"(?:echo |printf .* )?'?((?:romio_|cb_|striping_|cray_)\w+)[ =]([\w:*.-]+)'?(?: >>? .*)?", line)
     if match:
         check_hint(match[1], match[2], check_hint.__globals__["CRAY"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,14 +64,19 @@ def advise(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     check_output(output, script)
-    advice = api.advise(
-        profile,
-        system=system,
-        select=select or None,
-        ignore=ignore or None,
-        config=config,
-        files=_number_of_files(files),
-    )
+    # Nothing that is made here becomes garbage before the answer is there.
+    gc.disable()
+    try:
+        advice = api.advise(
+            profile,
+            system=system,
+            select=select or None,
+            ignore=ignore or None,
+            config=config,
+            files=_number_of_files(files),
+        )
+    finally:
+        gc.enable()
     if script is not None:
         from vani.render.script import render as render_script  # noqa: PLC0415
 

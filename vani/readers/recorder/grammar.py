@@ -45,9 +45,11 @@ class Grammar:
     bodies
         Shape (rules + 1,): rule i owns symbols `bodies[i] .. bodies[i + 1]`.
     values
-        Shape (symbols,): a terminal id >= 0, or -1 - (index of a rule).
+        Shape (symbols,): a position in `names` for a terminal, or -1 - (index of a rule).
     exponents
         Shape (symbols,): how often a symbol stands there, >= 1.
+    names
+        Terminal ids, ascending: all that occur, and maybe others.
     start
         Index of the start rule.
     """
@@ -55,6 +57,7 @@ class Grammar:
     bodies: Ints
     values: Ints
     exponents: Ints
+    names: Ints
     start: int
     levels: tuple[Ints, ...]
     lengths: Ints
@@ -69,27 +72,27 @@ class Grammar:
         """Number of symbols in all rules: the size of the grammar, not of what it stands for."""
         return len(self.values)
 
-    @cached_property
+    @property
     def terminals(self) -> Ints:
         """Distinct terminal ids that occur in calls, sorted."""
-        return self._used[0]
+        return self.used[0]
 
     def occurrences(self, terminals: int) -> Ints:
         """Count how often each terminal id occurs, shape (terminals,), without expanding anything."""
         counts = np.zeros(terminals, dtype=np.int64)
-        ids, often = self._used
+        ids, often = self.used
         counts[ids] = often
         return counts
 
     @cached_property
-    def _used(self) -> tuple[Ints, Ints]:
-        """Terminal ids that occur, and how often: a rule's symbols occur as often as the rule does.
+    def used(self) -> tuple[Ints, Ints]:
+        """Terminal ids that occur, ascending, and how often: a rule's symbols occur as often as the rule does.
 
         Of thousands of grammars over one large call table, each uses a few signatures only.
         """
         times = np.zeros(len(self.bodies) - 1, dtype=np.int64)
         times[self.start] = 1
-        counts = np.zeros(int(self.values.max(initial=-1)) + 1, dtype=np.int64)
+        counts = np.zeros(len(self.names), dtype=np.int64)
         for level in reversed(self.levels):
             used = level[times[level] > 0]
             symbols = ragged(self.bodies[used], self.bodies[used + 1] - self.bodies[used])
@@ -100,13 +103,14 @@ class Grammar:
             is_rule = values < 0
             np.add.at(times, -1 - values[is_rule], weight[is_rule])
             np.add.at(counts, values[~is_rule], weight[~is_rule])
-        ids = np.flatnonzero(counts)
-        return ids, counts[ids]
+        found = np.flatnonzero(counts)
+        return self.names[found], counts[found]
 
     @cached_property
     def whole(self) -> NDArray[np.int32]:
         """All terminal ids in order, kept: for small grammars that many ranks share."""
         pieces = list(self.expand(_ARENA))
+        self.__dict__.pop("_arena", None)
         return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
 
     def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
@@ -123,6 +127,8 @@ class Grammar:
             if at < len(piece):
                 waiting.append(piece[at:])
                 held += len(piece) - at
+        # Thousands of grammars are expanded one after the other: none keeps its arena.
+        self.__dict__.pop("_arena", None)
         if waiting:
             yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
 
@@ -186,8 +192,8 @@ class Grammar:
 
     @cached_property
     def _arena(self) -> tuple[int, Ints, NDArray[np.int32]]:
-        """Expand every rule up to a length once: (that length, offset of each rule, ids); terminal t lies at t."""
-        terminals = int(self.values.max(initial=-1)) + 1
+        """Expand every rule up to a length once: (that length, offset of each rule, ids); terminals lie in front."""
+        terminals = len(self.names)
         ordered = np.sort(self.lengths)
         fits = int(np.searchsorted(np.cumsum(np.minimum(ordered, _ARENA + 1)), _ARENA, side="right"))
         limit = int(ordered[fits - 1]) if fits else 0
@@ -199,7 +205,7 @@ class Grammar:
         sizes = np.where(small, self.lengths, 0)
         offsets = terminals + np.cumsum(sizes) - sizes
         arena = np.empty(terminals + int(sizes.sum()), dtype=np.int32)
-        arena[:terminals] = np.arange(terminals, dtype=np.int32)
+        arena[:terminals] = self.names
         for level in self.levels:
             rules = level[small[level]]
             if not len(rules):
@@ -270,7 +276,22 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     levels, lengths = _measure(bodies, values, exponents, where)
     # Nothing is nothing, however often: expanding need not repeat it.
     exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
-    return Grammar(bodies, values, exponents, int(start[0]), levels, lengths)
+    names = _compact(values)
+    return Grammar(bodies, values, exponents, names, int(start[0]), levels, lengths)
+
+
+def _compact(values: Ints) -> Ints:
+    """Number the terminals in `values` anew, in place, and return their ids.
+
+    Of thousands of grammars over one large call table each uses a few signatures only; arrays over all of them would
+    cost more than the trace.
+    """
+    highest = int(values.max(initial=-1))
+    if highest < 4 * len(values):
+        return np.arange(highest + 1, dtype=np.int64)
+    terminal = values >= 0
+    names, values[terminal] = np.unique(values[terminal], return_inverse=True)
+    return names
 
 
 def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:

@@ -78,6 +78,8 @@ class _Tables:
     """By unique grammar (inter-process compression); empty otherwise."""
     of_rank: Ints
     """Unique grammar of each rank, -1 if it is lost."""
+    sharing: Ints
+    """Number of ranks of each unique grammar."""
     pattern_position: NDArray[np.int64]
     facts: list[tuple[str, list[str], int]]
     problems: list[str]
@@ -331,7 +333,8 @@ class RecorderReader:
             if grammar is not None and count:
                 files = signatures.file[grammar.terminals]
                 users[np.unique(files[files >= 0])] += count
-                totals += grammar.occurrences(len(table)) * count
+                ids_used, often = grammar.used
+                totals[ids_used] += often * count
         if table.count is not None and not problems and (totals != table.count).any():
             entry = int(np.flatnonzero(totals != table.count)[0])
             problems.append(
@@ -349,6 +352,7 @@ class RecorderReader:
             signatures,
             grammars,
             of_rank,
+            times,
             position,
             self._facts(table, totals),
             problems,
@@ -442,6 +446,7 @@ class RecorderReader:
             None,
             [],
             np.full(self.ranks, -1, dtype=np.int64),
+            np.empty(0, dtype=np.int64),
             np.zeros((self.ranks, 0), dtype=np.int64),
             [(k[0], list(k[1:]), c) for k, c in facts.items()],
             problems,
@@ -578,7 +583,7 @@ class RecorderReader:
         )
         read = 0
         try:
-            for expanded in self._expand(grammar):
+            for expanded in self._expand(rank, grammar):
                 ids = expanded
                 raw = times.read(8 * len(ids))
                 whole = len(raw) // 8
@@ -615,8 +620,9 @@ class RecorderReader:
             piece.ranks_read += 1
         piece.repaired_times += clock.repaired
 
-    def _expand(self, grammar: Grammar) -> Iterator[NDArray[np.int32]]:
-        if grammar.calls > _CACHED_CALLS or self.tables.shared is None:
+    def _expand(self, rank: int, grammar: Grammar) -> Iterator[NDArray[np.int32]]:
+        shared = len(self.tables.sharing) and self.tables.sharing[self.tables.of_rank[rank]] > 1
+        if grammar.calls > _CACHED_CALLS or not shared:
             return grammar.expand(BATCH_ROWS)
         # Ranks that share a small grammar expand it once.
         return iter((grammar.whole,))

@@ -1,0 +1,93 @@
+"""Hints for MPI-IO: their limits, the lines that set them, and the number of aggregators."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vani.advisors.models.hints import aggregators, buffer_size, checked, hint_lines
+from vani.units import GiB, KiB, MiB
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("cb_buffer", 1),
+        ("cb_nodes", 0),
+        ("cb_nodes", "4; rm"),
+        ("cb_nodes", "²"),
+        ("cb_buffer_size", 2**31),
+        ("romio_cb_write", "true"),
+        ("romio_no_indep_rw", "enable"),
+        ("striping_unit", 100_000),
+        ("striping_factor", 2001),
+        ("cb_config_list", "*:1 x"),
+    ],
+)
+def test_what_is_no_hint_is_refused(key, value):
+    with pytest.raises(ValueError, match=key):
+        checked({key: value})
+
+
+def test_hints_are_added_to_those_there_are(tmp_path):
+    lines = hint_lines({"cb_nodes": 8, "cb_buffer_size": 4 * MiB}, "/lustre/out")
+    lines += hint_lines({"romio_cb_write": "enable"}, "/lustre/a file: x, y")
+    script = "\n".join(["set -eu", *lines, 'cat "$ROMIO_HINTS"', 'echo "$MPICH_MPIIO_HINTS"'])
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.defpath},
+    )
+    assert done.stdout.splitlines() == [
+        "cb_nodes 8",
+        "cb_buffer_size 4194304",
+        "romio_cb_write enable",
+        "/lustre/out:cb_nodes=8,*:romio_cb_write=enable",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "targets", "nodes", "count"),
+    [
+        (64, 16, 8, 16),
+        (64, 4, 8, 8),
+        (64, 4, None, 4),
+        (8, 12, None, 4),
+        (7, 4, 2, 1),
+        (1280, 12, 32, 4),
+        (96, 12, 24, 24),
+        (1, 48, 1, 1),
+    ],
+)
+def test_aggregators(ranks, targets, nodes, count):
+    assert aggregators(ranks, targets, nodes) == count
+
+
+@given(ranks=st.integers(1, 3000), targets=st.integers(1, 2000), nodes=st.none() | st.integers(1, 3000))
+def test_aggregators_divide_the_ranks_and_fit_the_targets(ranks, targets, nodes):
+    count = aggregators(ranks, targets, nodes)
+    assert ranks % count == 0
+    assert count % targets == 0 or targets % count == 0
+
+
+@given(unit=st.integers(1, 65535).map(lambda n: n * 64 * KiB))
+def test_a_buffer_is_whole_stripes_or_an_even_part_of_one(unit):
+    size = buffer_size(unit)
+    assert size % unit == 0 or unit % size == 0
+    assert checked({"cb_buffer_size": size})
+
+
+def test_buffers():
+    assert [buffer_size(unit) for unit in (64 * KiB, 3 * MiB, 16 * MiB, GiB)] == [
+        4 * MiB,
+        6 * MiB,
+        16 * MiB,
+        64 * MiB,
+    ]

@@ -1,0 +1,47 @@
+"""Which phases are checkpoints, and what one costs."""
+
+from __future__ import annotations
+
+import pytest
+from builders import profile
+
+from vani.advisors.models.checkpoint import checkpoints
+from vani.units import MiB
+
+
+def found(*phases, **more):
+    settings = {"least_bytes": 1.0, "alike": 0.5, "least_count": 2}
+    return checkpoints(profile(phases=phases), **(settings | more))[0]
+
+
+def phase(start_s, **more):
+    return {"start_s": start_s, "end_s": start_s + 2, "written": 10 * MiB, "busy_s": 1.0} | more
+
+
+def test_interval_and_cost():
+    (one,) = found(phase(0), phase(10), phase(30))
+    assert (one.count, one.interval_s, one.cost_s, one.share) == (3, 15, 1, pytest.approx(1 / 15))
+    assert one.size == 10 * MiB
+    assert one.shortest(0.1) == 10
+
+
+def test_small_writes_between_are_a_part_of_their_cost_and_no_checkpoints():
+    (one,) = found(phase(0), phase(5, written=MiB, busy_s=0.5), phase(10))
+    assert (one.count, one.interval_s, one.cost_s) == (2, 10, 1.25)
+
+
+def test_what_comes_before_the_first_and_after_the_last_is_not():
+    (one,) = found(
+        phase(0, written=MiB, busy_s=5.0), phase(10), phase(20), phase(30, written=MiB, busy_s=5.0)
+    )
+    assert (one.count, one.cost_s) == (2, 1)
+
+
+def test_each_app_has_its_own():
+    made = found(phase(0, app="a"), phase(10, app="a"), phase(0, app="b"), phase(20, app="b"))
+    assert [(one.app, one.interval_s) for one in made] == [("a", 10), ("b", 20)]
+
+
+def test_reading_is_no_cost():
+    (one,) = found(phase(0), phase(5, kind="read", written=0, read=MiB, busy_s=3.0), phase(10))
+    assert one.cost_s == 1

@@ -1,0 +1,63 @@
+"""Every rule answers for every trace: the two lists of an advice together name them all, and no line is nonsense."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from vani.advisors.catalogue import rules
+from vani.advisors.judge import advise_document
+from vani.advisors.models.io_time import io_time
+from vani.errors import InputError
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+FAST = (
+    "v2-posix-mix-nonmpi",
+    "v25g-mpiio-mix-4r",
+    "v3-ior-hdf5-coll-8r",
+    "v3-mpiio-mix-4r",
+    "v3-netcdf-pnetcdf-4r",
+)
+MACHINES = (None, "generic-lustre", "lassen")
+
+
+def traces() -> list[pytest.ParameterSet]:
+    found = [
+        *sorted(path for path in (SHARED / "traces").glob("v*") if path.is_dir()),
+        *sorted(path for path in (SHARED / "traces-parquet").glob("*") if path.is_dir()),
+    ]
+    return [
+        pytest.param(path, id=path.name, marks=() if path.name in FAST else pytest.mark.slow)
+        for path in found
+    ] or [pytest.param(None, id="none", marks=pytest.mark.skip(reason="the shared traces are not here"))]
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_every_rule_answers(trace, tmp_path):
+    from vani.api import profile  # noqa: PLC0415
+    from vani.systems import load_system  # noqa: PLC0415
+
+    try:
+        found = profile(trace, store=tmp_path)
+    except InputError as error:
+        # What an aborted run left is refused with what to do about it, and there is nothing to advise on.
+        pytest.skip(str(error))
+    time = io_time(found)
+    for machine in MACHINES:
+        advice = advise_document(found, None if machine is None else load_system(machine))
+        named = {one.rule for one in (*advice.recommendations, *advice.no_recommendation)}
+        assert named == {rule.id for rule in rules()}
+        for one in advice.recommendations:
+            assert one.target.path is None or not one.target.path.startswith(
+                ("/etc", "/usr", "/proc", "/sys")
+            )
+            # Nothing of MPI for a program that has one process.
+            assert not (found.workflow.processes == 1 and one.rule.startswith("MIO"))
+            for line in one.apply:
+                shlex.split(line, comments=True)
+            if one.expected is not None:
+                won = (one.expected.before or 0) - (one.expected.after or 0)
+                assert won <= time.busy_s * (1 + 1e-9) + 1e-9
+        assert all(one.why and not one.why.endswith(".") for one in advice.no_recommendation)

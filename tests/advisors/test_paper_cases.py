@@ -1,0 +1,194 @@
+"""The papers' own conclusions, from profiles written from their tables and from the traces of the same programs.
+
+Profiles are in tests/data/profiles; each says what is the paper's and what is ours. Rules are looked up by name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vani.advisors.catalogue import find
+from vani.advisors.judge import advise_document
+from vani.errors import InputError
+from vani.schema.advice import Advice, Recommendation
+from vani.schema.profile import Profile
+from vani.systems import load_system
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROFILES = ROOT / "tests" / "data" / "profiles"
+SHARED = ROOT.parent / "shared"
+
+
+def advice_for(profile: Path | Profile, system: str = "lassen") -> Advice:
+    return advise_document(profile, load_system(system))
+
+
+def found(advice: Advice, name: str) -> list[Recommendation]:
+    try:
+        rule = find(name)
+    except InputError:
+        pytest.skip(f"there is no rule {name} in the catalogue")
+    return [one for one in advice.recommendations if one.rule == rule.id]
+
+
+def only(advice: Advice, name: str) -> Recommendation:
+    (one,) = found(advice, name)
+    return one
+
+
+def evidence(one: Recommendation) -> dict[str, object]:
+    return {item.attribute: item.value for item in one.evidence}
+
+
+def profile_of(folder: str, store: Path) -> Profile:
+    """Characterise traces that lie beside the repository."""
+    path = SHARED / folder
+    if not path.exists():
+        pytest.skip(f"{folder} does not lie beside the repository")
+    from vani.api import profile  # noqa: PLC0415 - the other tests need no traces
+
+    return profile(path, store=store)
+
+
+@pytest.fixture(scope="module")
+def cosmoflow() -> Advice:
+    return advice_for(PROFILES / "cosmoflow.yaml")
+
+
+@pytest.fixture(scope="module")
+def montage() -> Advice:
+    return advice_for(PROFILES / "montage-mpi.yaml")
+
+
+def test_cosmoflow_is_preloaded_into_memory_of_the_nodes(cosmoflow):
+    # Section V-A: 1.5 TB / 32 nodes = 47 GB each, in 196 GB that the program leaves.
+    one = only(cosmoflow, "stage-in")
+    assert one.recommended["bytes_per_node"] == pytest.approx(47e9, rel=0.01)
+    assert one.recommended["each_node_holds"] == "its part"
+    assert one.recommended["directory"].startswith("/dev/shm/")
+    assert evidence(one)["storage.node_local.capacity_per_node"] == 196_000_000_000
+    assert evidence(one)["job.nodes"] == 32
+    assert "98 % of their I/O time is metadata" in one.reason
+    assert any(line.startswith("jsrun ") and "/dev/shm/2019_05_4parE" in line for line in one.apply)
+
+
+def test_what_preloading_won_is_in_the_range(cosmoflow):
+    # Figure 7: 2.2 to 4.6 times as fast.
+    expected = only(cosmoflow, "stage-in").expected
+    assert expected.low <= 2.2 <= expected.speedup <= 4.6 <= expected.high
+
+
+@pytest.mark.parametrize("name", ["cosmoflow", "montage-mpi", "cm1", "hacc"])
+def test_nothing_is_said_about_stripes_on_gpfs(name):
+    advice = advice_for(PROFILES / f"{name}.yaml")
+    assert [one.rule for one in advice.recommendations if one.rule.startswith(("LUS", "PFL"))] == []
+    assert not any("lfs " in line for one in advice.recommendations for line in one.apply)
+
+
+def test_montage_keeps_its_intermediate_files_on_the_node(montage):
+    # Section V-B: 95 % of the I/O time is on intermediate files, 800 MB of them per node.
+    one = only(montage, "intermediate-files")
+    assert one.recommended["bytes_per_node"] == pytest.approx(800e6, rel=0.01)
+    assert one.recommended["directory"].startswith("/dev/shm/")
+    assert len(one.recommended["files"]) == 80
+    assert "95 % of its I/O time" in one.reason
+    assert "on the node of who wrote it" in one.reason
+    assert evidence(one)["files[0].role"] == "intermediate"
+
+
+def test_what_that_won_is_in_the_range(montage):
+    # Figure 8: 3.9 to 8 times as fast.
+    expected = only(montage, "intermediate-files").expected
+    assert expected.low <= 3.9 <= expected.speedup <= 8 <= expected.high
+
+
+def test_montage_apps_that_exchange_files_share_nodes(montage):
+    one = only(montage, "co-locate")
+    assert one.recommended["apps"] == ["mProject", "mImgtbl", "mAddMPI", "mShrink", "mViewer"]
+
+
+def test_inputs_of_montage_stay_where_they_are(montage):
+    assert found(montage, "stage-in") == []
+
+
+def test_cm1_broadcasts_its_configuration():
+    one = only(advice_for(PROFILES / "cm1.yaml"), "read-by-all")
+    assert one.target.path == "/p/gpfs1/cm1/namelist.input"
+    assert "files[0].readers" in evidence(one)
+
+
+def test_cm1_writes_little_by_little_from_rank_0():
+    assert found(advice_for(PROFILES / "cm1.yaml"), "rank-zero-funnel")
+
+
+def test_hacc_opens_its_files_again_and_again():
+    found_ones = found(advice_for(PROFILES / "hacc.yaml"), "redundant-opens")
+    assert found_ones
+    assert found_ones[0].evidence
+
+
+@pytest.mark.parametrize("name", ["cosmoflow", "montage-mpi", "cm1", "hacc"])
+def test_no_gain_exceeds_the_io_time(name):
+    path = PROFILES / f"{name}.yaml"
+    most = Profile.load(path).workflow.io.busy_s.total
+    for one in advice_for(path).recommendations:
+        if one.expected is not None:
+            assert one.expected.before - one.expected.after <= most * (1 + 1e-9)
+
+
+@pytest.fixture(scope="module")
+def real_montage(tmp_path_factory) -> Advice:
+    return advice_for(profile_of("traces/v3-workflow-montage", tmp_path_factory.mktemp("store")))
+
+
+def test_the_montage_trace_names_the_very_files(real_montage):
+    one = only(real_montage, "intermediate-files")
+    top = "/lustre/scratch/proj/v3-workflow-montage"
+    files = one.recommended["files"]
+    for name in (
+        "proj/p2mass-atlas-004.fits",
+        "diff/diff.000002.000003.fits",
+        "corr/p2mass-atlas-008_area.fits",
+        "mosaic.fits",
+    ):
+        assert f"{top}/{name}" in files
+    # Inputs, results and by-products that nobody reads stay.
+    assert not any(
+        "/raw/2mass" in path or path.endswith(("mosaic_area.fits", "mosaic_small.fits")) for path in files
+    )
+    for folder in ("proj", "diff", "corr"):
+        assert any(
+            line.endswith(f"ln -s /dev/shm/v3-workflow-montage/{folder} {top}/{folder}") for line in one.apply
+        )
+    assert one.recommended["directory"] == "/dev/shm/v3-workflow-montage"
+
+
+def test_the_montage_trace_keeps_its_chain_together(real_montage):
+    assert {"mProject", "mDiff", "mBackground", "mAdd"} <= set(
+        only(real_montage, "co-locate").recommended["apps"]
+    )
+
+
+@pytest.fixture(scope="module")
+def real_cm1(tmp_path_factory) -> Advice:
+    return advice_for(profile_of("traces-parquet/cm1-lassen", tmp_path_factory.mktemp("store")))
+
+
+def test_the_cm1_trace_has_little_to_win_and_names_the_configuration(real_cm1):
+    assert "hardly matters" in only(real_cm1, "io-share").reason
+    assert {one.severity for one in real_cm1.recommendations} == {"info"}
+    assert any("namelist.input" in one.target.path for one in found(real_cm1, "read-by-all"))
+
+
+def test_the_cm1_trace_stages_and_keeps_nothing(real_cm1):
+    assert found(real_cm1, "stage-in") == []
+    assert found(real_cm1, "intermediate-files") == []
+    # States every 111 s of half a second each: far below the share that they may take.
+    one = only(real_cm1, "checkpoint-interval")
+    assert one.current["io_share"] < 0.01
+
+
+def test_the_cm1_trace_writes_from_rank_0(real_cm1):
+    assert found(real_cm1, "rank-zero-funnel")

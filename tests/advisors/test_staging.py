@@ -1,0 +1,294 @@
+"""Where files can lie, what fits, and the lines for each kind of store."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from builders import io_stats, profile, system
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vani.advisors.models import staging
+from vani.advisors.models.staging_lines import LAUNCHERS, Plan, lines, place, shell_path
+from vani.schema.profile import IOStats
+from vani.units import GiB
+
+PATHS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1).map(
+    lambda name: f"/data/{name}"
+)
+
+
+def store(type: str = "tmpfs", kind: str = "node_local", **more) -> staging.Store:
+    settings = {"dir": "/dev/shm", "uses_memory": False, "capacity": None, "read": None, "write": None} | more
+    return staging.Store(name="store", kind=kind, type=type, **settings)
+
+
+def plan(**more) -> Plan:
+    settings = {"name": "in", "folders": ("/data/in",), "total": 8 * GiB, "per_node": 2 * GiB, "nodes": 4}
+    return Plan(**(settings | {"scheduler": "slurm"} | more))
+
+
+def stores(a_profile=None, a_system=None, **more):
+    return staging.stores(
+        a_profile or profile(), a_system or system(), **({"spare": 0.2, "memory_share": 0.5} | more)
+    )
+
+
+def test_the_job_knows_its_nodes_better_than_the_machine():
+    near = {"name": "nvme", "kind": "node_local", "type": "nvme", "dir": "/nvme", "capacity_per_node": 1000}
+    machine = system(change={"burst_buffers": [near]})
+    assert stores(a_system=machine)[0].capacity == 800
+    told = profile(change={"storage.node_local.capacity_per_node": 500})
+    assert stores(told, machine)[0].capacity == 400
+    assert stores(told, machine)[0].evidence == (("storage.node_local.capacity_per_node", 500),)
+
+
+def test_half_of_the_memory_where_nobody_knows_more():
+    told = profile(change={"job.memory_per_node": 1000})
+    (found,) = stores(told)
+    assert (found.dir, found.capacity, found.evidence) == ("/dev/shm", 400, (("job.memory_per_node", 1000),))
+    (found,) = stores(profile(change={"job.node_local_bb_dirs": ["/local"]}))
+    assert (found.dir, found.capacity, found.uses_memory) == ("/local", None, False)
+    assert stores(profile(change={"job.node_local_bb_dirs": []})) == []
+
+
+def test_the_nearest_that_holds_it_is_chosen():
+    small, large = store(capacity=10), store("datawarp", "shared", dir=None, capacity=1000)
+    assert staging.choose([small, large], total=40, nodes=4, shared=False) is small
+    assert staging.choose([small, large], total=41, nodes=4, shared=False) is large
+    assert staging.choose([small, large], total=40, nodes=4, shared=True) is large
+    assert staging.choose([small], total=10, nodes=1, shared=True) is small
+    assert "seen by one node only" in staging.choose([small], total=4, nodes=4, shared=True)
+    assert "do not fit" in staging.choose([small], total=41, nodes=4, shared=False)
+    assert "no storage nearer" in staging.choose([], total=1, nodes=1, shared=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("/dev/shm/a", True),
+        ("/tmp/a", True),
+        ("/tmp/slow/a", False),
+        ("/nvme/a", True),
+        ("/local/a", True),
+        ("/data/a", False),
+    ],
+)
+def test_what_lies_near(path, near):
+    told = profile(directory="/tmp/slow", file_system="fuse", change={"job.node_local_bb_dirs": ["/local"]})
+    assert staging.is_near(path, told, system(node_local="/nvme")) is near
+
+
+def test_time_on_the_store():
+    one = store(read=10.0, write=5.0)
+    times = {"read": 100, "written": 50, "operations": 1e6, "nodes": 2, "concurrency": 4.0}
+    assert staging.local_s(one, **times) == pytest.approx(5 + 5 + 0.5)
+    assert staging.local_s(store(read=10.0), **times) is None
+    assert staging.local_s(store(read=10.0), **(times | {"written": 0})) == pytest.approx(5.5)
+    assert staging.concurrency(IOStats.model_validate(io_stats(time_s=8, busy_s=2))) == 4
+    assert store("datawarp", "shared", read=10.0, most_read=15.0).reads(4) == 15
+
+
+def test_a_gain_is_the_middle_of_what_was_measured_and_never_below_what_the_store_needs():
+    found = staging.gain("t", 40.0, 1.0, (2.0, 8.0), "m")
+    assert (found.after_s, found.best_s, found.worst_s) == (10.0, 1.0, 20.0)
+    found = staging.gain("t", 40.0, 30.0, (2.0, 8.0), "m")
+    assert (found.after_s, found.best_s, found.worst_s) == (30.0, 30.0, 30.0)
+    found = staging.gain("t", 40.0, 50.0, (2.0, 8.0), "m")
+    assert (found.after_s, found.best_s, found.worst_s) == (40.0, 40.0, 40.0)
+    assert staging.gain("t", 0.0, 0.0, (2.0, 8.0), "m") is None
+
+
+def test_common_folder():
+    assert staging.common_folder(["/a/b/c", "/a/d"]) == "/a"
+    assert staging.common_folder(["/a/b", "c"]) == "."
+    assert staging.common_folder(["a/b", "c"]) == "."
+
+
+def test_variables_in_folders_stay_variables():
+    assert shell_path("/mnt/bb/$USER/my dir") == "/mnt/bb/\"$USER\"'/my dir'"
+    assert shell_path("$DW_JOB_STRIPED/in") == '"$DW_JOB_STRIPED"/in'
+    assert shell_path("/a/${USER}") == '/a/"${USER}"'
+    assert shell_path("/a/$(rm -rf x)") == "'/a/$(rm -rf x)'"
+    assert shell_path("/a\nb") is None
+
+
+@pytest.mark.parametrize(
+    ("type", "kind", "more", "wanted"),
+    [
+        (
+            "datawarp",
+            "shared",
+            {},
+            [
+                "#DW jobdw type=scratch capacity=8GiB access_mode=striped",
+                "#DW stage_in type=directory source=/data/in destination=$DW_JOB_STRIPED/in",
+                '# give the program "$DW_JOB_STRIPED"/in instead of /data/in',
+            ],
+        ),
+        (
+            "datawarp",
+            "shared",
+            {"stage_in": False},
+            [
+                "#DW jobdw type=scratch capacity=8GiB access_mode=private",
+                '# give the program "$DW_JOB_PRIVATE"/in instead of /data/in',
+            ],
+        ),
+        (
+            # Of xfs, the capacity is that of one compute node.
+            "rabbit",
+            "shared",
+            {"everywhere": True},
+            [
+                "#DW jobdw type=xfs capacity=2GiB name=vani",
+                "#DW copy_in source=/data/in destination=$DW_JOB_vani/in/",
+                '# give the program "$DW_JOB_vani"/in instead of /data/in',
+            ],
+        ),
+        (
+            "rabbit",
+            "shared",
+            {"stage_in": False, "stage_out": True, "scheduler": "flux", "shared": True},
+            [
+                '#FLUX: -S dw="""',
+                "#FLUX: #DW jobdw type=lustre capacity=8GiB name=vani",
+                "#FLUX: #DW copy_out source=$DW_JOB_vani/in destination=/data/in",
+                '#FLUX: """',
+                '# give the program "$DW_JOB_vani"/in instead of /data/in',
+            ],
+        ),
+        (
+            "slurm",
+            "shared",
+            {"stage_in": False},
+            [
+                '#SBATCH --bb="capacity=8GiB access=private type=scratch"',
+                "mkdir -p /dev/shm/in",
+                "# give the program /dev/shm/in instead of /data/in",
+            ],
+        ),
+        (
+            "slurm_lua",
+            "shared",
+            {"stage_in": False},
+            [
+                "#BB_LUA pool=store capacity=8G",
+                "# the site's script defines further options and where the space is mounted",
+                "mkdir -p /dev/shm/in",
+                "# give the program /dev/shm/in instead of /data/in",
+            ],
+        ),
+        (
+            "beeond",
+            "shared",
+            {"stage_out": True},
+            [
+                'scontrol show hostnames "$SLURM_JOB_NODELIST" > beeond.nodes',
+                "beeond start -n beeond.nodes -d /data/beeond -c /dev/shm -P -F -L /tmp",
+                "# -d is a folder on a disk of each node: the site says which",
+                "mkdir -p /dev/shm/in",
+                "beeond-cp copy -n beeond.nodes /data/in /dev/shm/in",
+                "# give the program /dev/shm/in instead of /data/in",
+                "beeond-cp copy -n beeond.nodes /dev/shm/in /data/in",
+                "beeond stop -n beeond.nodes -L -d",
+            ],
+        ),
+        (
+            "unifyfs",
+            "shared",
+            {"stage_in": False, "dir": "/unifyfs"},
+            [
+                f"export UNIFYFS_LOGIO_SPILL_SIZE={4 * GiB}",
+                "export UNIFYFS_LOGIO_SPILL_DIR=/dev/shm",
+                "export UNIFYFS_CLIENT_FSYNC_PERSIST=off",
+                "export UNIFYFS_CLEANUP=on",
+                "export UNIFYFS_CLIENT_LOCAL_EXTENTS=on",
+                "# each rank reads only what it wrote",
+                'unifyfs start --share-dir="$PWD"',
+                "# give the program /unifyfs/in instead of /data/in",
+                "# a file that another node reads must be laminated (chmod a-w) first",
+                "unifyfs terminate",
+            ],
+        ),
+        (
+            "gekkofs",
+            "shared",
+            {"dir": "/gkfs"},
+            [
+                'export LIBGKFS_HOSTS_FILE="$PWD"/gkfs_hosts.txt',
+                'srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 gkfs_daemon -r /dev/shm/gkfs -m /gkfs '
+                '-H "$LIBGKFS_HOSTS_FILE" &',
+                "LD_PRELOAD=libgkfs_intercept.so cp -R /data/in/. /gkfs/in/",
+                "# give the program /gkfs/in instead of /data/in",
+                "# start the program with LD_PRELOAD=libgkfs_intercept.so; no rename and no links there",
+            ],
+        ),
+    ],
+)
+def test_lines_of_each_store(type, kind, more, wanted):
+    folder = more.pop("dir", "/dev/shm")
+    settings = {"stage_in": True, "scheduler": "pbs" if type == "rabbit" else "slurm"} | more
+    assert lines(store(type, kind, dir=folder), plan(**settings)) == wanted
+
+
+def test_a_directive_cannot_hold_white_space():
+    for type in ("datawarp", "rabbit"):
+        made = lines(store(type, "shared"), plan(folders=("/data/my in",), stage_in=True, scheduler="slurm"))
+        assert "# a path that cannot be written here is left out: type it yourself" in made
+        assert not any(line.startswith("#DW") and "my in" in line for line in made)
+
+
+def test_requests_of_the_machine_come_first():
+    assert lines(store(request=("#SBATCH -C nvme",)), plan())[0] == "#SBATCH -C nvme"
+
+
+@pytest.mark.parametrize("scheduler", [*LAUNCHERS, None, "other"])
+@pytest.mark.parametrize("nodes", [1, 4, None])
+@given(folder=PATHS)
+def test_lines_are_posix_sh_whatever_the_paths(scheduler, nodes, folder):
+    for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm", "lua"):
+        for more in ({"stage_in": True}, {"stage_out": True}, {"everywhere": True, "stage_in": True}, {}):
+            made = lines(store(type), plan(folders=(folder,), nodes=nodes, scheduler=scheduler, **more))
+            assert all(line.isprintable() for line in made)
+            assert "\n" not in "".join(made)
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="there is no sh")
+@pytest.mark.parametrize(
+    "folder", ["/data/it's", "/data/$(touch x)", "/data/a b;c", "/data/`x`", '/data/"q"']
+)
+def test_sh_reads_the_lines(folder, tmp_path):
+    for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm"):
+        for more in ({"stage_in": True}, {"stage_out": True}, {"nodes": None, "scheduler": None}):
+            text = "\n".join(lines(store(type), plan(folders=(folder,), **more)))
+            done = subprocess.run(
+                ["sh", "-n"], input=text, text=True, capture_output=True, cwd=tmp_path, check=False
+            )
+            assert done.returncode == 0, (text, done.stderr)
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="there is no sh")
+def test_each_process_copies_its_part(tmp_path):
+    source, target = tmp_path / "my in", tmp_path / "there"
+    for number in range(10):
+        path = source / f"sub {number % 2}" / f"file {number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(number))
+    made = lines(store(dir=str(target)), plan(folders=(str(source),), stage_in=True))
+    copy = next(line for line in made if "awk" in line)
+    fake = tmp_path / "srun"
+    fake.write_text('#!/bin/sh\nshift 2\nfor r in 0 1 2; do SLURM_PROCID=$r SLURM_NTASKS=3 "$@"; done\n')
+    fake.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_NUM_NODES": "1"}
+    subprocess.run(["sh", "-euc", copy], check=True, env=env)
+    found = sorted(path.read_text() for path in (target / "in").rglob("file*"))
+    assert found == [str(number) for number in range(10)]
+
+
+def test_folders_keep_their_places_below_each_other():
+    two = plan(name="run", folders=("/data/run/proj", "/data/run/diff"))
+    assert place(store(), two, "/data/run/proj") == "/dev/shm/run/proj"
+    assert place(store(), plan(), "/data/in") == "/dev/shm/in"
