@@ -6,10 +6,10 @@ files of MPI libraries are in it too, and nobody can set anything for them.
 
 from __future__ import annotations
 
-import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from vani.advisors.base import Target
@@ -27,7 +27,8 @@ _MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc",
 # Folders of installed software, wherever it is: Python's and Conda's layout.
 _SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages"})
 
-# Open MPI keeps the shared memory of a job in /tmp/ompi.HOST.UID. ROMIO keeps shared file pointers in a hidden file `.NAME.shfp.NUMBER`.
+# Open MPI keeps the shared memory of a job in /tmp/ompi.HOST.UID. ROMIO keeps shared file
+# pointers in a hidden file `.NAME.shfp.NUMBER`.
 _POINTERS: Final = ".shfp."
 _SESSION: Final = "/tmp/ompi."
 
@@ -55,7 +56,7 @@ def by_folder(items: Iterable[Item], profile: Profile) -> list[tuple[App | None,
     groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
         app = item.file.apps[0] if item.file.apps else ""
-        groups[app, posixpath.dirname(item.file.path)].append(item)
+        groups[app, _folder(item.file.path)].append(item)
     apps = {app.name: app for app in profile.apps}
     return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
 
@@ -84,10 +85,17 @@ def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
     return items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
 
 
+def _folder(path: str) -> str:
+    folder, slash, _ = path.rpartition("/")
+    return folder or slash or "."
+
+
 def _busy(io: IOStats, kind: Kind) -> float:
     return float(getattr(io.busy_s, kind))
 
 
+# Every rule asks for the same files.
+@lru_cache(maxsize=1 << 17)
 def _is_data(path: str) -> bool:
     parts = path.split("/")
     if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:

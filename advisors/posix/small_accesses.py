@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,9 +95,12 @@ class SmallAccesses(Rule):
                 if unknown
                 else f"few requests have less than {format_bytes(self.small)} and lie one behind the other"
             )
+        by_item: defaultdict[Item, list[Small]] = defaultdict(list)
+        for one in small:
+            by_item[one.item].append(one)
         findings = []
-        for app, folder, items in by_folder(dict.fromkeys(one.item for one in small), profile):
-            chosen = [one for one in small if one.item in items]
+        for app, folder, items in by_folder(by_item, profile):
+            chosen = [one for item in items for one in by_item[item]]
             if sum(one.count for one in chosen) >= self.min_operations:
                 findings.append(self._finding(app, folder, items, chosen, system))
         return findings or self.nothing(
