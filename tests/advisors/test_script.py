@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import profile, shared, system
-from test_grammar import recorded, stand_in
+from test_emitted_commands import recorded, stand_in
 
 from vani.advisors.judge import advise_document
 from vani.render.script import plain_words, render
