@@ -116,6 +116,16 @@ class BurstBuffer(Model):
     request: list[str] = Field(default_factory=list, description="lines of a job script that ask for it")
 
 
+class CurvePoint(Model):
+    """Bandwidth that was measured with a number of I/O nodes."""
+
+    io_nodes: Count = Field(description="I/O nodes; 0 is direct access")
+    bandwidth: Rate = Field(description="mean over the repetitions, bytes per second")
+    deviation: Rate = Field(
+        default=0.0, description="standard deviation of the repetitions, bytes per second"
+    )
+
+
 class Forwarding(Model):
     """Nodes between the compute nodes and the file system that do their I/O."""
 
@@ -132,6 +142,10 @@ class Forwarding(Model):
     choices: list[Count] = Field(default_factory=list, description="numbers of I/O nodes a job may be given")
     direct_access: bool | None = Field(default=None, description="true where jobs may do without")
     user_can_choose: bool | None = Field(default=None, description="true where a user can set the number")
+    curve: list[CurvePoint] = Field(
+        default_factory=list,
+        description="bandwidth of this job, or of one like it, by number of I/O nodes; measured, writes",
+    )
 
 
 class Network(Model):

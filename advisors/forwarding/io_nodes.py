@@ -25,8 +25,9 @@ class IONodes(Rule):
         Too few I/O nodes are a bottleneck, too many add contention and stand idle; and direct access of
         all compute nodes can be faster than any of them, or crowd the file system. It depends on the pattern.
     Recommends
-        The fewest I/O nodes within `tolerance` of the best bandwidth measured for the nearest access pattern, among
-        the numbers that divide the compute nodes; 0 where the machine allows it and it is the best. As
+        The fewest I/O nodes within `tolerance` of the best bandwidth of the measured curve in the system description
+        (`forwarding.curve`), else of the nearest access pattern of the bundled measurements, among the numbers that
+        divide the compute nodes; 0 where the machine allows it and it is the best. As
         GekkoFWD's map file where the user can choose, else as what to ask the site for.
     Stays silent when
         The machine has no forwarding layer; the number of nodes, the bytes or the size of writes is not known; the job
@@ -63,7 +64,11 @@ class IONodes(Rule):
         pattern = self._pattern(profile)
         if isinstance(pattern, str):
             return self.nothing(pattern)
-        scenario, distance = forwarding.nearest(pattern, forwarding.measured())
+        if layer.curve:
+            points = {p.io_nodes: forwarding.Rate(p.bandwidth, p.deviation) for p in layer.curve}
+            scenario, distance = forwarding.Scenario(pattern, points), 0.0
+        else:
+            scenario, distance = forwarding.nearest(pattern, forwarding.measured())
         if distance > self.max_distance:
             return self.nothing(
                 f"no measured pattern is near: the nearest is {distance:.1f} doublings of nodes, processes and "
@@ -113,15 +118,21 @@ class IONodes(Rule):
         system: System,
         layer: Forwarding,
     ) -> Finding:
-        here = system.name == "marenostrum4"
+        given = bool(layer.curve)
+        here = given or system.name == "marenostrum4"
         near = scenario.pattern
         order = "one shared file" if pattern.layout == "shared" else "a file per process"
         reason = (
             f"{pattern.processes} processes on {pattern.nodes} nodes write {format_bytes(pattern.request)} at a time "
-            f"to {order}{', strided' if pattern.order == 'strided' else ''}. For the nearest measured pattern "
-            f"({near.processes} on {near.nodes} nodes, {format_bytes(near.request)}), {_nodes(count)} gave "
-            f"{format_rate(scenario.curve[count].mean)}"
+            f"to {order}{', strided' if pattern.order == 'strided' else ''}. "
         )
+        reason += (
+            "By the curve in the system description, "
+            if given
+            else f"For the nearest measured pattern ({near.processes} on {near.nodes} nodes, "
+            f"{format_bytes(near.request)}), "
+        )
+        reason += f"{_nodes(count)} gave {format_rate(scenario.curve[count].mean)}"
         reason += (
             f" against {format_rate(scenario.curve[now].mean)} with {_nodes(now)}."
             if now in scenario.curve and now is not None
@@ -130,7 +141,9 @@ class IONodes(Rule):
         if not here:
             reason += f" That was measured on MareNostrum 4, not on {system.name}."
         certainty = (0.6 if here else 0.35) * (1 - 0.1 * distance)
-        gain = None if now is None or now not in scenario.curve else self._gain(scenario, now, count, profile)
+        source = "curve of the system description" if given else "Bez et al., PDSW 2020"
+        known = now is not None and now in scenario.curve
+        gain = self._gain(scenario, now, count, profile, source) if known and now is not None else None
         prefix = "system.forwarding"
         return Finding(
             target=Target("job"),
@@ -151,7 +164,9 @@ class IONodes(Rule):
             apply=_lines(pattern.nodes, count, layer, profile.job.scheduler),
         )
 
-    def _gain(self, scenario: forwarding.Scenario, now: int, count: int, profile: Profile) -> Gain | None:
+    def _gain(
+        self, scenario: forwarding.Scenario, now: int, count: int, profile: Profile, source: str
+    ) -> Gain | None:
         before = profile.dataset.io.busy_s.write
         least, expected, most = forwarding.speedups(scenario.curve, now, count)
         if not before:
@@ -162,8 +177,8 @@ class IONodes(Rule):
             after_s=before / expected,
             best_s=before / most,
             worst_s=before / least,
-            method=f"ratio of measured means with {_nodes(now)} and {_nodes(count)} (Bez et al., PDSW 2020); range: "
-            "one standard deviation of the repetitions",
+            method=f"ratio of measured means with {_nodes(now)} and {_nodes(count)} "
+            f"({source}); range: one standard deviation of the repetitions",
         )
 
 
