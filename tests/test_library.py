@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -147,3 +148,11 @@ def test_the_module_runs_as_a_command():
         [sys.executable, "-m", "vani", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == f"vani, version {vani.__version__}\n"
+
+
+def test_a_store_is_never_put_inside_the_trace(tmp_path):
+    trace = tmp_path / "trace"
+    shutil.copytree(DEMO, trace)
+    with pytest.raises(InputError, match="inside the trace"):
+        vani.convert(trace, trace / "store")
+    assert not (trace / "store").exists()

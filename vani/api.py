@@ -175,6 +175,8 @@ def convert(
         and (not target.is_dir() or any(target.iterdir()))
     ):
         raise InputError("exists and is no store", where=target, todo="name a new folder")
+    if Path(trace).is_dir() and target.resolve().is_relative_to(Path(trace).resolve()):
+        raise InputError("lies inside the trace", where=target, todo="name a folder beside it")
     workload = open_workload([Path(trace)])
     for path, error in workload.refused:
         raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
