@@ -1,0 +1,192 @@
+"""From calls of a rank, by signature id, to batches of the table of calls."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.calls import CALLS, Layer
+from vani.readers.base import Piece
+from vani.readers.positions import Positions
+from vani.readers.recorder.nesting import Nesting
+from vani.readers.recorder.signatures import NO_VALUE, Signatures
+
+__all__ = ["BatchBuilder", "Chunk"]
+
+Ints = NDArray[np.int64]
+
+
+class Chunk(NamedTuple):
+    """Calls of one rank whose columns are not yet looked up."""
+
+    rank: int
+    signatures: Signatures
+    ids: NDArray[np.int32]
+    start: Ints
+    duration: Ints
+    value: Ints | None
+    """Offsets after resolving patterns; None where there are none to resolve."""
+
+
+class BatchBuilder:
+    """Turns chunks into batches, carrying what one batch must know of the one before."""
+
+    def __init__(
+        self,
+        piece: Piece,
+        *,
+        functions: tuple[str, ...],
+        private: NDArray[np.bool_],
+        by_time: bool,
+        handles: int,
+    ) -> None:
+        """`private[file]`: one rank alone names it; `by_time`: intervals tell who called whom."""
+        self._piece = piece
+        self._functions = functions
+        self._positions = Positions(private)
+        self._nesting = Nesting(by_time=by_time)
+        self._handles = _Handles(handles)
+
+    def build(self, chunks: list[Chunk]) -> pa.RecordBatch:
+        """One batch of all the chunks' calls."""
+        s, ids = _join(chunks)
+        sizes = [len(c.ids) for c in chunks]
+        rank = np.repeat(np.array([c.rank for c in chunks], dtype=np.int32), sizes)
+        start = _concatenate([c.start for c in chunks])
+        duration = _concatenate([c.duration for c in chunks])
+        if all(c.value is None for c in chunks):
+            value = s.value[ids]
+        else:
+            value = np.concatenate(
+                [c.signatures.value[c.ids] if c.value is None else c.value for c in chunks]
+            )
+        file = s.file[ids]
+        if (s.handle >= 0).any():
+            self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
+        flags = s.flags[ids]
+        kind, layer, depth, size = s.kind[ids], s.layer[ids], s.depth[ids], s.bytes[ids]
+        offset = self._positions.resolve(rank, file, s.rule[ids], kind, value, size, flags)
+        # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
+        above = np.flatnonzero((layer == Layer.MPIIO) & (value != NO_VALUE))
+        offset[above] = value[above]
+        thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
+        via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags)
+        self._note(rank, file, s, ids, start, duration)
+        arrays = [
+            pa.array(rank),
+            pa.array(thread),
+            pa.array(s.func[ids]),
+            pa.array(layer),
+            pa.array(kind),
+            pa.array(depth),
+            pa.array(via),
+            pa.array(within),
+            pa.array(flags),
+            _nullable(file, file < 0),
+            _nullable(offset, offset == NO_VALUE),
+            _nullable(size, size == NO_VALUE),
+            pa.array(start),
+            pa.array(duration),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=CALLS)
+
+    def _note(
+        self,
+        rank: NDArray[np.int32],
+        file: NDArray[np.int32],
+        s: Signatures,
+        ids: NDArray[np.int32],
+        start: Ints,
+        duration: Ints,
+    ) -> None:
+        piece = self._piece
+        piece.records += len(ids)
+        piece.span_ns = max(piece.span_ns, int((start + duration).max()))
+        first = int(start.min())
+        piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
+        for func, count in enumerate(np.bincount(s.func[ids].astype(np.int64) + 1).tolist()):
+            if count:
+                name = self._functions[func - 1] if func else "(unknown)"
+                piece.functions[name] = piece.functions.get(name, 0) + count
+        if (s.rename_to >= 0).any():
+            rows = np.flatnonzero(s.rename_to[ids] >= 0)
+            piece.renames += zip(
+                rank[rows].tolist(),
+                start[rows].tolist(),
+                file[rows].tolist(),
+                s.rename_to[ids[rows]].tolist(),
+                strict=True,
+            )
+
+
+class _Handles:
+    """Finds the file of calls that name it by an id which an earlier call of the rank bound to a path."""
+
+    def __init__(self, handles: int) -> None:
+        self._count = handles
+        self._rank = -1
+        self._bound: dict[int, int] = {}
+
+    def resolve(
+        self,
+        rank: NDArray[np.int32],
+        handle: NDArray[np.int32],
+        binds: NDArray[np.bool_],
+        file: NDArray[np.int32],
+    ) -> None:
+        """Fill `file` in place where a call has a handle and binds none."""
+        rows = np.flatnonzero(handle >= 0)
+        if len(rows):
+            key = rank[rows].astype(np.int64) * self._count + handle[rows]
+            order = np.argsort(key, kind="stable")
+            rows, key = rows[order], key[order]
+            index = np.arange(len(rows))
+            starts = np.append(True, key[1:] != key[:-1])
+            bind = binds[rows]
+            source = np.maximum.accumulate(np.where(bind | starts, index, 0))
+            found = np.where(bind[source], file[rows[source]], -1)
+            carried = np.flatnonzero(starts & ~bind & (rank[rows] == self._rank))
+            if len(carried) and self._bound:
+                before = np.full(len(rows), -1, dtype=np.int32)
+                before[carried] = [self._bound.get(h, -1) for h in handle[rows[carried]].tolist()]
+                # A call before the first bind of its group takes what the batch before left.
+                found = np.where(bind[source], found, before[source])
+            unbound = ~bind
+            file[rows[unbound]] = found[unbound]
+            last = int(rank[-1])
+            if last != self._rank:
+                self._rank, self._bound = last, {}
+            ends = np.append(starts[1:], True) & (rank[rows] == last)
+            at = np.flatnonzero(ends)
+            self._bound.update(zip(handle[rows[at]].tolist(), file[rows[at]].tolist(), strict=True))
+        elif len(rank) and int(rank[-1]) != self._rank:
+            self._rank, self._bound = int(rank[-1]), {}
+
+
+def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
+    first = chunks[0].signatures
+    if all(c.signatures is first for c in chunks):
+        return first, _concatenate([c.ids for c in chunks])
+    tables: list[Signatures] = []
+    begins: dict[int, int] = {}
+    total = 0
+    ids = []
+    for chunk in chunks:
+        at = begins.get(id(chunk.signatures))
+        if at is None:
+            begins[id(chunk.signatures)] = at = total
+            tables.append(chunk.signatures)
+            total += len(chunk.signatures)
+        ids.append(chunk.ids + np.int32(at))
+    return Signatures.join(tables), _concatenate(ids)
+
+
+def _concatenate(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _nullable(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values, mask=null) if null.any() else pa.array(values)
