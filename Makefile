@@ -78,11 +78,11 @@ environment: .venv/.created
 
 .venv/.run: .venv/.created pyproject.toml
 	@echo "Installing Vani and its dependencies into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --editable .
+	@.venv/bin/python -m pip install --quiet --editable '.[plot]'
 	@touch $@
 
 # The tools' extras contain all that .run installs, so the demo need not install again.
 .venv/.test: .venv/.created pyproject.toml
 	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --editable '.[lint,test]'
+	@.venv/bin/python -m pip install --quiet --editable '.[plot,cluster,docs,lint,test]'
 	@touch .venv/.run $@
