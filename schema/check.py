@@ -1,0 +1,86 @@
+"""The verdict of `vani check`: every judgement of a policy about a profile, as a document.
+
+Renderers (text, JSON, SARIF, JUnit, GitHub, GitLab) see only this document.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.base import Model
+
+__all__ = ["Check", "CheckCounts", "Excepted", "Judgement", "Level", "Number", "PolicyPlace", "Source"]
+
+Level = Literal["error", "warning", "note"]
+Number = int | float | None
+
+
+class Source(Model):
+    """A file that the verdict rests on."""
+
+    path: str
+    sha256: str
+
+
+class PolicyPlace(Model):
+    """Where in the policy file a check is written."""
+
+    path: str
+    line: int = Field(description="1-based")
+
+
+class Excepted(Model):
+    """An exception of the policy that covers a judgement."""
+
+    until: str = Field(description="ISO date; the last day on which the exception holds")
+    reason: str
+
+
+class Judgement(Model):
+    """One check of the policy against one attribute, file, app, phase or piece of advice."""
+
+    id: str = Field(description="stable and unique in a document: name of the check and what it was held against")
+    check: str = Field(description="name of the check in the policy")
+    kind: Literal["budget", "change", "rule", "missing"]
+    level: Level = Field(description="how bad it is if the check does not hold")
+    status: Literal["pass", "fail", "excepted", "unknown"] = Field(
+        description="unknown: the attribute is null, or the check says nothing about it"
+    )
+    attribute: str | None = Field(description="path in the profile, or null")
+    target: str | None = Field(description="file or app that the judgement is about, or null")
+    value: Number | str
+    limit: str | None = Field(description="what is allowed, as in the policy: `<= 1e5`")
+    baseline: Number = Field(description="value in the baseline, or null")
+    change: float | None = Field(description="(value - baseline) / baseline, or null")
+    message: str = Field(description="one line: what was found, against what")
+    reason: str | None = Field(description="why the policy asks for this, in its own words")
+    todo: str | None = Field(description="one line: what to do about it")
+    excepted: Excepted | None
+    place: PolicyPlace | None
+
+
+class CheckCounts(Model):
+    """How many judgements of each kind there are."""
+
+    error: int
+    warning: int
+    note: int
+    passed: int
+    excepted: int
+    unknown: int
+
+
+class Check(Model):
+    """The whole verdict; judgements are ordered worst first, then by id."""
+
+    schema_: Literal["vani.check/1"] = Field(alias="schema")
+    version: str
+    profile: Source
+    policy: Source | None
+    baselines: list[Source]
+    fail_on: Level
+    verdict: Literal["pass", "fail"]
+    counts: CheckCounts
+    judgements: list[Judgement]
