@@ -7,14 +7,14 @@ lie in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts, stable_order
+from vani.analyzers.base import Batch, Context, Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.store.read import RowGroup
@@ -24,6 +24,7 @@ __all__ = ["COLUMNS", "Window", "busy_in", "windows"]
 COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ROWS = 1 << 19
 _ALL = 3
+_GROUPS_AT_ONCE = 4
 
 Ints = NDArray[np.int64]
 
@@ -79,65 +80,60 @@ def busy_in(window: Window) -> Keyed:
     """Busy time in one window: column `time` by group * 4 + kind (3 for all).
 
     Groups are phases 0..phases-1, excluded calls, the workload (phases + 1) and listed files (from phases + 2 on).
+    Calls are merged by phase, listed file and kind first; every other union is one of what is left of them.
     """
-    parts: list[tuple[Ints, Ints, Ints]] = []
     held: list[Intervals] = []
     size = 0
-    for context, row_group in window.groups:
-        with pq.ParquetFile(row_group.file) as file:
-            table = file.read_row_group(row_group.index, columns=list(COLUMNS), use_threads=False)
-        for record_batch in table.to_batches():
-            batch = Batch(context, record_batch, window.facts)
-            part = _entries(batch, window)
-            if len(part[0]):
-                parts.append(part)
-                size += len(part[0])
+    for batch in _batches(window):
+        held.append(_finest(batch, window))
+        size += len(held[-1])
         if size > 8 * _ROWS:
-            held = [_merged(parts, held)]
-            parts, size = [], 0
-    groups, lengths = total_length(_merged(parts, held))
-    return group(groups, {"time": lengths})
-
-
-def _entries(batch: Batch, window: Window) -> tuple[Ints, Ints, Ints]:
-    start, end = batch.start, batch.end
-    inside = (start < window.end) & (end > window.begin)
-    rows = np.flatnonzero(inside)
-    if not len(rows):
-        empty = np.empty(0, np.int64)
-        return empty, empty, empty
-    start = np.maximum(start[rows], window.begin)
-    end = np.minimum(end[rows], window.end)
+            held = [Intervals.joined(held)]
+            size = len(held[0])
+    finest = Intervals.joined(held)
+    kind, place = finest.group % 4, finest.group // 4
+    files = int(window.listed.max(initial=-1)) + 2
+    phase, number = place // files, place % files
     phases = window.facts.phases
-    phase, kind = batch.phase[rows] * 4, batch.kind[rows].astype(np.int64)
-    keys = [phase + kind, phase + _ALL]
-    starts, ends = [start, start], [end, end]
+    found = [_union(finest, phase * 4 + kind)]
     if window.workload:
-        some = phase != phases * 4
-        own = np.full(int(some.sum()), 4 * (phases + 1), np.int64)
-        keys += [own + kind[some], own + _ALL]
-        starts += [start[some]] * 2
-        ends += [end[some]] * 2
-    file = batch.file[rows]
-    number = (
-        np.where(file >= 0, window.listed[np.maximum(file, 0)], -1)
-        if len(window.listed)
-        else np.full(len(file), -1)
-    )
-    some = number >= 0
-    if some.any():
-        own = 4 * (phases + 2 + number[some])
-        keys += [own + kind[some], own + _ALL]
-        starts += [start[some]] * 2
-        ends += [end[some]] * 2
-    key = np.concatenate(keys)
-    # Group by group, in order of time within: runs that merging is quick with.
-    order = stable_order(key)
-    return key[order], np.concatenate(starts)[order], np.concatenate(ends)[order]
+        by_phase = found[0]
+        found.append(_union(by_phase, 4 * (phases + 1) + by_phase.group % 4, by_phase.group < 4 * phases))
+    found.append(_union(finest, 4 * (phases + 1 + number) + kind, number > 0))
+    found += [_union(f, f.group - f.group % 4 + _ALL) for f in found]
+    return Keyed.merged([group(keys, {"time": time}) for keys, time in map(total_length, found)])
 
 
-def _merged(parts: list[tuple[Ints, Ints, Ints]], held: list[Intervals]) -> Intervals:
-    found = list(held)
-    if parts:
-        found.append(merge(*(np.concatenate([p[i] for p in parts]) for i in range(3))))
-    return Intervals.joined(found)
+def _batches(window: Window) -> Iterator[Batch]:
+    """The calls of the window, those of row groups that follow each other in a file together."""
+    at = 0
+    while at < len(window.groups):
+        context, first = window.groups[at]
+        stop = at + 1
+        while stop < len(window.groups) and stop - at < _GROUPS_AT_ONCE and window.groups[stop][1].file == first.file:
+            stop += 1
+        wanted = [g.index for _, g in window.groups[at:stop]]
+        with pq.ParquetFile(first.file) as file:
+            table = file.read_row_groups(wanted, columns=list(COLUMNS), use_threads=False)
+        for record_batch in table.combine_chunks().to_batches():
+            yield Batch(context, record_batch, window.facts)
+        at = stop
+
+
+def _finest(batch: Batch, window: Window) -> Intervals:
+    """Merged calls within the window by (phase * files + number of the listed file + 1) * 4 + kind."""
+    start, end = np.maximum(batch.start, window.begin), np.minimum(batch.end, window.end)
+    inside = start < end
+    rows = slice(None) if inside.all() else np.flatnonzero(inside)
+    listed = window.listed
+    number = listed[batch.file] if len(listed) else np.full(len(batch), -1)
+    number[batch.file < 0] = -1
+    place = batch.phase * (int(listed.max(initial=-1)) + 2) + number + 1
+    return merge((place * 4 + batch.kind)[rows], start[rows], end[rows])
+
+
+def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:
+    """The intervals (those in `rows`) merged under other keys."""
+    if rows is not None and not rows.all():
+        return merge(key[rows], intervals.start[rows], intervals.end[rows])
+    return merge(key, intervals.start, intervals.end)

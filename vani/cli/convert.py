@@ -24,7 +24,9 @@ def convert(trace: Path, store: Path, scheduler: str | None, quiet: bool) -> Non
     A directory of several traces becomes a folder of several stores.
     """
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
+    from vani.engine.allocator import keep_freed_memory  # noqa: PLC0415
 
+    keep_freed_memory()
     look = watched(quiet=quiet)
     with progress_bar(show=look) as progress:
         places = run(trace, store, scheduler=scheduler, progress=progress)

@@ -97,7 +97,9 @@ def profile(
         check_suffix(graph)
     check_output(output, graph)
     from vani.api import characterise  # noqa: PLC0415 - loads Arrow
+    from vani.engine.allocator import keep_freed_memory  # noqa: PLC0415
 
+    keep_freed_memory()
     look = watched(quiet=quiet)
     with progress_bar(show=look) as progress:
         found = characterise(
