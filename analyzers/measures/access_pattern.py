@@ -80,7 +80,7 @@ class _Run:
     key: Ints
     """(process * (files + 1) + file + 1) * 2 + direction."""
     cell: Ints
-    within: Ints
+    within: NDArray[np.int16]
     begin: Ints
     size: Ints
     append: Bools
@@ -91,66 +91,50 @@ class _Run:
     counted: Bools
     """Already counted; still here because its successors are compared with it."""
 
-    def take(self, rows: NDArray[np.int64] | Bools) -> _Run:
+    def take(self, rows: Ints) -> _Run:
         return _Run(*(getattr(self, f.name)[rows] for f in fields(_Run)))
 
     @staticmethod
-    def joined(one: _Run, other: _Run) -> _Run:
-        order = np.argsort(np.concatenate((one.key, other.key)), kind="stable")
-        return _Run(
-            *(np.concatenate((getattr(one, f.name), getattr(other, f.name)))[order] for f in fields(_Run))
-        )
+    def joined(held: _Run, new: _Run) -> _Run:
+        """What was held, before the new operations of its streams."""
+        at = np.searchsorted(new.key, held.key)
+        return _Run(*(np.insert(getattr(new, f.name), at, getattr(held, f.name)) for f in fields(_Run)))
 
 
 class _Events:
-    """Which streams had an event (an open, a jump) since their last data operation."""
+    """Streams that had an event (an open, a jump) since their last data operation."""
 
     def __init__(self) -> None:
         self._pending = np.empty(0, np.int64)
 
-    def since(self, file: Ints, stream: Ints, event: Bools, data: Bools) -> Bools:
-        """Mark the data operations with an event on their file since the last operation of their stream.
+    def since(self, file: Ints, row: Ints, stream: Ints, data: Ints, rows: int) -> Bools:
+        """Mark the first operation of each stream behind an event on its file.
 
         Parameters
         ----------
-        file
-            Ascending; both streams of a file (reads, writes) see its events.
-        stream
-            Of data operations: file * 2 + direction.
+        file, row
+            Of the events: process and file, and row in the batch. Both streams of a file (reads, writes) see them.
+        stream, data
+            Of the data operations: file * 2 + direction, ascending, and row.
+        rows
+            Length of the batch.
         """
-        marked = np.zeros(len(file), np.bool_)
-        if not len(file) or not (event.any() or len(self._pending)):
-            return marked
-        counted = np.cumsum(event)
-        at = np.flatnonzero(data)
-        order = stable_order(stream[at])
-        at = at[order]
-        own = stream[at]
-        opens = np.append(True, own[1:] != own[:-1])[: len(own)]
-        group = np.searchsorted(file, file[at])
-        before = np.where(group > 0, counted[np.maximum(group - 1, 0)], 0)
-        reached = np.empty(len(at), np.int64)
-        reached[1:] = counted[at][:-1]
-        reached = np.where(opens, before, reached)
-        marked[at] = counted[at] > reached
-        marked[at[opens & np.isin(own, self._pending)]] = True
+        marked = np.zeros(len(stream), np.bool_)
+        both = np.concatenate((2 * file, 2 * file + 1))
+        at = np.zeros(len(both), np.int64)
+        if len(both) and len(stream):
+            low = stream[0]
+            at = np.searchsorted((stream - low) * rows + data, (both - low) * rows + np.concatenate((row, row)))
+        late = self._pending
+        at = np.concatenate((at, np.searchsorted(stream, late)))
+        both = np.concatenate((both, late))
         # What comes after the last data operation of a stream waits for the next batch.
-        closes = np.append(opens[1:], True)[: len(own)]
-        done = dict(zip(own[closes].tolist(), counted[at][closes].tolist(), strict=True))
-        happened = np.unique(file[event])
-        ends = counted[np.searchsorted(file, happened, side="right") - 1].tolist()
-        waiting = [
-            s
-            for f, end in zip(happened.tolist(), ends, strict=True)
-            for s in (2 * f, 2 * f + 1)
-            if end > done.get(s, -1)
-        ]
-        still = self._pending[~np.isin(self._pending, own)]
-        self._pending = np.union1d(still, np.array(waiting, dtype=np.int64))
+        met = np.zeros(len(both), np.bool_)
+        inside = at < len(stream)
+        met[inside] = stream[at[inside]] == both[inside]
+        marked[at[met]] = True
+        self._pending = np.unique(both[~met])
         return marked
-
-    def __bool__(self) -> bool:
-        return bool(len(self._pending))
 
     def forget(self, width: int, process: int) -> None:
         """Drop what belongs to processes that have no more calls."""
@@ -178,28 +162,26 @@ class _Collector:
             nameless = np.flatnonzero(data & ~named)
             cells = batch.cell.keys[batch.cell.codes[nameless]]
             self._count(cells, batch.within[nameless], np.zeros(len(nameless), np.int64))
-        opens = (batch.flags & Flag.OPEN) != 0
-        jumps = ((batch.flags & Flag.SEEK) != 0) & (batch.offset == NO_VALUE)
-        events = (opens | jumps) & named
-        if events.any() or self._opens or self._jumps:
-            rows, key, jumped, opened = self._after_events(batch, data & named, opens & named, jumps & named)
-        else:
-            rows = np.flatnonzero(data & named)
-            key = self._streams(batch, rows)
-            order = stable_order(key)
-            rows, key = rows[order], key[order]
-            jumped = opened = np.zeros(len(rows), np.bool_)
+        rows = np.flatnonzero(data & named)
+        kind = batch.kind[rows]
+        key = batch.process_file[rows] * 2 + kind
+        order = stable_order(key)
+        rows, key = rows[order], key[order]
+        flags = batch.flags
+        jumps = ((flags & Flag.SEEK) != 0) & (batch.offset == NO_VALUE)
+        jumped = self._since(self._jumps, batch, jumps & named, key, rows)
+        opened = self._since(self._opens, batch, ((flags & Flag.OPEN) != 0) & named, key, rows)
         size = batch.bytes[rows]
         first = np.append(True, key[1:] != key[:-1])[: len(key)]
         if self._held is not None:
-            first &= ~np.isin(key, self._held.key)
+            first[np.searchsorted(key, self._held.key[np.isin(self._held.key, key[first])])] = False
         new = _Run(
             key,
             batch.cell.keys[batch.cell.codes[rows]],
-            batch.within[rows].astype(np.int64),
+            batch.within[rows],
             batch.offset[rows],
             np.where(size == NO_VALUE, 0, size),
-            (batch.flags[rows] & Flag.APPEND) != 0,
+            (flags[rows] & Flag.APPEND) != 0,
             jumped,
             first | opened,
             np.zeros(len(key), np.bool_),
@@ -208,23 +190,10 @@ class _Collector:
             new = _Run.joined(self._held, new)
         self._take(new, going_on=int(batch.process[-1]))
 
-    def _streams(self, batch: Batch, rows: Ints) -> Ints:
-        file = batch.process[rows] * self._files + batch.file[rows] + 1
-        return file * 2 + np.where(batch.kind[rows] <= Kind.WRITE, batch.kind[rows], 0)
-
-    def _after_events(
-        self, batch: Batch, data: Bools, opens: Bools, jumps: Bools
-    ) -> tuple[Ints, Ints, Bools, Bools]:
-        """Data operations by stream, and which of them are the first after a jump or an open."""
-        order = batch.by_process_and_file
-        rows = order[(data | opens | jumps)[order]]
-        stream = self._streams(batch, rows)
-        file = stream // 2
-        moves = data[rows]
-        jumped = self._jumps.since(file, stream, jumps[rows], moves)
-        opened = self._opens.since(file, stream, opens[rows], moves)
-        streams = stable_order(stream[moves])
-        return rows[moves][streams], stream[moves][streams], jumped[moves][streams], opened[moves][streams]
+    @staticmethod
+    def _since(events: _Events, batch: Batch, happened: Bools, stream: Ints, data: Ints) -> Bools:
+        row = np.flatnonzero(happened)
+        return events.since(batch.process_file[row], row, stream, data, len(batch))
 
     def _take(self, run: _Run, *, going_on: int) -> None:
         """Count what can no longer change, hold the rest; `going_on` is the process that may still have calls."""
@@ -241,15 +210,16 @@ class _Collector:
         behind = last - index
         is_open = run.key // (2 * self._files) == going_on
         ready = ~run.counted & (~is_open | (behind >= 2))
-        self._count(run.cell[ready], run.within[ready], kind[ready])
-        strides = ready & (kind == STRIDED) & (delta != NO_VALUE)
-        if strides.any():
+        rows = np.flatnonzero(ready)
+        self._count(run.cell[rows], run.within[rows], kind[rows])
+        strides = np.flatnonzero(ready & (kind == STRIDED) & (delta != NO_VALUE))
+        if len(strides):
             self._strides.append(count_pairs(run.key[strides] // 2 % self._files - 1, delta[strides]))
             if len(self._strides) > 32:
                 self._strides = [Pairs.merged(self._strides)]
         run.counted |= ready
-        keep = is_open & (behind <= 3)
-        self._held = run.take(keep) if keep.any() else None
+        keep = np.flatnonzero(is_open & (behind <= 3))
+        self._held = run.take(keep) if len(keep) else None
         self._jumps.forget(2 * self._files, going_on)
         self._opens.forget(2 * self._files, going_on)
 
