@@ -17,12 +17,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense
-from vani.calls import FileClass, Flag, Layer
+from vani.calls import FileClass, Flag, Kind, Layer
+from vani.columns import to_numpy
 
 __all__ = [
     "BUCKETS",
     "NO_VALUE",
     "Accumulator",
+    "Alike",
     "Batch",
     "Context",
     "Ends",
@@ -36,6 +38,9 @@ __all__ = [
 
 NO_VALUE = np.iinfo(np.int64).min
 """Stands for null in columns of integers."""
+
+_MOST = np.iinfo(np.int64).max
+_WIDE = 1 << 20
 
 Ints = NDArray[np.int64]
 
@@ -142,6 +147,46 @@ class Ends:
             found[owner[final][keep]] = self.reach[final][keep]
         del files
         return found
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
+
+    codes: Ints
+    """Group of each call."""
+    row: Ints
+    """One call of each group, shape (groups,)."""
+    count: Ints
+    """Calls of each group."""
+
+    @staticmethod
+    def of(codes: Ints, *columns: NDArray[Any]) -> Alike:
+        """Groups of calls that agree in `codes` (0 and up, few) and in each of the columns."""
+        width = int(codes.max(initial=-1)) + 1
+        for column in columns:
+            dense = Dense.of(column)
+            if len(dense.keys) > 1:
+                codes = codes * len(dense.keys) + dense.codes
+                width *= len(dense.keys)
+            if width > _WIDE:
+                few = Dense.of(codes)
+                codes, width = few.codes, len(few.keys)
+        codes = Dense.of(codes).codes
+        row = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+        row[codes] = np.arange(len(codes))
+        return Alike(codes, row, np.bincount(codes, minlength=len(row)))
+
+    def range(self, values: Ints) -> tuple[Ints, Ints]:
+        """Smallest and largest value of each group."""
+        low, high = np.full(len(self.row), _MOST), np.full(len(self.row), -_MOST)
+        np.minimum.at(low, self.codes, values)
+        np.maximum.at(high, self.codes, values)
+        return low, high
+
+    def sum(self, values: Ints) -> Ints:
+        """Exact sum over the calls of each group; `NO_VALUE` counts as 0."""
+        return Dense(self.row, self.codes).sum(np.where(values == NO_VALUE, 0, values))
 
 
 class Batch:
@@ -252,19 +297,33 @@ class Batch:
         return Dense.of(self.phase * (self.context.world.files + 1) + self.file + 1)
 
     @cached_property
-    def by_process_and_file(self) -> Ints:
-        """Order of the calls by process, then file, in recorded order."""
-        return stable_order(self._process_file)
+    def alike(self) -> Alike:
+        """The calls put together that agree in process, phase, file, kind, layer, flags, via and within."""
+        columns = [self.flags, self.within * np.int16(16) + self.via, self.kind + 4 * self.layer]
+        if len(self) and int(self.process[0]) != int(self.process[-1]):
+            columns.append(self.process)
+        return Alike.of(self.cell.codes, *columns)
 
     @cached_property
-    def _process_file(self) -> Ints:
-        base = self.process - self.process[0] if len(self) else self.process
-        return base * (self.context.world.files + 1) + self.file + 1
+    def sizes(self) -> Pairs:
+        """How often each size occurs in the data operations of each group of `alike`, unknown sizes left out."""
+        rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))
+        return count_pairs(self.alike.codes[rows], self.bytes[rows])
+
+    @cached_property
+    def by_process_and_file(self) -> Ints:
+        """Order of the calls by process, then file, in recorded order."""
+        return stable_order(self.process_file)
+
+    @cached_property
+    def process_file(self) -> Ints:
+        """Process and file of each call in one number: process * (World.files + 1) + file + 1."""
+        return self.process * (self.context.world.files + 1) + self.file + 1
 
     @cached_property
     def process_file_starts(self) -> NDArray[np.bool_]:
         """In that order: where another process or file begins."""
-        key = self._process_file[self.by_process_and_file]
+        key = self.process_file[self.by_process_and_file]
         return np.append(True, key[1:] != key[:-1]) if len(key) else np.empty(0, np.bool_)
 
     @property
@@ -280,10 +339,7 @@ class Batch:
 
 def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
     column = calls.column(name)
-    if column.null_count:
-        column = column.fill_null(NO_VALUE if column.type == pa.int64() else -1)
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return values
+    return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
 
 
 def stable_order(keys: Ints) -> Ints:
@@ -324,7 +380,10 @@ class Measure(Protocol):
         """Start a partition."""
 
     def combine(self, parts: Sequence[Any]) -> Any:
-        """Put results of partitions together; associative, and free of order. `parts` may be empty."""
+        """Put results of partitions together, or what it put together before; associative, and free of order.
+
+        `parts` may be empty.
+        """
 
 
 @dataclass

@@ -78,7 +78,8 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         opens = first[np.append(True, gap)]
         closes = last[np.append(gap, True)]
         number = opens // span
-        return Intervals(groups[number], opens - number * span + low, closes - number * span + low)
+        lift = number * span - low
+        return Intervals(groups[number], opens - lift, closes - lift)
     order = np.lexsort((start, codes))
     codes, start, end = codes[order], start[order], end[order]
     pieces = [merge(np.full(b - a, groups[codes[a]]), start[a:b], end[a:b]) for a, b in _runs(codes)]

@@ -71,13 +71,18 @@ def group(keys: Ints, columns: Mapping[str, Ints], how: Mapping[str, How] | None
     if not len(keys):
         return Keyed(keys.astype(np.int64), {n: c.astype(np.int64) for n, c in columns.items()})
     if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
+        fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+        folds = {n: fold[(how or {}).get(n, "sum")] for n in columns}
+        # Calls of a process on a file come in rows: what is equal side by side need not be sorted.
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        if 2 * len(starts) < len(keys):
+            keys, columns = keys[starts], {n: folds[n].reduceat(c, starts) for n, c in columns.items()}
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         columns = {n: c[order] for n, c in columns.items()}
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
         keys = keys[starts]
-        fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-        columns = {n: fold[(how or {}).get(n, "sum")].reduceat(c, starts) for n, c in columns.items()}
+        columns = {n: folds[n].reduceat(c, starts) for n, c in columns.items()}
     return Keyed(keys, dict(columns))
 
 
@@ -95,6 +100,8 @@ class Dense:
         """Number the values of a batch."""
         if not len(values):
             return Dense(values, values)
+        if values.dtype.itemsize <= 2:
+            return Dense._of_narrow(values)
         low, high = int(values.min()), int(values.max())
         if low == high:
             return Dense(values[:1].copy(), np.zeros(len(values), np.int64))
@@ -106,6 +113,17 @@ class Dense:
             return Dense(np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[shifted])
         keys, codes = np.unique(values, return_inverse=True)
         return Dense(keys, codes)
+
+    @staticmethod
+    def _of_narrow(values: NDArray[Any]) -> Dense:
+        """The same for integers of at most 16 bits, which need no look at their range."""
+        bits = values.view(f"u{values.dtype.itemsize}")
+        seen = np.zeros(1 << 8 * values.dtype.itemsize, np.bool_)
+        seen[bits] = True
+        keys = np.sort(np.flatnonzero(seen).astype(bits.dtype).view(values.dtype))
+        code = np.zeros(len(seen), np.int64)
+        code[keys.view(bits.dtype)] = np.arange(len(keys))
+        return Dense(keys.astype(np.int64), code[bits])
 
     def count(self, rows: NDArray[Any] | None = None) -> Ints:
         """Number of rows (of those selected) of each key."""

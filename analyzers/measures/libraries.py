@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, Pairs, count_pairs
+from vani.analyzers.base import Batch, Context, Facts, Pairs, count_pairs
 from vani.analyzers.keyed import Dense, Keyed, group
 from vani.calls import Flag, Kind, Layer
 
@@ -41,7 +41,7 @@ class Libraries:
     """See the module's docstring."""
 
     name = "libraries"
-    columns = frozenset({"rank", "kind", "file", "bytes", "duration_ns", "via", "within", "depth"})
+    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within", "depth"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         del facts
@@ -70,49 +70,58 @@ class _Collector:
 
     def add(self, batch: Batch) -> None:
         self._add_own(batch)
-        included = batch.included
-        rows = np.flatnonzero(included)
-        if not len(rows):
+        if not len(batch):
             return
-        layers = batch.within[rows]
-        kind = batch.kind[rows]
-        size = np.where(batch.bytes[rows] == NO_VALUE, 0, batch.bytes[rows])
+        alike = batch.alike
+        included = batch.included[alike.row]
+        if not included.any():
+            return
+        rows = alike.row[included]
+        layers, kind, flags, file = batch.within[rows], batch.kind[rows], batch.flags[rows], batch.file[rows]
+        count = alike.count[included]
+        size, duration = alike.sum(batch.bytes)[included], alike.sum(batch.duration)[included]
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
-        uses = moves | ((batch.flags[rows] & Flag.OPEN) != 0)
-        uses &= (batch.flags[rows] & Flag.DIRECTORY) == 0
-        file, duration = batch.file[rows], batch.duration[rows]
+        uses = moves | ((flags & Flag.OPEN) != 0)
+        uses &= (flags & Flag.DIRECTORY) == 0
         via = batch.via[rows].astype(np.int64)
-        self._outer.append(count_pairs(via[uses] + self._base, file[uses]))
+        self._outer.append(count_pairs(via[uses] + self._base, file[uses], count[uses]))
         dense = Dense.of(via + self._base)
-        self._via.append(Keyed(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.count()}))
-        everything = np.ones(len(rows), np.bool_)
+        self._via.append(Keyed(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.sum(count)}))
         seen = int(np.bitwise_or.reduce(layers))
         for layer in range(seen.bit_length()):
             if not seen >> layer & 1:
                 continue
             # A call counts once in each layer that it was made through.
-            mine = (layers >> layer & 1).astype(np.bool_) if seen & (seen - 1) else everything
+            mine = (layers >> layer & 1).astype(np.bool_)
             key = self._base + layer
-            one = np.array([key])
             columns = {
-                "reads": (read & mine).sum(),
-                "writes": (write & mine).sum(),
-                "metadata": ((kind == Kind.METADATA) & mine).sum(),
-                "bytes_read": size[read & mine].sum(),
-                "bytes_written": size[write & mine].sum(),
-                "time": duration[mine].sum(),
+                "reads": count[read & mine],
+                "writes": count[write & mine],
+                "metadata": count[(kind == Kind.METADATA) & mine],
+                "bytes_read": size[read & mine],
+                "bytes_written": size[write & mine],
+                "time": duration[mine],
             }
-            self._under.append(Keyed(one, {n: np.array([int(c)]) for n, c in columns.items()}))
-            used = file[uses & mine]
-            self._files.append(count_pairs(np.full(len(used), key), used))
-            moved = size[moves & mine]
-            self._data.append(count_pairs(np.full(len(moved), key), moved))
+            self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in columns.items()}))
+            used = uses & mine
+            self._files.append(count_pairs(np.full(int(used.sum()), key), file[used], count[used]))
+        self._add_sizes(batch)
         for store in (self._files, self._data, self._outer):
             if len(store) > 32:
                 store[:] = [Pairs.merged(store)]
         if len(self._under) > 64:
             self._under, self._via = [Keyed.merged(self._under)], [Keyed.merged(self._via)]
+
+    def _add_sizes(self, batch: Batch) -> None:
+        sizes, row = batch.sizes, batch.alike.row[batch.sizes.first]
+        mine = batch.included[row]
+        found = count_pairs(batch.within[row[mine]].astype(np.int64), sizes.second[mine], sizes.count[mine])
+        for layer in range(int(np.bitwise_or.reduce(found.first, initial=0)).bit_length()):
+            mine = (found.first >> layer & 1).astype(np.bool_)
+            if mine.any():
+                key = np.full(int(mine.sum()), self._base + layer)
+                self._data.append(count_pairs(key, found.second[mine], found.count[mine]))
 
     def _add_own(self, batch: Batch) -> None:
         layer = batch.all_calls("layer")

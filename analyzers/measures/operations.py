@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
-from vani.analyzers.keyed import Keyed
+from vani.analyzers.keyed import Dense, Keyed
 from vani.calls import Flag, Kind
 
 __all__ = ["Operations"]
@@ -24,7 +24,7 @@ class Operations:
     """Columns per cell: reads, writes, metadata, bytes_read, bytes_written, unsized, opens, first, last (ns)."""
 
     name = "operations"
-    columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank"})
+    columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         del context, facts
@@ -41,25 +41,27 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        cell, kind, size = batch.cell, batch.kind, batch.bytes
+        cell, alike = batch.cell, batch.alike
+        groups = Dense(cell.keys, cell.codes[alike.row])
+        kind = batch.kind[alike.row]
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        known = np.where(size == NO_VALUE, 0, size)
-        end = batch.end
+        size = alike.sum(batch.bytes)
+        unsized = (batch.kind <= Kind.WRITE) & (batch.bytes == NO_VALUE)
         first = np.full(len(cell.keys), np.iinfo(np.int64).max)
         last = np.full(len(cell.keys), np.iinfo(np.int64).min)
         np.minimum.at(first, cell.codes, batch.start)
-        np.maximum.at(last, cell.codes, end)
+        np.maximum.at(last, cell.codes, batch.end)
         self._parts.append(
             Keyed(
                 cell.keys,
                 {
-                    "reads": cell.count(read),
-                    "writes": cell.count(write),
-                    "metadata": cell.count(kind == Kind.METADATA),
-                    "bytes_read": cell.sum(known, read),
-                    "bytes_written": cell.sum(known, write),
-                    "unsized": cell.count((read | write) & (size == NO_VALUE)),
-                    "opens": cell.count((batch.flags & Flag.OPEN) != 0),
+                    "reads": groups.sum(alike.count, read),
+                    "writes": groups.sum(alike.count, write),
+                    "metadata": groups.sum(alike.count, kind == Kind.METADATA),
+                    "bytes_read": groups.sum(size, read),
+                    "bytes_written": groups.sum(size, write),
+                    "unsized": cell.count(unsized),
+                    "opens": groups.sum(alike.count, (batch.flags[alike.row] & Flag.OPEN) != 0),
                     "first": first,
                     "last": last,
                 },

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.base import Batch, Context, Facts
 from vani.analyzers.keyed import Dense, Keyed, group
 from vani.calls import Flag, Kind
 
@@ -37,7 +37,7 @@ class Processes:
     """See the module's docstring."""
 
     name = "processes"
-    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns"})
+    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         if facts is None:
@@ -62,36 +62,37 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        included = batch.included
-        kind, flags = batch.kind, batch.flags
+        alike = batch.alike
+        kind, flags, file = batch.kind[alike.row], batch.flags[alike.row], batch.file[alike.row]
+        process = batch.process[alike.row]
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        uses = (
-            (batch.file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
-        )
-        rows = np.flatnonzero(uses)
-        if len(rows):
-            dense = Dense.of(batch.process[rows] * self._files + batch.file[rows] + 1)
+        uses = (file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
+        if uses.any():
+            dense = Dense.of((process * self._files + file + 1)[uses])
             self._uses.append(
                 Keyed(
                     dense.keys,
                     {
-                        "readers": (dense.count(read[rows]) > 0).astype(np.int64),
-                        "writers": (dense.count(write[rows]) > 0).astype(np.int64),
+                        "readers": (dense.count(read[uses]) > 0).astype(np.int64),
+                        "writers": (dense.count(write[uses]) > 0).astype(np.int64),
                     },
                 )
             )
-        self._in_phase.append(Dense.of((batch.process * self._phases + batch.phase)[included]).keys)
-        dense = Dense.of(batch.process[included])
-        size = np.where(batch.bytes == NO_VALUE, 0, batch.bytes)[included]
+        included = batch.included[alike.row]
+        in_phase = process * self._phases + batch.phase[alike.row]
+        self._in_phase.append(np.unique(in_phase[included]))
+        dense = Dense.of(process[included])
+        size, count = alike.sum(batch.bytes)[included], alike.count[included]
+        read, write = read[included], write[included]
         self._totals.append(
             Keyed(
                 dense.keys,
                 {
-                    "bytes_read": dense.sum(size, read[included]),
-                    "bytes_written": dense.sum(size, write[included]),
-                    "reads": dense.count(read[included]),
-                    "writes": dense.count(write[included]),
-                    "calls": dense.count(),
+                    "bytes_read": dense.sum(size, read),
+                    "bytes_written": dense.sum(size, write),
+                    "reads": dense.sum(count, read),
+                    "writes": dense.sum(count, write),
+                    "calls": dense.sum(count),
                 },
             )
         )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import BUCKETS, NO_VALUE, Batch, Context, Ends, Facts, World
+from vani.analyzers.base import BUCKETS, NO_VALUE, Alike, Batch, Context, Ends, Facts, World
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.keyed import Dense, How, Keyed, group
 from vani.analyzers.threads import OverlapFinder
@@ -88,37 +88,41 @@ class _Collector:
         if not len(rows):
             return
         self._add_busy(batch, rows)
-        file = batch.file[rows]
-        kind = batch.kind[rows]
-        flags = batch.flags[rows]
+        file, flags = batch.file[rows], batch.flags[rows]
+        kind, layer = batch.kind[rows], batch.layer[rows]
+        start, size = batch.start[rows], batch.bytes[rows]
         dense = Dense.of(file)
-        duration = batch.duration[rows]
+        alike = Alike.of(dense.codes, flags, kind + 4 * layer)
+        count = alike.count
+        blind = (kind == Kind.WRITE) & ((size == NO_VALUE) | ((batch.offset[rows] == NO_VALUE) & (size > 0)))
+        # From here on one row stands for all that are alike.
+        group = Dense(dense.keys, dense.codes[alike.row])
+        kind, flags, layer = kind[alike.row], flags[alike.row], layer[alike.row]
         made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
-        start = batch.start[rows]
-        removes = (flags & Flag.REMOVE) != 0
         uses = (kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)
-        last = {n: np.full(len(dense.keys), -1) for n in ("last_use", "last_remove")}
-        np.maximum.at(last["last_use"], dense.codes[uses], start[uses])
-        np.maximum.at(last["last_remove"], dense.codes[removes], start[removes])
-        first = {n: np.full(len(dense.keys), _NEVER) for n in ("first_make", "first_read")}
-        reads, writes = kind == Kind.READ, kind == Kind.WRITE
-        np.minimum.at(first["first_make"], dense.codes[made], start[made])
-        np.minimum.at(first["first_read"], dense.codes[reads], start[reads])
-        size = batch.bytes[rows]
-        blind = writes & ((size == NO_VALUE) | ((batch.offset[rows] == NO_VALUE) & (size > 0)))
+        first, last = alike.range(start)
+
+        def extreme(some: NDArray[np.bool_], latest: bool) -> NDArray[np.int64]:
+            found = np.full(len(dense.keys), -1 if latest else _NEVER)
+            extremes, values = (np.maximum, last) if latest else (np.minimum, first)
+            extremes.at(found, group.codes[some], values[some])
+            return found
+
         columns = {
-            "reads": dense.count(reads),
-            "writes": dense.count(writes),
-            "metadata": dense.count(kind == Kind.METADATA),
-            "time": dense.sum(duration),
-            "opens": dense.count((flags & Flag.OPEN) != 0),
-            "makes": dense.count(made),
-            "empties": dense.count((flags & Flag.TRUNCATE) != 0),
-            "looks": dense.count((flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN),
-            "streams": dense.count(made & (batch.layer[rows] == Layer.STDIO)),
-            "blind": dense.count(blind),
-            **last,
-            **first,
+            "reads": group.sum(count, kind == Kind.READ),
+            "writes": group.sum(count, kind == Kind.WRITE),
+            "metadata": group.sum(count, kind == Kind.METADATA),
+            "time": dense.sum(batch.duration[rows]),
+            "opens": group.sum(count, (flags & Flag.OPEN) != 0),
+            "makes": group.sum(count, made),
+            "empties": group.sum(count, (flags & Flag.TRUNCATE) != 0),
+            "looks": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN),
+            "streams": group.sum(count, made & (layer == Layer.STDIO)),
+            "blind": dense.count(blind) if blind.any() else np.zeros(len(dense.keys), np.int64),
+            "last_use": extreme(uses, latest=True),
+            "last_remove": extreme((flags & Flag.REMOVE) != 0, latest=True),
+            "first_make": extreme(made, latest=False),
+            "first_read": extreme(kind == Kind.READ, latest=False),
         }
         self._files.append(Keyed(dense.keys, columns))
         self._add_reach(batch, rows)

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, Pairs, count_pairs
-from vani.calls import Kind
+from vani.analyzers.base import Batch, Context, Facts, Pairs, count_pairs
 
 __all__ = ["TransferSize"]
 
@@ -19,7 +16,7 @@ class TransferSize:
     """Counts by (cell * 2 + direction, size); direction 0 read, 1 write."""
 
     name = "transfer_size"
-    columns = frozenset({"kind", "file", "bytes", "start_ns", "rank"})
+    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         del context, facts
@@ -34,13 +31,11 @@ class _Collector:
         self._parts: list[Pairs] = []
 
     def add(self, batch: Batch) -> None:
-        rows = np.flatnonzero((batch.kind <= Kind.WRITE) & (batch.bytes != NO_VALUE))
-        if not len(rows):
+        if not len(batch):
             return
-        side = batch.cell.codes[rows] * 2 + batch.kind[rows]
-        pairs = count_pairs(side, batch.bytes[rows])
-        keys = batch.cell.keys[pairs.first // 2] * 2 + pairs.first % 2
-        self._parts.append(Pairs(keys, pairs.second, pairs.count))
+        sizes, row = batch.sizes, batch.alike.row[batch.sizes.first]
+        side = batch.cell.keys[batch.cell.codes[row]] * 2 + batch.kind[row]
+        self._parts.append(count_pairs(side, sizes.second, sizes.count))
         if len(self._parts) > 32:
             self._parts = [Pairs.merged(self._parts)]
 

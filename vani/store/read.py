@@ -51,7 +51,9 @@ class Store:
 
     def _table(self, name: str) -> pa.Table:
         try:
-            return pq.read_table(self.path / name, partitioning=None)
+            # Not pq.read_table, which loads what datasets need.
+            with pq.ParquetFile(self.path / name) as file:
+                return file.read(use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise StoreError(
                 f"{name} cannot be read", where=self.path, todo="make the store again with `vani convert`"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALLS, Layer
+from vani.columns import to_arrow
 from vani.readers.base import BATCH_ROWS, Piece
 from vani.readers.positions import NO_VALUE, Positions, stable_order
 from vani.readers.recorder.nesting import Nesting
@@ -63,20 +63,20 @@ def deliver(
     above = np.flatnonzero((layer == Layer.MPIIO) & (s.value[ids] != NO_VALUE))
     offset[above] = s.value[ids[above]]
     arrays = [
-        pa.array(rank),
-        pa.array(thread),
-        pa.array(func),
-        pa.array(layer),
-        pa.array(kind),
-        pa.array(depth),
-        pa.array(via),
-        pa.array(within),
-        pa.array(flags),
-        _nullable(file, file < 0),
-        _nullable(offset, offset == NO_VALUE),
-        _nullable(size, size == NO_VALUE),
-        pa.array(rows.start),
-        pa.array(rows.duration),
+        to_arrow(rank),
+        to_arrow(thread),
+        to_arrow(func),
+        to_arrow(layer),
+        to_arrow(kind),
+        to_arrow(depth),
+        to_arrow(via),
+        to_arrow(within),
+        to_arrow(flags),
+        to_arrow(file, file < 0),
+        to_arrow(offset, offset == NO_VALUE),
+        to_arrow(size, size == NO_VALUE),
+        to_arrow(rows.start),
+        to_arrow(rows.duration),
     ]
     whole = pa.RecordBatch.from_arrays(arrays, schema=CALLS)
     for begin in range(0, len(rank), BATCH_ROWS):
@@ -122,7 +122,3 @@ def _note(
             target[rows.ids[at]].tolist(),
             strict=True,
         )
-
-
-def _nullable(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
-    return pa.array(values, mask=null) if null.any() else pa.array(values)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALLS, Layer
+from vani.columns import to_arrow
 from vani.readers.base import Piece
 from vani.readers.positions import Positions
 from vani.readers.recorder.nesting import Nesting
@@ -76,20 +77,20 @@ class BatchBuilder:
         via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags)
         self._note(rank, file, s, ids, start, duration)
         arrays = [
-            pa.array(rank),
-            pa.array(thread),
-            pa.array(s.func[ids]),
-            pa.array(layer),
-            pa.array(kind),
-            pa.array(depth),
-            pa.array(via),
-            pa.array(within),
-            pa.array(flags),
-            _nullable(file, file < 0),
-            _nullable(offset, offset == NO_VALUE),
-            _nullable(size, size == NO_VALUE),
-            pa.array(start),
-            pa.array(duration),
+            to_arrow(rank),
+            to_arrow(thread),
+            to_arrow(s.func[ids]),
+            to_arrow(layer),
+            to_arrow(kind),
+            to_arrow(depth),
+            to_arrow(via),
+            to_arrow(within),
+            to_arrow(flags),
+            to_arrow(file, file < 0),
+            to_arrow(offset, offset == NO_VALUE),
+            to_arrow(size, size == NO_VALUE),
+            to_arrow(start),
+            to_arrow(duration),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=CALLS)
 
@@ -186,7 +187,3 @@ def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
 
 def _concatenate(arrays: list[NDArray[Any]]) -> NDArray[Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _nullable(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
-    return pa.array(values, mask=null) if null.any() else pa.array(values)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.columns import to_numpy
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import ragged
 
@@ -147,7 +148,7 @@ def _split_arguments(
         offsets = np.concatenate(([0], np.cumsum([len(p) for p in pieces]))).astype(np.int64)
     strings = pa.LargeStringArray.from_buffers(len(at), pa.py_buffer(offsets), pa.py_buffer(whole))
     lists = pc.split_pattern(strings, " ")
-    found = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    found = to_numpy(pc.list_value_length(lists)).astype(np.int64)
     # Splitting an empty text gives one empty piece, but a call without arguments has none.
     found[length == 0] = 0
     if (found != given).any():

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import FILES, FUNCTIONS
+from vani.calls import FILES, FUNCTIONS, Occurrences
+from vani.columns import small_table, to_arrow
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.functions import FACTS
@@ -23,6 +24,7 @@ from vani.readers.recorder.call_table import CallTable, decode_call_table
 from vani.readers.recorder.frames import Inflater, inflate_frame, split_frames
 from vani.readers.recorder.grammar import Grammar, decode_grammar
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
+from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.patterns import RunningOffsets, group_positions
 from vani.readers.recorder.probe import Shape, app_name, probe
 from vani.readers.recorder.signatures import (
@@ -111,7 +113,7 @@ class RecorderReader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers of a cluster open the trace themselves, from the shared file system.
-        return RecorderReader, (self.path, self._shape)
+        return RecorderReader, (self.path.absolute(), self._shape)
 
     @property
     def format(self) -> str:
@@ -168,7 +170,7 @@ class RecorderReader:
         ]
         if not self._meta.layers_traced.get("posix", True):
             limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
-        if self._meta.stores_depth is False or not self.tables.nested:
+        if self._nested_by_time:
             limits.append(
                 Limit(
                     "interfaces",
@@ -186,26 +188,29 @@ class RecorderReader:
 
     def functions(self) -> pa.Table:
         rows = function_rows(self._meta.functions)
-        columns = list(zip(*rows, strict=True))
-        return pa.Table.from_arrays(
-            [pa.array(c, t.type) for c, t in zip(columns, FUNCTIONS, strict=True)], schema=FUNCTIONS
-        )
+        return small_table(list(zip(*rows, strict=True)), FUNCTIONS)
 
     def files(self) -> pa.Table:
         paths = self.tables.paths.paths
         classes = [int(classify_path(p)) for p in paths]
-        return pa.Table.from_arrays(
-            [
-                pa.array(np.arange(len(paths), dtype=np.int32)),
-                pa.array(paths, pa.string()),
-                pa.array(classes, pa.int8()),
-            ],
-            schema=FILES,
-        )
+        return small_table([range(len(paths)), paths, classes], FILES)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """(function, its arguments, number of calls) of the calls in `functions.FACTS`."""
         return self.tables.facts
+
+    def occurrences(self) -> Occurrences:
+        """How often each call occurs, counted on the grammars alone."""
+        tables = self.tables
+        group = (
+            np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank
+        )
+        return occurrences(group, self._of_rank, by_time=self._nested_by_time, where=str(self.path))
+
+    @property
+    def _nested_by_time(self) -> bool:
+        """No depth is stored: intervals tell who called whom."""
+        return self._meta.stores_depth is False or not self.tables.nested
 
     @property
     def tables(self) -> _Tables:
@@ -462,7 +467,7 @@ class RecorderReader:
     def _facts(self, table: CallTable, counts: Ints) -> list[tuple[str, list[str], int]]:
         wanted = [i for i, n in enumerate(self._meta.functions) if n in FACTS]
         rows = np.flatnonzero(np.isin(table.func, wanted) & (counts > 0))[:10_000]
-        texts = table.args.take(pa.array(rows)).to_pylist()
+        texts = table.args.take(to_arrow(rows)).to_pylist()
         return [
             (self._meta.functions[table.func[r]], t, int(counts[r])) for r, t in zip(rows, texts, strict=True)
         ]
@@ -538,7 +543,7 @@ class RecorderReader:
             piece,
             functions=self._meta.functions,
             private=tables.users == 1,
-            by_time=self._meta.stores_depth is False or not tables.nested,
+            by_time=self._nested_by_time,
             handles=len(tables.handles),
         )
         pending: list[Chunk] = []

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind, Layer
+from vani.columns import scalar, texts, to_arrow, to_numpy
 from vani.readers.functions import DATATYPE_BYTES, Meaning, Rule, layer_of, meaning_of
 from vani.readers.recorder.call_table import CallTable
 
@@ -104,7 +105,7 @@ class PathTable:
         """Codes of many paths, shape (n,); every distinct one is looked at once."""
         encoded = pc.dictionary_encode(spellings)
         lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
-        found: NDArray[np.int32] = lookup[encoded.indices.to_numpy(zero_copy_only=False)]
+        found: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
         return found
 
 
@@ -194,7 +195,7 @@ def interpret(
         binds=np.zeros(n, np.bool_),
         rename_to=np.full(n, -1, np.int32),
     )
-    argument_count = pc.list_value_length(table.args).to_numpy(zero_copy_only=False)
+    argument_count = to_numpy(pc.list_value_length(table.args))
     by_func = np.argsort(table.func, kind="stable")
     ids, first = np.unique(table.func[by_func], return_index=True)
     for func, of_func in zip(ids.tolist(), np.split(by_func, first)[1:], strict=True):
@@ -225,14 +226,14 @@ class _Arguments:
     """Argument texts of the rows of one function."""
 
     def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64]) -> None:
-        self._lists = lists.take(pa.array(rows))
+        self._lists = lists.take(to_arrow(rows))
         self._fewest = int(pc.min(pc.list_value_length(self._lists)).as_py())
 
     def text(self, index: int) -> pa.Array | None:
         """The argument at `index`, or None where some row does not have it."""
         if not 0 <= index < self._fewest:
             return None
-        return pc.list_element(self._lists, index)
+        return pc.list_element(self._lists, scalar(index))
 
     def texts(self, index: int) -> list[str] | None:
         column = self.text(index)
@@ -252,7 +253,7 @@ class _Arguments:
         a = np.zeros(len(b), np.int64)
         if column is not None and (b == NO_VALUE).any():
             parts = pc.extract_regex(column, r"^(?P<a>-?\d{1,18})\*r\+(?P<b>-?\d{1,18})$")
-            found = pc.is_valid(parts).to_numpy(zero_copy_only=False)
+            found = to_numpy(pc.is_valid(parts))
             if found.any():
                 a[found] = _integers(pc.struct_field(parts, "a"))[found]
                 b[found] = _integers(pc.struct_field(parts, "b"))[found]
@@ -264,8 +265,8 @@ class _Arguments:
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
     good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
-    numbers = pc.cast(pc.if_else(good, column, pa.scalar(None, column.type)), pa.int64())
-    found: NDArray[np.int64] = pc.fill_null(numbers, NO_VALUE).to_numpy(zero_copy_only=False).copy()
+    numbers = pc.cast(pc.if_else(good, column, pa.nulls(1, column.type)[0]), pa.int64())
+    found: NDArray[np.int64] = to_numpy(numbers, NO_VALUE).copy()
     return found
 
 
@@ -315,7 +316,7 @@ def _fill(
     if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:
         flags |= np.array([_mode_flags(m) for m in modes], np.int16)
     if meaning.comm >= 0 and meaning.binds and (comms := args.text(meaning.comm)) is not None:
-        world = pc.equal(comms, "MPI_COMM_WORLD").to_numpy(zero_copy_only=False)
+        world = to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))
         flags[world] |= Flag.WORLD
     s.flags[rows], s.rule[rows] = flags, rule
 
@@ -332,8 +333,8 @@ def _product(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.in
 def _named(column: pa.Array, paths: PathTable) -> NDArray[np.int32]:
     codes = paths.codes(column)
     # The tracer writes these where it knows no path.
-    nameless = pc.is_in(column, value_set=pa.array(["???", "NULL", "%p", ""], type=column.type))
-    return np.where(nameless.to_numpy(zero_copy_only=False), -1, codes).astype(np.int32)
+    nameless = pc.is_in(column, value_set=texts(["???", "NULL", "%p", ""]).cast(column.type))
+    return np.where(to_numpy(nameless), -1, codes).astype(np.int32)
 
 
 def _mode_flags(mode: str) -> int:
@@ -349,7 +350,7 @@ def _mode_flags(mode: str) -> int:
 
 def _mark_world(s: Signatures, rows: NDArray[np.int64], comms: pa.Array | None) -> None:
     if comms is not None:
-        s.flags[rows[pc.equal(comms, "MPI_COMM_WORLD").to_numpy(zero_copy_only=False)]] |= Flag.WORLD
+        s.flags[rows[to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))]] |= Flag.WORLD
 
 
 def _complete_relative_paths(s: Signatures, paths: PathTable) -> None:

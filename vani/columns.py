@@ -1,0 +1,76 @@
+"""Arrow arrays from numpy and back, through their buffers.
+
+pyarrow's own conversions import pandas wherever it is installed, which takes longer than reading a small trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["scalar", "small_table", "texts", "to_arrow", "to_numpy"]
+
+
+def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers as an Arrow array that shares their memory; `null`, shape (n,), marks those that are unknown."""
+    count, validity = 0, None
+    if null is not None and null.any():
+        count = int(null.sum())
+        validity = pa.py_buffer(np.packbits(~null, bitorder="little"))
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data], count)
+
+
+def to_numpy(column: pa.Array, null: int = 0) -> NDArray[Any]:
+    """Numbers or truth values of an Arrow array, `null` for what is unknown; read-only where memory is shared."""
+    validity, data = column.buffers()
+    n, skipped = len(column), column.offset
+    if data is None or not n:
+        return np.zeros(0, column.type.to_pandas_dtype())
+    values: NDArray[Any]
+    if pa.types.is_boolean(column.type):
+        values = _bits(data, skipped, n)
+    else:
+        values = np.frombuffer(data, column.type.to_pandas_dtype(), n, skipped * column.type.bit_width // 8)
+    if column.null_count and validity is not None:
+        values = np.where(_bits(validity, skipped, n), values, values.dtype.type(null))
+    return values
+
+
+def _bits(data: pa.Buffer, skipped: int, n: int) -> NDArray[np.bool_]:
+    whole = np.frombuffer(data, np.uint8, (skipped + n + 7) // 8)
+    return np.unpackbits(whole, count=skipped + n, bitorder="little")[skipped:].view(np.bool_)
+
+
+def texts(values: Sequence[str]) -> pa.Array:
+    """Texts as an Arrow array.
+
+    Raises
+    ------
+    UnicodeEncodeError
+        A text holds half of a surrogate pair.
+    """
+    encoded = [value.encode() for value in values]
+    ends = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(one) for one in encoded], out=ends[1:])
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+
+
+def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """A small table of numbers and texts without nulls."""
+    arrays = [
+        texts(values)
+        if pa.types.is_string(field.type)
+        else to_arrow(np.array(values, field.type.to_pandas_dtype()))
+        for values, field in zip(columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def scalar(value: int | str) -> pa.Scalar:
+    """A number or text as a scalar for Arrow's functions."""
+    return texts([value])[0] if isinstance(value, str) else to_arrow(np.array([value], np.int64))[0]
