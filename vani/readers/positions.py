@@ -29,6 +29,8 @@ __all__ = ["NO_VALUE", "Positions", "stable_order"]
 
 NO_VALUE = np.iinfo(np.int64).min
 _ROUNDS = 16
+_FEW = 64
+"""So many stretches are quicker gone through one by one than lifted above each other."""
 _FAR = 1 << 62
 
 Ints = NDArray[np.int64]
@@ -176,40 +178,41 @@ class Positions:
             flags[rows[appends]] |= Flag.APPEND
         calls = _Calls(starts, rule, writes, value, size, own, advances & writes & appending)
         calls.begin(position0)
-        after = calls.positions()
-        step = calls.step
         end = np.full(len(first), NO_VALUE)
+        after = None
         if private.any():
             # Only where something depends on the end of a file must it be followed call by call.
-            depends = np.zeros(len(first), np.bool_)
-            depends[np.add.reduceat((advances & ~writes) | calls.from_end, first) > 0] = True
-            careful = depends & private
-            if careful.any():
-                whole = careful.all()
-                sub = (
-                    np.arange(n)
-                    if whole
-                    else np.flatnonzero(np.repeat(careful, np.diff(np.append(first, n))))
-                )
-                part = calls if whole else calls.take(sub)
-                part.begin(position0[careful])
-                ends = _Ends(part, end0[careful], used0[careful])
-                part.settle(ends)
-                after[sub], step[sub] = part.positions(), part.step
-                end[careful] = ends.after(part.write_ends())
-            simple = private & ~careful
-            if simple.any():
-                end[simple] = _Ends(calls, end0, used0, private).last(calls.write_ends(after))[simple]
-        offset = np.full(n, NO_VALUE)
+            careful = private & np.logical_or.reduceat((advances & ~writes) | calls.from_end, first)
+            sizes = np.diff(np.append(first, n))
+            if 2 * int(sizes[careful].sum()) > n:
+                # Taking most of the calls apart would cost more than following all of them.
+                ends = _Ends(calls, end0, used0, private)
+                calls.settle(ends)
+                after = calls.positions()
+                end[private] = ends.after(calls.write_ends(after))[private]
+            else:
+                after = calls.positions()
+                if careful.any():
+                    rows_of = np.flatnonzero(np.repeat(careful, sizes))
+                    part = calls.take(rows_of)
+                    part.begin(position0[careful])
+                    ends = _Ends(part, end0[careful], used0[careful])
+                    part.settle(ends)
+                    calls.step = calls.step.copy()
+                    after[rows_of], calls.step[rows_of] = part.positions(), part.step
+                    end[careful] = ends.after(part.write_ends())
+                simple = private & ~careful
+                if simple.any():
+                    end[simple] = _Ends(calls, end0, used0, private).last(calls.write_ends(after))[simple]
+        if after is None:
+            after = calls.positions()
         known = after != NO_VALUE
-        moves = advances & known
-        offset[moves] = after[moves] - np.where(calls.appends[moves], calls.asked[moves], step[moves])
-        takes = at | (rule == Rule.RESIZE)
-        offset[takes] = value[takes]
-        seeks = (rule >= Rule.SEEK_SET) & (rule <= Rule.SEEK_END) & known
-        offset[seeks] = after[seeks]
+        moved = np.where(calls.appends, calls.asked, calls.step) if calls.appends.any() else calls.step
+        offset = np.where(advances & known, after - moved, NO_VALUE)
+        np.copyto(offset, value, where=at | (rule == Rule.RESIZE))
+        np.copyto(offset, after, where=(rule >= Rule.SEEK_SET) & (rule <= Rule.SEEK_END) & known)
         # A seek to before the beginning fails; what its caller did then is unknown.
-        offset[(offset < 0) & (offset != NO_VALUE)] = NO_VALUE
+        np.copyto(offset, NO_VALUE, where=offset < 0)
         used = used0 | np.logical_or.reduceat(advances | at, first)
         return offset, after, end, appending, used
 
@@ -231,11 +234,10 @@ class _Calls:
         self.value, self.size, self.flags, self.appends = value, size, flags, appends
         self._advances = rule == Rule.ADVANCE
         step = np.where(self._advances, size, 0)
-        relative = rule == Rule.SEEK_CUR
-        step[relative] = value[relative]
+        np.copyto(step, value, where=rule == Rule.SEEK_CUR)
         lost = step == NO_VALUE
-        step[lost] = 0
-        self.step, self.asked = step, step.copy()
+        np.copyto(step, 0, where=lost)
+        self.step = self.asked = step
         # An appending write behind another one goes on where that ended; only the first looks for the end.
         self._heads = appends
         if appends.any():
@@ -245,10 +247,11 @@ class _Calls:
         absolute = rule == Rule.SEEK_SET
         is_open = rule == Rule.OPEN
         self._sets = is_open | absolute | self.from_end | lost
-        self._place = np.full(len(rule), NO_VALUE)
-        self._place[is_open] = 0
-        self._place[absolute] = value[absolute]
-        self._anchors = np.maximum.accumulate(np.where(self._sets | starts, np.arange(len(rule)), 0))
+        self._place = np.where(absolute, value, NO_VALUE)
+        np.copyto(self._place, 0, where=is_open)
+        self._anchors = np.flatnonzero(self._sets | starts)
+        """Calls that set the position or are the first of their group."""
+        self._since = np.diff(np.append(self._anchors, len(rule)))
         self._first = np.flatnonzero(starts)
         self._before = np.empty(0, np.int64)
 
@@ -263,24 +266,29 @@ class _Calls:
 
     def positions(self) -> Ints:
         """Position after each call: where it was last set, and what moved since."""
-        anchor = np.where(self._sets, self._place, NO_VALUE)
+        anchors, sets = self._anchors, self._sets[self._anchors]
+        anchor = np.where(sets, self._place[anchors], NO_VALUE)
+        known = self._before != NO_VALUE
+        begins = np.where(known, self._before + self.step[self._first], NO_VALUE)
         free = ~self._sets[self._first]
-        begins, known = self._first[free], self._before[free] != NO_VALUE
-        anchor[begins] = np.where(known, self._before[free] + self.step[begins], NO_VALUE)
+        anchor[np.searchsorted(anchors, self._first[free])] = begins[free]
         run = np.cumsum(np.where(self._sets, 0, self.step))
-        base = anchor[self._anchors]
-        after: Ints = base + (run - run[self._anchors])
-        after[base == NO_VALUE] = NO_VALUE
+        unknown = anchor == NO_VALUE
+        anchor -= run[anchors]
+        after: Ints = np.repeat(anchor, self._since)
+        after += run
+        if unknown.any():
+            np.copyto(after, NO_VALUE, where=np.repeat(unknown, self._since))
         return after
 
     def write_ends(self, after: Ints | None = None) -> Ints:
         """Where each write ends, NO_VALUE for other calls and where unknown."""
         after = self.positions() if after is None else after
-        ends = np.full(len(self.rule), NO_VALUE)
-        moved = self._advances & self.writes
-        ends[moved] = after[moved]
-        explicit = (self.rule == Rule.AT) & self.writes & (self.value != NO_VALUE) & (self.size != NO_VALUE)
-        ends[explicit] = self.value[explicit] + self.size[explicit]
+        ends = np.where(self._advances & self.writes, after, NO_VALUE)
+        explicit = (self.rule == Rule.AT) & self.writes
+        if explicit.any():
+            explicit &= (self.value != NO_VALUE) & (self.size != NO_VALUE)
+            np.add(self.value, self.size, out=ends, where=explicit)
         return ends
 
     def settle(self, ends: _Ends) -> None:
@@ -288,18 +296,24 @@ class _Calls:
         reads = self._advances & ~self.writes & ends.known
         seeks = (self.rule == Rule.SEEK_END) & ends.known & (self.value != NO_VALUE)
         heads = self._heads & ends.known
+        moving = bool(seeks.any() or heads.any())
         for _ in range(_ROUNDS):
             after = self.positions()
             before = ends.before(self.write_ends(after))
-            step, place = self.step.copy(), self._place.copy()
-            stop = reads & (after != NO_VALUE)
-            step[stop] = np.clip(before[stop] - (after[stop] - self.step[stop]), 0, self.asked[stop])
-            place[seeks] = before[seeks] + self.value[seeks]
-            place[heads] = before[heads] + self.asked[heads]
-            changed = (step != self.step) | (place != self._place)
+            room = before - after
+            room += self.step
+            np.clip(room, 0, self.asked, out=room)
+            step = np.where(reads & (after != NO_VALUE), room, self.step)
+            changed = step != self.step
+            place = self._place
+            if moving:
+                place = np.where(seeks, before + self.value, place)
+                np.add(before, self.asked, out=place, where=heads)
+                changed |= place != self._place
             if not changed.any():
                 return
             self.step, self._place = step, place
+        self.step, self._place = self.step.copy(), self._place.copy()
         bounds = np.append(self._first, len(self.rule))
         unsettled = np.unique(np.searchsorted(self._first, np.flatnonzero(changed), side="right") - 1)
         for group in unsettled.tolist():
@@ -345,53 +359,62 @@ class _Ends:
 
         `used0`: groups whose file was read or written before, so that O_CREAT tells nothing of its end.
         """
-        starts, value, flags = calls.starts, calls.value, calls.flags
-        first = np.flatnonzero(starts)
-        group = np.cumsum(starts) - 1
-        is_open, resizes = calls.rule == Rule.OPEN, calls.rule == Rule.RESIZE
-        self._first, self._group = first, group
+        n = len(calls.rule)
+        first = np.flatnonzero(calls.starts)
+        bounds = np.append(first, n)
+        own = np.ones(len(first), np.bool_) if private is None else private
+        # Few calls tell how long a file is: opens and truncations.
+        rows = np.flatnonzero((calls.rule == Rule.OPEN) | (calls.rule == Rule.RESIZE))
+        group = np.searchsorted(first, rows, side="right") - 1
+        rows, group = rows[own[group]], group[own[group]]
+        value, flags, resizes = calls.value[rows], calls.flags[rows], calls.rule[rows] == Rule.RESIZE
+        resizes &= value != NO_VALUE
+        is_open = calls.rule[rows] == Rule.OPEN
         empties = is_open & ((flags & Flag.TRUNCATE) != 0)
         creates = is_open & ((flags & Flag.CREATE) != 0)
         if (creates & ~empties).any():
-            used = np.cumsum((calls.rule == Rule.ADVANCE) | (calls.rule == Rule.AT))
-            used_before = np.append(0, used[:-1])
-            creates &= empties | ((used_before == used_before[first][group]) & ~used0[group])
-        mine = np.ones(len(group), np.bool_) if private is None else private[group]
-        tells = (empties | creates | (resizes & (value != NO_VALUE))) & mine
-        # Known from the first telling call on; counted per group, since the sum may not run over its border.
-        told = np.cumsum(tells)
-        before_group = (told - tells)[first]
-        self.known = (mine & ((told - before_group[group] > 0) | (end0[group] != NO_VALUE))).astype(np.bool_)
+            used = np.flatnonzero((calls.rule == Rule.ADVANCE) | (calls.rule == Rule.AT))
+            unused = np.searchsorted(used, rows) == np.searchsorted(used, first[group])
+            creates &= empties | (unused & ~used0[group])
+        tells = empties | creates | resizes
+        # Known from the first telling call on, or all along.
+        since = bounds[1:].copy()
+        np.minimum.at(since, group[tells], rows[tells])
+        since[own & (end0 != NO_VALUE)] = first[own & (end0 != NO_VALUE)]
+        halves = np.stack((since - first, bounds[1:] - since), axis=1).reshape(-1)
+        self.known: Bools = np.repeat(np.tile([False, True], len(first)), halves)
         # O_CREAT empties nothing: it begins at 0 only where nothing was known before.
-        begins = (
-            creates & ~empties & mine & (told - tells - before_group[group] == 0) & (end0[group] == NO_VALUE)
-        )
-        cut = starts | (empties & mine) | begins | (resizes & mine & (value != NO_VALUE))
-        floor = np.where(starts & (end0[group] != NO_VALUE), np.maximum(end0[group], 0), 0)
-        floor[resizes & cut] = np.maximum(value[resizes & cut], 0)
-        floor[(empties & mine) | begins] = 0
-        self._segment = np.cumsum(cut) - 1
-        self._floor = floor[cut]
-        self._cut = cut
+        begins = creates & ~empties & (rows == since[group]) & (end0[group] == NO_VALUE)
+        anew = empties | begins | resizes
+        at = rows[anew]
+        floor = np.where(resizes, np.maximum(value, 0), 0)[anew]
+        self._cuts = np.union1d(first, at)
+        self._floor = np.zeros(len(self._cuts), np.int64)
+        self._floor[np.searchsorted(self._cuts, first)] = np.where(end0 != NO_VALUE, np.maximum(end0, 0), 0)
+        self._floor[np.searchsorted(self._cuts, at)] = floor
+        self._first, self._lengths = first, np.diff(np.append(self._cuts, n))
 
     def begins(self, rows: slice) -> list[int | None]:
         """Where the file ends at calls that make that known anew, None at others."""
-        cut = self._cut[rows]
-        floors = np.where(cut, self._floor[self._segment[rows]], 0).tolist()
-        return [floor if is_cut else None for floor, is_cut in zip(floors, cut.tolist(), strict=True)]
+        low, high = np.searchsorted(self._cuts, (rows.start, rows.stop))
+        found: list[int | None] = [None] * (rows.stop - rows.start)
+        for cut, floor in zip(self._cuts[low:high].tolist(), self._floor[low:high].tolist(), strict=True):
+            found[cut - rows.start] = floor
+        return found
 
     def _reached(self, write_end: Ints) -> Ints:
         """Largest end so far within each segment, the row itself included."""
-        reach: Ints = np.maximum(write_end, self._floor[self._segment])
-        widest = int(reach.max(initial=0)) + 1
-        segments = int(self._segment[-1]) + 1
-        if segments * widest < 1 << 62:
-            lifted = reach + self._segment * widest
-            lowered: Ints = np.maximum.accumulate(lifted) - self._segment * widest
-            return lowered
-        bounds = np.append(np.flatnonzero(self._cut), len(reach))
-        for a, b in pairwise(bounds.tolist()):
-            reach[a:b] = np.maximum.accumulate(reach[a:b])
+        reach: Ints = np.repeat(self._floor, self._lengths)
+        np.maximum(write_end, reach, out=reach)
+        widest, segments = int(reach.max(initial=0)) + 1, len(self._cuts)
+        if segments > _FEW and segments * widest < 1 << 62:
+            lift = np.repeat(np.arange(segments) * widest, self._lengths)
+            reach += lift
+            np.maximum.accumulate(reach, out=reach)
+            reach -= lift
+            return reach
+        for a, b in pairwise([*self._cuts.tolist(), len(reach)]):
+            np.maximum.accumulate(reach[a:b], out=reach[a:b])
         return reach
 
     def before(self, write_end: Ints) -> Ints:
@@ -400,7 +423,7 @@ class _Ends:
         before = np.empty_like(reached)
         before[1:] = reached[:-1]
         before[0] = 0
-        before[self._cut] = self._floor
+        before[self._cuts] = self._floor
         return before
 
     def after(self, write_end: Ints) -> Ints:
@@ -411,6 +434,5 @@ class _Ends:
     def last(self, write_end: Ints) -> Ints:
         """The same where nothing within the batch asks for it: one maximum for each group's last segment."""
         last = np.append(self._first[1:] - 1, len(write_end) - 1)
-        cuts = np.flatnonzero(self._cut)
-        reach = np.maximum(np.maximum.reduceat(write_end, cuts), self._floor)
-        return np.where(self.known[last], reach[self._segment[last]], NO_VALUE)
+        reach = np.maximum(np.maximum.reduceat(write_end, self._cuts), self._floor)
+        return np.where(self.known[last], reach[np.searchsorted(self._cuts, last, side="right") - 1], NO_VALUE)
