@@ -208,6 +208,11 @@ class Batch:
     def __len__(self) -> int:
         return self._calls.num_rows if self._rows is None else len(self._rows)
 
+    @property
+    def complete(self) -> bool:
+        """All calls of the partition's batch are counted ones."""
+        return self._rows is None
+
     def _column(self, name: str) -> NDArray[Any]:
         values = _numbers(self._calls, name)
         return values if self._rows is None else values[self._rows]

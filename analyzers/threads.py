@@ -30,26 +30,29 @@ class OverlapFinder:
         n = len(process)
         if not n:
             return process[:0]
-        first = np.append(True, process[1:] != process[:-1])
         goes_on = int(process[0]) == self._process
         bad = np.zeros(n, np.bool_)
-        bad[1:] = (start[1:] < start[:-1]) & ~first[1:]
-        # One running maximum serves all processes of the batch, each lifted above the ones before it.
-        low = int(min(start.min(), end.min()))
-        span = int(end.max()) - low + 1
-        lift = (np.cumsum(first) - 1) * span - low
-        reached = np.maximum.accumulate(end + lift)
-        if n > 2:
-            bad[2:] |= (start[2:] + lift[2:] < reached[:-2]) & ~first[2:] & ~first[1:-1]
+        if int(process[0]) == int(process[-1]) and (end[1:] >= end[:-1]).all():
+            # No call outlasts the one behind it, so looking back two calls is enough.
+            mine = n
+            bad[1:] = start[1:] < start[:-1]
+            bad[2:] |= start[2:] < end[:-2]
+        else:
+            first = np.append(True, process[1:] != process[:-1])
+            mine = int(np.argmax(first[1:])) + 1 if first[1:].any() else n
+            bad[1:] = (start[1:] < start[:-1]) & ~first[1:]
+            # One running maximum serves all processes of the batch, each lifted above the ones before it.
+            low = int(min(start.min(), end.min()))
+            span = int(end.max()) - low + 1
+            lift = (np.cumsum(first) - 1) * span - low
+            reached = np.maximum.accumulate(end + lift)
+            if n > 2:
+                bad[2:] |= (start[2:] + lift[2:] < reached[:-2]) & ~first[2:] & ~first[1:-1]
         if goes_on:
-            bad[0] |= start[0] < max(self._start, self._reach)
-            if n > 1 and not first[1]:
-                bad[1] |= start[1] < max(self._end, self._reach)
             before = max(self._end, self._reach)
+            bad[0] |= start[0] < max(self._start, self._reach)
             # What reaches over from the batch before covers every call of the process that begins under it.
-            same = lift == lift[0]
-            same[:2] = False
-            bad |= same & (start < before)
+            bad[1:mine] |= start[1:mine] < before
         self._keep(process, start, end, goes_on)
         return np.unique(process[bad])
 

@@ -133,7 +133,11 @@ def _finest(batch: Batch, window: Window) -> Intervals:
 
 
 def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:
-    """The intervals (those in `rows`) merged under other keys."""
+    """The intervals (those in `rows`) merged under other keys, groups in any order."""
     if rows is not None and not rows.all():
         return merge(key[rows], intervals.start[rows], intervals.end[rows])
+    firsts = np.flatnonzero(np.append(True, intervals.group[1:] != intervals.group[:-1])[: len(key)])
+    if len(np.unique(key[firsts])) == len(firsts):
+        # No two groups meet.
+        return Intervals(key, intervals.start, intervals.end)
     return merge(key, intervals.start, intervals.end)

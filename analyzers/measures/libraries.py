@@ -124,6 +124,34 @@ class _Collector:
                 self._data.append(count_pairs(key, found.second[mine], found.count[mine]))
 
     def _add_own(self, batch: Batch) -> None:
+        if batch.complete and not batch.all_calls("depth").any():
+            self._add_file_system(batch)
+        else:
+            self._add_all(batch)
+        if len(self._calls) > 64:
+            self._calls = [Keyed.merged(self._calls)]
+
+    def _add_file_system(self, batch: Batch) -> None:
+        """No call of this batch lies within another, and none is of a library above."""
+        if not len(batch):
+            return
+        alike = batch.alike
+        kind, flags, count = batch.kind[alike.row], batch.flags[alike.row], alike.count
+        dense = Dense.of(batch.layer[alike.row].astype(np.int64) + self._base)
+        data = kind <= Kind.WRITE
+        self._calls.append(
+            Keyed(
+                dense.keys,
+                {
+                    "calls": dense.sum(count),
+                    "data": dense.sum(count, data),
+                    "collective": dense.sum(count, data & ((flags & Flag.COLLECTIVE) != 0)),
+                    "time": dense.sum(alike.sum(batch.duration)),
+                },
+            )
+        )
+
+    def _add_all(self, batch: Batch) -> None:
         layer = batch.all_calls("layer")
         rows = np.flatnonzero(layer != Layer.USER)
         if not len(rows):
@@ -147,8 +175,6 @@ class _Collector:
                 },
             )
         )
-        if len(self._calls) > 64:
-            self._calls = [Keyed.merged(self._calls)]
 
     def result(self) -> LibrariesResult:
         return LibrariesResult(
