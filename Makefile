@@ -12,7 +12,7 @@ export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs environment package-test clean distclean
+.PHONY: help demo test lint format bench docs site environment package-test clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
@@ -40,7 +40,11 @@ docs: .venv/.test ## regenerate pages, schemas and shown output from the code
 	.venv/bin/python -m vani.schema.document
 	.venv/bin/python -m vani.schema.reference docs/profile.md
 	.venv/bin/python -m vani.advisors.pages docs/rules
-	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet tests/test_docs.py
+	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet tests/test_docs.py tests/test_notebooks.py
+
+site: .venv/.test ## build the site: these pages and the reference of the library
+	.venv/bin/python -m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet -c docs . build/site
+	@echo "Open build/site/index.html"
 
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test

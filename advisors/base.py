@@ -32,9 +32,11 @@ __all__ = [
     "Rule",
     "Target",
     "Verdict",
+    "seconds",
 ]
 
 Number: TypeAlias = int | float
+"""A threshold."""
 Scalar: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar] | Sequence[Mapping[str, Scalar]]
 
@@ -117,6 +119,20 @@ class NoAdvice:
 
 
 Verdict: TypeAlias = list[Finding] | NoAdvice
+"""What a rule answers: its findings, or why there is none."""
+
+
+def seconds(value: float | None) -> float:
+    """A time of a profile that has times: rules are asked about others only if they need none.
+
+    Raises
+    ------
+    VaniError
+        The time is null after all.
+    """
+    if value is None:
+        raise VaniError("a time is null in a profile that has a run time", todo="make the profile again")
+    return value
 
 
 @dataclass(frozen=True)
@@ -144,6 +160,9 @@ class Rule:
     needs
         Paths of profile attributes (`workflow.io_time_share`, `files[].readers`) without which the rule
         cannot judge: it is not asked where one of them is null, and the advice says so.
+    needs_times
+        The rule is not asked about a profile that was made without reading time stamps
+        (`vani profile --quick`). A rule that sets it to False gives no gain for such a profile.
     settles
         What the recommendation decides about a file, as in `vani.advisors.conflicts`; empty: nothing that
         another rule could contradict.
@@ -155,6 +174,7 @@ class Rule:
     name: ClassVar[str]
     family: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
+    needs_times: ClassVar[bool] = True
     settles: ClassVar[str] = ""
     sources: ClassVar[tuple[str, ...]]
 

@@ -56,6 +56,8 @@ SUPPLY: Final = {
     "storage": "supply --system NAME or a system.yaml, or --job job.yaml",
     "": "supply a trace that holds it",
 }
+_TIMES: Final = "workflow.runtime_s"
+_WITHOUT_QUICK: Final = "make the profile without --quick"
 
 
 def advise_document(
@@ -87,7 +89,10 @@ def advise_document(
         name=None if system is None else system.name, sha256=_digest(dumps(machine).encode())
     )
     if isinstance(profile, Profile):
-        part, ref = _most_important(profile, files), ProfileRef(path=None, sha256=_digest(dumps(profile).encode()))
+        part, ref = (
+            _most_important(profile, files),
+            ProfileRef(path=None, sha256=_digest(dumps(profile).encode())),
+        )
     else:
         reading = profile if isinstance(profile, Reading) else Reading(profile)
         part = _load(reading.content(), str(reading.path), files)
@@ -129,7 +134,10 @@ def _load(content: bytes, where: str, files: int | None) -> Part:
 def _most_important(profile: Profile, files: int | None) -> Part:
     if files is None or len(profile.files) <= files:
         return profile, None, None
-    kept, share = most_important([one.io.time_s.total for one in profile.files], files)
+    times = [one.io.time_s.total for one in profile.files if one.io.time_s.total is not None]
+    if len(times) < len(profile.files):
+        return profile, None, None
+    kept, share = most_important(times, files)
     part = profile.model_copy(update={"files": [profile.files[i] for i in kept]})
     return part, kept, _judged_files(len(profile.files), kept, share)
 
@@ -174,7 +182,8 @@ def judge(
     """
     asked = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
     hardly = next((rule.hardly for rule in asked if isinstance(rule, IOShare)), IOShare.hardly)
-    time = io_time(profile)
+    # Without times no rule can tell what its finding is worth; few can find anything.
+    time = None if profile.workflow.runtime_s is None else io_time(profile)
     silent: list[NoRecommendation] = []
     judged: list[Judged] = []
     for rule in asked:
@@ -187,7 +196,8 @@ def judge(
             judged.append(Judged(type(rule), capped, capped.gain.seconds if capped.gain else 0.0))
     kept, lost = resolve(judged)
     silent += [NoRecommendation(rule=one.rule.id, why=why) for one, why in lost]
-    made = [_recommendation(one, time, lower=time.share < hardly) for one in kept]
+    lower = time is not None and time.share < hardly
+    made = [_recommendation(one, time, lower=lower) for one in kept]
     order: dict[str, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
     # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
     ranked = sorted(
@@ -225,7 +235,7 @@ def _rule_of(key: str) -> type[Rule]:
 
 def _ask(rule: Rule, profile: Profile, system: System) -> Verdict:
     """The rule's verdict, or which of its inputs is missing."""
-    for path in rule.needs:
+    for path in (_TIMES, *rule.needs) if rule.needs_times else rule.needs:
         if _is_null(profile, path.split(".")):
             return rule.nothing(_missing(path, profile))
     try:
@@ -259,14 +269,16 @@ def _is_null(value: Any, path: list[str]) -> bool:
 def _missing(path: str, profile: Profile) -> str:
     why = profile.provenance.get(path)
     supply = SUPPLY.get(path.split(".", maxsplit=1)[0], SUPPLY[""])
+    if why is not None and why.startswith("--quick"):
+        supply = _WITHOUT_QUICK
     return f"{path} is not known{f' ({why})' if why else ''}; {supply}"
 
 
-def _capped(finding: Finding, time: IOTime) -> Finding:
+def _capped(finding: Finding, time: IOTime | None) -> Finding:
     """No gain exceeds the I/O time there is: centrally that of the slowest process, at best that of all."""
     gain = finding.gain
-    if gain is None:
-        return finding
+    if gain is None or time is None:
+        return replace(finding, gain=None)
 
     def after(value: float, most: float) -> float:
         return min(max(value, gain.before_s - most, 0.0), gain.before_s)
@@ -277,8 +289,10 @@ def _capped(finding: Finding, time: IOTime) -> Finding:
     return replace(finding, gain=replace(gain, after_s=central, best_s=best, worst_s=worst))
 
 
-def _severity(one: Judged, time: IOTime) -> Severity:
+def _severity(one: Judged, time: IOTime | None) -> Severity:
     """By share of the run; where the gain is unknown, by the time touched, and then one step lower."""
+    if time is None:
+        return "info"
     known = one.finding.gain is not None
     seconds = one.seconds if known else min(one.finding.touched_s, time.slowest_s)
     share = seconds / time.runtime_s if time.runtime_s else 0.0
@@ -289,7 +303,7 @@ def _severity(one: Judged, time: IOTime) -> Severity:
     return {"high": "medium", "medium": "low"}.get(steps[0], steps[0])  # type: ignore[return-value]
 
 
-def _recommendation(one: Judged, time: IOTime, *, lower: bool) -> Recommendation:
+def _recommendation(one: Judged, time: IOTime | None, *, lower: bool) -> Recommendation:
     rule, finding = one.rule, one.finding
     return Recommendation(
         rule=rule.id,

@@ -1,13 +1,13 @@
-"""`--config vani.toml`: which rules are asked, and their thresholds, as a user's file sets them.
+"""`--config vani.toml`: which rules are asked, and their thresholds, as a user's file sets them::
 
-```toml
-[advise]
-ignore = ["POS"]
+    [advise]
+    ignore = ["POS"]
 
-[advise.thresholds.LUS002]
-knee_gain = 0.25
-min_bytes = "1G"
-```
+    [advise.thresholds.LUS002]
+    knee_gain = 0.25
+    min_bytes = "1G"
+
+Sizes may be written as people write them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from vani.errors import InputError
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["Settings", "read_settings", "settings_of"]
 
 _KEYS: Final = ("select", "ignore", "thresholds")
 _MAX_BYTES: Final = 1 << 20
@@ -46,7 +46,11 @@ def read_settings(path: Path) -> Settings:
     InputError
         No file, no TOML, or a key that `[advise]` does not have.
     """
-    table = _tables(path).get("advise", {})
+    return settings_of(_tables(path).get("advise", {}), path)
+
+
+def settings_of(table: object, path: Path) -> Settings:
+    """Make settings of what stands under `advise` in the file at `path`. See `read_settings` for what is raised."""
     if not isinstance(table, dict):
         raise InputError("`advise` is no table", where=path, todo="write it as [advise]")
     for key in table:

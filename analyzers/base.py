@@ -247,11 +247,8 @@ class Batch:
 
     @cached_property
     def file(self) -> Ints:
-        local = self._column("file")
-        codes = self.context.file_codes
-        if not len(codes):
-            return np.full(len(local), -1, np.int64)
-        return np.where(local < 0, -1, codes[np.maximum(local, 0)])
+        # -1, the code of no file, finds the last entry.
+        return np.append(self.context.file_codes, -1)[self._column("file")]
 
     @cached_property
     def bytes(self) -> Ints:
@@ -263,7 +260,9 @@ class Batch:
 
     @cached_property
     def start(self) -> Ints:
-        return self._column("start_ns") + self.context.world.shift_ns[self.context.trace]
+        shift = self.context.world.shift_ns[self.context.trace]
+        start: Ints = self._column("start_ns")
+        return start + shift if shift else start
 
     @cached_property
     def duration(self) -> Ints:
@@ -276,10 +275,7 @@ class Batch:
     @cached_property
     def included(self) -> NDArray[np.bool_]:
         """The call is on a file (or directory) that is no noise: see the contract, "file"."""
-        classes = self.context.world.file_class
-        if not len(classes):
-            return np.zeros(len(self), np.bool_)
-        found: NDArray[np.bool_] = (self.file >= 0) & (classes[np.maximum(self.file, 0)] == FileClass.DATASET)
+        found: NDArray[np.bool_] = np.append(self.context.world.file_class == FileClass.DATASET, False)[self.file]
         return found
 
     @cached_property

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.base import NO_VALUE, Context, World
@@ -24,10 +26,12 @@ from vani.analyzers.measures.clocks import skew_ns
 from vani.analyzers.passes import measure
 from vani.analyzers.self_check import check
 from vani.calls import FileClass
+from vani.columns import to_numpy
 from vani.engine.run import Engine
 from vani.schema.job import Job
 from vani.schema.profile import Excluded, Generator, Profile, TraceEntity, Workflow
 from vani.schema.system import System
+from vani.store.manifest import Manifest
 from vani.store.read import Store
 
 _MEMORY_SPEED = 25e9
@@ -35,7 +39,7 @@ _MEMORY_SPEED = 25e9
 
 Codes = NDArray[np.int64]
 
-__all__ = ["Options", "characterise", "world_of"]
+__all__ = ["Options", "Tables", "characterise", "excluded", "final_names", "world_of"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,20 @@ class Options:
     list_files: int | None = 100
 
 
-def world_of(stores: Sequence[Store], names: Sequence[str], job_: Job | None) -> tuple[World, list[Context]]:
+class Tables(Protocol):
+    """What a store tells of its trace before a call is read."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    @property
+    def files(self) -> pa.Table: ...
+
+    @property
+    def renames(self) -> pa.Table: ...
+
+
+def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -> tuple[World, list[Context]]:
     """Number files, apps and processes over all traces, and put the traces on one clock.
 
     Parameters
@@ -92,17 +109,16 @@ def world_of(stores: Sequence[Store], names: Sequence[str], job_: Job | None) ->
         shift_ns=tuple(shifts),
         span_ns=max(shift + s.manifest.span_ns for shift, s in zip(shifts, stores, strict=True)),
         known_sizes=sizes_known,
-        final_name=_final_names(stores, local, len(codes)),
+        final_name=final_names([s.renames for s in stores], local, len(codes)),
     )
     return world, [Context(world, i, own) for i, own in enumerate(local)]
 
 
-def _final_names(stores: Sequence[Store], local: Sequence[Codes], files: int) -> Codes:
+def final_names(renames: Sequence[pa.Table], local: Sequence[Codes], files: int) -> Codes:
     """Code of what each path was renamed to, step by step; a path that got several names keeps its own."""
     target: dict[int, set[int]] = {}
-    for store, own in zip(stores, local, strict=True):
-        table = store.renames
-        old, new = table["old"].to_numpy(), table["new"].to_numpy()
+    for table, own in zip(renames, local, strict=True):
+        old, new = (to_numpy(table[name].combine_chunks()) for name in ("old", "new"))
         named = (old >= 0) & (new >= 0)
         for a, b in zip(own[old[named]].tolist(), own[new[named]].tolist(), strict=True):
             target.setdefault(a, set()).add(b)
@@ -188,7 +204,7 @@ def _assemble(view: View, version: str, options: Options, refused: Sequence[tupl
         storage=storage(view),
         dataset=dataset(view, role_of, size_of),
         files=files(view, role_of, size_of),
-        excluded=_excluded(view),
+        excluded=excluded(view),
         provenance={},
     )
     return profile.model_copy(update={"provenance": _provenance(view, options, refused, counts.total)})
@@ -220,7 +236,8 @@ def _traces(view: View) -> list[TraceEntity]:
     return found
 
 
-def _excluded(view: View) -> Excluded:
+def excluded(view: View) -> Excluded:
+    """What is counted apart."""
     operations: Keyed = view.measured.results["operations"]
     phase, file = view.cells.phase(operations.keys), view.cells.file(operations.keys)
     mine = np.unique(file[(phase == view.excluded_phase) & (file >= 0)])
@@ -255,7 +272,7 @@ def _provenance(
             f"at least: {int(unplaced['unplaced'].sum()):,} operations lie where the trace cannot tell"
         )
     if view.measured.results["footprint"].given_up:
-        notes["io.footprint"] = "more separate extents than are kept in memory (4 million)"
+        notes["io.footprint"] = "more separate extents than are kept in memory (2 million)"
     unsized = view.measured.results["operations"]
     if len(unsized) and unsized["unsized"].any():
         notes["io.transfer_size"] = (

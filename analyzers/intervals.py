@@ -72,7 +72,13 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
             # Group by group: within one, calls mostly are in order of time. numpy sorts 16 bits by radix.
             order = np.argsort(codes.astype(np.uint16), kind="stable")
             first, last = first[order], last[order]
-        first, last = _sorted(first), _sorted(last)
+        length = last - first
+        if (length == length[0]).all():
+            # Most programs transfer one size.
+            first = _sorted(first)
+            last = first + length[0]
+        else:
+            first, last = _sorted(first), _sorted(last)
         gap = last[:-1] < first[1:]
         # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
         opens = first[np.append(True, gap)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -38,6 +38,7 @@ BINS = (*(f"{a}-{b}" for a, b in pairwise(_NAMES)), "4G+")
 """Sizes by powers of four, low edge included, high edge not; K, M, G are binary."""
 
 _COMMON = 5
+_UNTIMED = ByKind(read=None, write=None, metadata=None, total=None)
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ def stats_by(
     measured: Measured,
     groups: Callable[[Ints], Ints],
     *,
-    time: Keyed,
-    busy: Mapping[int, tuple[int, int, int, int]],
+    time: Keyed | None,
+    busy: Mapping[int, tuple[int, int, int, int]] | None,
 ) -> dict[int, IOStats]:
     """Build IOSTATS for every group of cells.
 
@@ -102,9 +103,9 @@ def stats_by(
     groups
         Group of each cell key, -1 to leave the cell out.
     time
-        Column `time` (ns) by group * 4 + kind, 3 for all kinds.
+        Column `time` (ns) by group * 4 + kind, 3 for all kinds; None where no times are known.
     busy
-        Busy nanoseconds (read, write, metadata, all) by group.
+        Busy nanoseconds (read, write, metadata, all) by group; None where no times are known.
     """
     cells = Cells(measured.world.files, measured.facts.phases)
 
@@ -118,43 +119,44 @@ def stats_by(
         )
 
     operations = regroup(measured.results["operations"])
-    pattern = regroup(measured.results["access_pattern"].cells)
-    past = regroup(measured.results["past_end"])
-    others = regroup(measured.results["footprint"].others)
+    results = measured.results
+    # Without times and positions these were not measured.
+    placed = "footprint" in results
+    pattern = regroup(results["access_pattern"].cells) if "access_pattern" in results else Keyed()
+    past = regroup(results["past_end"]) if "past_end" in results else Keyed()
+    others = regroup(results["footprint"].others) if placed else Keyed()
     sizes = _grouped_sizes(measured.results["transfer_size"], groups)
-    touched = _touched(measured, groups, cells)
+    touched = _touched(measured, groups, cells) if placed else Keyed()
     found = {}
     keys = operations.keys
     patterns = [pattern.at(keys, n) if len(pattern) else np.zeros(len(keys), np.int64) for n in NAMES]
     beyond = past.at(keys, "beyond") if len(past) else np.zeros(len(keys), np.int64)
     judged = past.at(keys, "reads") if len(past) else np.zeros(len(keys), np.int64)
     appended = others.at(keys, "appended") if len(others) else np.zeros(len(keys), np.int64)
-    times = [time.at(keys * 4 + k, "time") if len(time) else np.zeros(len(keys), np.int64) for k in range(4)]
+    times = [time.at(keys * 4 + k, "time") if time else np.zeros(len(keys), np.int64) for k in range(4)]
     foot = [
         touched.at(keys * 2 + side, "length") if len(touched) else np.zeros(len(keys), np.int64)
         for side in (0, 1)
     ]
-    given_up = measured.results["footprint"].given_up
+    given_up = not placed or results["footprint"].given_up
     for i, key in enumerate(keys.tolist()):
         reads, writes, metadata = (int(operations[n][i]) for n in ("reads", "writes", "metadata"))
         unsized = int(operations["unsized"][i])
         read, written = int(operations["bytes_read"][i]), int(operations["bytes_written"][i])
         ns = [int(t[i]) for t in times]
-        held = busy.get(key, (0, 0, 0, 0))
+        held = (0, 0, 0, 0) if busy is None else busy.get(key, (0, 0, 0, 0))
         data = reads + writes
         by_read, by_write = sizes.get(key * 2), sizes.get(key * 2 + 1)
         found[key] = IOStats(
             bytes=ByteCounts(read=read, written=written, total=read + written),
             footprint=Footprint(
-                read=None if given_up else int(foot[0][i]),
-                written=None if given_up else int(foot[1][i] + appended[i]),
+                read=None if given_up and reads else int(foot[0][i]),
+                written=None if given_up and writes else int(foot[1][i] + appended[i]),
             ),
             past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
             ops=OpCounts(read=reads, write=writes, metadata=metadata),
-            time_s=ByKind(read=ns[0] / 1e9, write=ns[1] / 1e9, metadata=ns[2] / 1e9, total=ns[3] / 1e9),
-            busy_s=ByKind(
-                read=held[0] / 1e9, write=held[1] / 1e9, metadata=held[2] / 1e9, total=held[3] / 1e9
-            ),
+            time_s=_by_kind(ns) if time is not None else _UNTIMED,
+            busy_s=_by_kind(held) if busy is not None else _UNTIMED,
             ops_share=_shares(data, metadata),
             time_share=_shares(ns[0] + ns[1], ns[2]),
             bandwidth=Bandwidth(
@@ -167,6 +169,10 @@ def stats_by(
             access_pattern=_pattern([int(p[i]) for p in patterns]),
         )
     return found
+
+
+def _by_kind(ns: Sequence[int]) -> ByKind:
+    return ByKind(read=ns[0] / 1e9, write=ns[1] / 1e9, metadata=ns[2] / 1e9, total=ns[3] / 1e9)
 
 
 def _shares(data: int, metadata: int) -> DataMeta | None:

@@ -17,6 +17,7 @@ __all__ = ["Dense", "How", "Keyed", "group"]
 
 Ints = NDArray[np.int64]
 How = Literal["sum", "min", "max"]
+"""How values under equal keys become one."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_b
 from vani.analyzers.phase_gap import default_gap_ns, split
 from vani.engine.run import Engine
 from vani.errors import InputError
-from vani.store.read import Store
+from vani.store.read import RowGroup, Store
 
-__all__ = ["Measured", "measure", "measures"]
+__all__ = ["Measured", "exchanged", "measure", "measures"]
 
 _ENTRY_POINTS = "vani.analyzers"
 
@@ -90,6 +90,33 @@ def _run_part(task: _Task, wanted: Sequence[Measure], facts: Facts | None) -> li
     return [collector.result() for collector in collectors]
 
 
+def _row_groups(task: _Task) -> list[RowGroup]:
+    groups = task.store.row_groups(task.store.manifest.parts[task.part])
+    return [group for group in groups if group.rows]
+
+
+def _combined(parts: Sequence[list[Any]], wanted: Sequence[Measure]) -> list[Any]:
+    return [m.combine([p[i] for p in parts]) for i, m in enumerate(wanted)]
+
+
+def _measured(
+    wanted: Sequence[Measure],
+    facts: Facts | None,
+    tasks: Sequence[_Task],
+    engine: Engine,
+    constants: Sequence[Any],
+    stage: str,
+) -> list[Any]:
+    """Results of the measures, in their order."""
+    return engine.reduce(
+        partial(_run_part, wanted=wanted, facts=facts),
+        tasks,
+        partial(_combined, wanted=wanted),
+        stage=stage,
+        constants=constants,
+    )
+
+
 def measure(
     world: World,
     stores: Sequence[Store],
@@ -115,28 +142,33 @@ def measure(
         for store, context in zip(stores, contexts, strict=True)
         for part in range(len(store.manifest.parts))
     ]
-    first = Survey()
-    survey = first.combine(
-        [r[0] for r in engine.map(partial(_run_part, wanted=[first], facts=None), tasks, stage="survey")]
-    )
+    # Tasks refer to these; a cluster sends them to each worker once.
+    constants = [*stores, *contexts]
+    survey = _measured([Survey()], None, tasks, engine, constants, "survey")[0]
     floor = pause_floor_ns(world)
     busy = join_busy(survey.busy, floor)
     facts, ends, gaps = _facts(world, survey, busy, floor, phase_gap_s)
     wanted = measures()
-    parts = engine.map(partial(_run_part, wanted=wanted, facts=facts), tasks, stage="measure")
-    results = {m.name: m.combine([p[i] for p in parts]) for i, m in enumerate(wanted)}
+    measured = _measured(wanted, facts, tasks, engine, [*constants, facts], "measure")
+    results = {m.name: r for m, r in zip(wanted, measured, strict=True)}
     listed = _important(world, survey, results["processes"].files, list_files)
     numbers = np.full(world.files, -1, np.int64)
     numbers[listed] = np.arange(len(listed))
     groups = [
-        (context, group)
-        for store, context in zip(stores, contexts, strict=True)
-        for part in store.manifest.parts
-        for group in store.row_groups(part)
-        if group.rows
+        (task.context, group)
+        for task, found in zip(
+            tasks, engine.map(_row_groups, tasks, stage="overlap", constants=constants), strict=True
+        )
+        for group in found
     ]
-    pieces = busy_time.windows(groups, facts, numbers, workers=engine.workers, workload=len(world.apps) > 1)
-    total = Keyed.merged(engine.map(busy_time.busy_in, pieces, stage="overlap"))
+    total = busy_time.busy(
+        groups,
+        facts,
+        numbers,
+        engine,
+        workload=len(world.apps) > 1,
+        constants=[*constants, facts, numbers],
+    )
     return Measured(world, stores, facts, ends, gaps, survey, results, listed, total)
 
 
@@ -160,7 +192,7 @@ def _facts(
         gaps.append(gap)
     linked = by_open = np.zeros(world.files, np.bool_)
     if len(survey.files):
-        written, read, opened_new, opened_read = _exchanged(world, survey.files)
+        written, read, opened_new, opened_read = exchanged(world, survey.files)
         linked = ((written | opened_new) & (read | opened_read))[world.final_name]
         by_open = (opened_new | opened_read)[world.final_name]
     facts = Facts(
@@ -175,7 +207,7 @@ def _facts(
     return facts, np.concatenate(ends), gaps
 
 
-def _exchanged(world: World, files: Keyed) -> tuple[NDArray[np.bool_], ...]:
+def exchanged(world: World, files: Keyed) -> tuple[NDArray[np.bool_], ...]:
     """Files (by last name) that were written, read, made anew without a traced write, opened without a traced read.
 
     Formatted output and input of streams leaves no records, the opens around it do.

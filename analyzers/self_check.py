@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vani.errors import SelfCheckError
-from vani.schema.profile import IOStats, Profile, Sizes
+from vani.schema.profile import ByKind, IOStats, Profile, Sizes
 
 __all__ = ["check"]
 
@@ -26,24 +26,26 @@ def _faults(p: Profile) -> Iterator[str]:
         "dataset.io": p.dataset.io,
         "excluded.io": p.excluded.io,
         **{f"apps[{i}].io": a.io for i, a in enumerate(p.apps)},
-        **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases)},
+        **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases or ())},
         **{f"files[{i}].io": a.io for i, a in enumerate(p.files)},
     }
     for where, io in blocks.items():
         yield from (f"{where}.{text}" for text in _block(io))
     yield from _parts(p)
-    runtime = p.workflow.runtime_s
-    if p.workflow.io.busy_s.total > runtime * (1 + _CLOSE) + _CLOSE:
-        yield f"workflow.io.busy_s.total {p.workflow.io.busy_s.total} is longer than the run, {runtime}"
+    runtime, busy = p.workflow.runtime_s, p.workflow.io.busy_s.total
+    if _longer(busy, runtime):
+        yield f"workflow.io.busy_s.total {busy} is longer than the run, {runtime}"
+    if runtime is None and (p.phases or any(b.time_s.total for b in blocks.values())):
+        yield "workflow.runtime_s is null, but times are known"
     for i, app in enumerate(p.apps):
-        if app.io.busy_s.total > app.runtime_s * (1 + _CLOSE) + _CLOSE:
+        if _longer(app.io.busy_s.total, app.runtime_s):
             yield f"apps[{i}].io.busy_s.total is longer than its run time"
-        if app.balance and app.balance.slowest_io_time_s > app.runtime_s * (1 + _CLOSE) + _CLOSE:
+        if app.balance and _longer(app.balance.slowest_io_time_s, app.runtime_s):
             yield f"apps[{i}].balance.slowest_io_time_s is longer than its run time"
         if app.files.shared + app.files.file_per_process != app.files.total:
             yield f"apps[{i}].files does not add up"
-    for i, phase in enumerate(p.phases):
-        if phase.start_s > phase.end_s or phase.io.busy_s.total > phase.runtime_s + _CLOSE:
+    for i, phase in enumerate(p.phases or ()):
+        if phase.start_s > phase.end_s or (phase.io.busy_s.total or 0.0) > phase.runtime_s + _CLOSE:
             yield f"phases[{i}] ends before it starts, or is busier than long"
     counts = p.workflow.files
     if counts.shared + counts.file_per_process != counts.total or counts.total != p.dataset.files:
@@ -71,17 +73,9 @@ def _block(io: IOStats) -> Iterator[str]:
             yield f"transfer_size.{side} does not fit {ops} operations"
         elif sizes is not None:
             yield from (f"transfer_size.{side}.{text}" for text in _sizes(sizes, ops))
-    for name in ("time_s", "busy_s"):
-        times = getattr(io, name)
-        parts = times.read + times.write + times.metadata
-        if (
-            times.total > parts * (1 + _CLOSE) + _CLOSE
-            or max(times.read, times.write, times.metadata) > times.total + _CLOSE
-        ):
-            yield f"{name}: total {times.total} is not between its parts and their sum {parts}"
-        if parts and not sum(io.ops.model_dump().values()):
-            yield f"{name}: time without an operation"
-    if io.busy_s.total > io.time_s.total * (1 + _CLOSE) + _CLOSE:
+    for name, times in (("time_s", io.time_s), ("busy_s", io.busy_s)):
+        yield from (f"{name}: {text}" for text in _times(times, sum(io.ops.model_dump().values())))
+    if _longer(io.busy_s.total, io.time_s.total):
         yield f"busy_s.total {io.busy_s.total} is longer than the time of all processes, {io.time_s.total}"
     if io.past_end.read is not None and b.read is not None and io.past_end.read > b.read:
         yield f"past_end.read {io.past_end.read} is more than was asked for, {b.read}"
@@ -89,6 +83,24 @@ def _block(io: IOStats) -> Iterator[str]:
         touched = getattr(io.footprint, name)
         if touched is not None and moved is not None and touched > moved:
             yield f"footprint.{name} {touched} is more than was moved, {moved}"
+
+
+def _longer(time: float | None, limit: float | None) -> bool:
+    """Whether a time is longer than it can be, as far as both are known."""
+    return time is not None and limit is not None and time > limit * (1 + _CLOSE) + _CLOSE
+
+
+def _times(times: ByKind, operations: int) -> Iterator[str]:
+    known = [t for t in (times.read, times.write, times.metadata) if t is not None]
+    if times.total is None or len(known) < 3:
+        if times.total is not None or known:
+            yield "some of its times are null, others not"
+        return
+    parts = sum(known)
+    if times.total > parts * (1 + _CLOSE) + _CLOSE or max(known) > times.total + _CLOSE:
+        yield f"total {times.total} is not between its parts and their sum {parts}"
+    if parts and not operations:
+        yield "time without an operation"
 
 
 def _sizes(sizes: Sizes, ops: int) -> Iterator[str]:
@@ -102,6 +114,8 @@ def _sizes(sizes: Sizes, ops: int) -> Iterator[str]:
 def _parts(p: Profile) -> Iterator[str]:
     whole = p.workflow.io
     for name in ("apps", "phases"):
+        if getattr(p, name) is None:
+            continue
         parts = [e.io for e in getattr(p, name)]
         for block, key in (
             ("bytes", "read"),
@@ -114,9 +128,10 @@ def _parts(p: Profile) -> Iterator[str]:
             of_whole = getattr(getattr(whole, block), key)
             if total != of_whole:
                 yield f"{name}: {block}.{key} adds up to {total}, the workflow has {of_whole}"
-        spent = sum(io.time_s.total for io in parts)
-        if abs(spent - whole.time_s.total) > _CLOSE * max(1.0, whole.time_s.total):
-            yield f"{name}: time_s.total adds up to {spent}, the workflow has {whole.time_s.total}"
+        spent = sum(io.time_s.total for io in parts if io.time_s.total is not None)
+        total = whole.time_s.total
+        if total is not None and abs(spent - total) > _CLOSE * max(1.0, total):
+            yield f"{name}: time_s.total adds up to {spent}, the workflow has {total}"
     if len(p.files) == p.dataset.files:
         for key in ("read", "written"):
             total = sum(getattr(f.io.bytes, key) for f in p.files)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -142,6 +143,7 @@ def main() -> None:
         ]
         result["profile"] = dict(zip(("seconds", "peak_mib"), whole(profile), strict=True))
         result["again"] = dict(zip(("seconds", "peak_mib"), whole(profile), strict=True))
+        result["quick"] = quick(Path(folder))
         result["help"] = dict(
             zip(("seconds", "peak_mib"), whole([sys.executable, "-m", "vani", "--help"]), strict=True)
         )
@@ -150,6 +152,18 @@ def main() -> None:
     _print(result)
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def quick(folder: Path) -> dict[str, float]:
+    """`vani profile --quick` of a billion calls in a grammar of ten thousand symbols, the command as a whole."""
+    trace = folder / "billion"
+    generate_trace(trace, Workload(calls=10**9, pattern="random", symbols=10_000, times=False))
+    command = [sys.executable, "-m", "vani", "profile", "--quick", str(trace), "-q"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds, peak = whole(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    user = after.ru_utime - before.ru_utime
+    return {"calls": 1e9, "seconds": seconds, "user_seconds": user, "peak_mib": peak}
 
 
 def scaling(folder: Path) -> list[dict[str, float]]:
@@ -185,6 +199,11 @@ def _print(result: dict[str, object]) -> None:
         one: dict[str, float] = result[name]  # type: ignore[assignment]
         rate = f"{calls / one['seconds'] / 1e6:8.2f} M calls/s" if name != "help" else ""
         print(f"  {'vani ' + name:<24} {one['seconds']:8.3f} s  {rate}  {one['peak_mib']:6.0f} MiB")
+    one = result["quick"]  # type: ignore[assignment]
+    print(
+        f"  {'vani profile --quick':<24} {one['seconds']:8.3f} s  {one['user_seconds']:8.3f} s user  "
+        f"{one['peak_mib']:6.0f} MiB ({one['calls']:,.0f} calls)"
+    )
     for row in result.get("scaling", ()):  # type: ignore[union-attr]
         print("  " + ", ".join(f"{k} {v:,.6g}" for k, v in row.items()))
     print(f"  peers: {result['peers']}")

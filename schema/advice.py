@@ -25,6 +25,7 @@ __all__ = [
 Scalar = str | int | float | bool | None
 Setting = Scalar | list[Scalar] | dict[str, Scalar] | list[dict[str, Scalar]]
 Severity = Literal["high", "medium", "low", "info"]
+"""By the share of the run that a recommendation is expected to win."""
 
 
 class Target(Model):

@@ -14,7 +14,9 @@ from vani.schema.base import Model
 __all__ = ["Check", "CheckCounts", "Excepted", "Judgement", "Level", "Number", "PolicyPlace", "Source"]
 
 Level = Literal["error", "warning", "note"]
+"""How bad a failure is."""
 Number = int | float | None
+"""A figure; null where it is not known."""
 
 
 class Source(Model):
@@ -43,7 +45,9 @@ class Judgement(Model):
 
     id: str = Field(description="stable and unique in a document: name of the check and what it was held against")
     check: str = Field(description="name of the check in the policy")
-    kind: Literal["budget", "change", "rule", "missing"]
+    kind: Literal["budget", "change", "rule", "missing", "exception"] = Field(
+        description="exception: about an exception of the policy that has expired or covers nothing"
+    )
     level: Level = Field(description="how bad it is if the check does not hold")
     status: Literal["pass", "fail", "excepted", "unknown"] = Field(
         description="unknown: the attribute is null, or the check says nothing about it"

@@ -15,6 +15,7 @@ import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
@@ -24,11 +25,13 @@ from pydantic_core import ErrorDetails
 
 from vani.atomic import write_text
 from vani.errors import DocumentError
-from vani.schema.yaml_text import emit, line_of, parse
+from vani.schema.yaml_text import Tree, emit, line_of, parse
 
 __all__ = [
     "LIFTS",
     "MODULES",
+    "YAML",
+    "Syntax",
     "check",
     "document_model",
     "dump",
@@ -49,14 +52,31 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "advice": {},
     "system": {},
     "job": {},
+    "policy": {},
+    "check": {},
+    "baseline": {},
+    "diff": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 
-MODULES: Final = {name: f"vani.schema.{name}" for name in ("profile", "advice", "system", "job")}
+MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS}
 """Where the model of each schema lives."""
 
 MAX_BYTES: Final = 1 << 29
 """Longer documents are refused: a profile of 50,000 files has about 1e8 bytes."""
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """A language in which documents are written: how it is read, and where in it a value stands."""
+
+    parse: Callable[[str, str], Tree]
+    line_of: Callable[[str, tuple[int | str, ...]], int]
+    assign: str
+    """How a key gets its value, such as `{}: {}`."""
+
+
+YAML: Final = Syntax(parse, line_of, "{}: {}")
 
 _NAME = re.compile(r"vani\.([a-z]+)/([1-9][0-9]{0,5})")
 
@@ -72,30 +92,31 @@ def load(path: str | Path, model: type[Document]) -> Document:
     return loads(read_text(path), model, where=str(path))
 
 
-def loads(text: str, model: type[Document], *, where: str = "document") -> Document:
+def loads(text: str, model: type[Document], *, where: str = "document", syntax: Syntax = YAML) -> Document:
     """Read a document from `text`; `where` is the name that errors give it. See `load`."""
     with _no_collection():
-        return check(read_tree(text, model, where=where), model, text=text, where=where)
+        tree = read_tree(text, model, where=where, syntax=syntax)
+        return check(tree, model, text=text, where=where, syntax=syntax)
 
 
-def read_tree(text: str, model: type[BaseModel], *, where: str) -> Doc:
+def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax = YAML) -> Doc:
     """Parse a document and lift it to the version of `model`, but check no more than its `schema:`."""
-    begin = f"begin it with `schema: {schema_name(model)}`"
-    tree = parse(text, where)
+    begin = f"begin it with `{_begin(model, syntax)}`"
+    tree = syntax.parse(text, where)
     if tree is None:
         raise DocumentError("is empty", where=where, todo=begin)
     if not isinstance(tree, dict):
         found = "a list" if isinstance(tree, list) else f"only {_shown(tree)}"
         raise DocumentError(f"holds {found}, not a mapping of keys", where=where, todo=begin)
-    return _lifted(tree, model, text, where)
+    return _lifted(tree, model, text, where, syntax)
 
 
-def check(tree: Doc, model: type[Document], *, text: str, where: str) -> Document:
+def check(tree: Doc, model: type[Document], *, text: str, where: str, syntax: Syntax = YAML) -> Document:
     """Turn a tree into a document; `text` is where an error's line is looked up."""
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise _explain(error, model, tree, text, where) from None
+        raise _explain(error, model, tree, text, where, syntax) from None
 
 
 def dumps(document: BaseModel) -> str:
@@ -130,7 +151,7 @@ def schema_name(model: type[BaseModel]) -> str:
 
 
 def document_model(name: str) -> type[BaseModel]:
-    """Find the model of the schema `name` (`profile`, `advice`, `system`, `job`)."""
+    """Find the model of the schema `name`, one of `MODULES`."""
     module = importlib.import_module(MODULES[name])
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, BaseModel) and "schema_" in value.model_fields:
@@ -190,23 +211,28 @@ def read_text(path: str | Path) -> str:
         raise DocumentError(what, where=f"{path}:{line}", todo="save it as UTF-8") from None
 
 
-def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str) -> Doc:
+def _begin(model: type[BaseModel], syntax: Syntax) -> str:
+    name = schema_name(model)
+    return syntax.assign.format("schema", name if syntax is YAML else f'"{name}"')
+
+
+def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Syntax) -> Doc:
     """Bring a document to the version that `model` describes, step by step."""
     known = schema_name(model)
     kind, newest = known.removeprefix("vani.").split("/")
     if "schema" not in tree:
-        raise DocumentError("has no `schema:`", where=where, todo=f"begin it with `schema: {known}`")
+        raise DocumentError("has no `schema:`", where=where, todo=f"begin it with `{_begin(model, syntax)}`")
     found = tree["schema"]
     match = _NAME.fullmatch(found) if isinstance(found, str) else None
     if match is None or match[1] != kind:
-        place = f"{where}:{line_of(text, ('schema',))}"
+        place = f"{where}:{syntax.line_of(text, ('schema',))}"
         raise DocumentError(f"schema is {_shown(found)}", where=place, todo=f"known here is {known}")
     version = int(match[2])
     if version > int(newest):
         versions = ", ".join(f"vani.{kind}/{number}" for number in (*LIFTS.get(kind, {}), int(newest)))
         raise DocumentError(
             f"schema {found} is newer than this Vani; known: {versions}",
-            where=f"{where}:{line_of(text, ('schema',))}",
+            where=f"{where}:{syntax.line_of(text, ('schema',))}",
             todo="update Vani",
         )
     for step in range(version, int(newest)):
@@ -248,7 +274,7 @@ _ACCEPTED: Final = {
 
 
 def _explain(
-    error: ValidationError, model: type[BaseModel], tree: Doc, text: str, where: str
+    error: ValidationError, model: type[BaseModel], tree: Doc, text: str, where: str, syntax: Syntax
 ) -> DocumentError:
     """Turn pydantic's list of errors into one line about the first of them."""
     found = error.errors(include_url=False)
@@ -256,7 +282,7 @@ def _explain(
     rank = {"extra_forbidden": 0, "missing": 2}
     worst = min(rank.get(details["type"], 1) for details in found)
     first = [details for details in found if rank.get(details["type"], 1) == worst][:20]
-    details, line = min(((d, line_of(text, d["loc"])) for d in first), key=itemgetter(1))
+    details, line = min(((d, syntax.line_of(text, d["loc"])) for d in first), key=itemgetter(1))
     what, todo = _sentence(details, model, tree)
     if len(found) > 1:
         todo += f" (and {len(found) - 1} more)"

@@ -1,6 +1,7 @@
 """profile.yaml: what a workload does to storage, as entities and attributes (tables II to XI of the Vani paper).
 
 An attribute that could not be found is null, never a guess and never 0; `provenance` says why, by attribute path.
+Times are null in a profile that was made without reading time stamps (`vani profile --quick`).
 """
 
 from __future__ import annotations
@@ -73,12 +74,15 @@ class OpCounts(Model):
 
 
 class ByKind(Model):
-    """Seconds by kind of call. A moment in which two kinds overlap is in both; `total` counts it once."""
+    """Seconds by kind of call. A moment in which two kinds overlap is in both; `total` counts it once.
 
-    read: Seconds = Field(description="in calls that read")
-    write: Seconds = Field(description="in calls that write")
-    metadata: Seconds = Field(description="in all other calls")
-    total: Seconds = Field(description="in any of them")
+    All are null where time stamps were not read.
+    """
+
+    read: Seconds | None = Field(description="in calls that read")
+    write: Seconds | None = Field(description="in calls that write")
+    metadata: Seconds | None = Field(description="in all other calls")
+    total: Seconds | None = Field(description="in any of them")
 
 
 class DataMeta(Model):
@@ -166,11 +170,15 @@ class TraceEntity(Model):
         default=None, description="wall clock at the start, since 1970; null where it is not stored"
     )
     span_s: Seconds | None = Field(default=None, description="end of the last call, by the rank's own clock")
-    repaired_times: Count = Field(default=0, description="negative time stamps that were repaired")
+    repaired_times: Count | None = Field(
+        default=0, description="negative time stamps that were repaired; null where none was read"
+    )
     clock_skew_s: Seconds | None = Field(
         default=None, description="least disagreement of the ranks' clocks that collective calls prove"
     )
-    complete: bool = Field(description="nothing had to be left out")
+    complete: bool | None = Field(
+        description="nothing had to be left out; null where nothing was so far, but time stamps were not read"
+    )
     problems: list[str] = Field(description="what was damaged, and what was left out for it")
 
 
@@ -213,10 +221,12 @@ class Workflow(Model):
     processes: Count = Field(description="ranks of all traces")
     cpu_cores_used_per_node: Count | None = Field(description="cores with a process")
     gpus_used_per_node: Count | None = Field(description="GPUs that processes were given")
-    runtime_s: Seconds = Field(description="from the first trace's start to the last call's end")
+    runtime_s: Seconds | None = Field(description="from the first trace's start to the last call's end")
     io: IOStats = Field(description="all I/O of the workload")
     files: FileCounts = Field(description="files of the data set")
-    app_dependencies: list[AppDependency] = Field(description="who reads what whom wrote")
+    app_dependencies: list[AppDependency] | None = Field(
+        description="who reads what whom wrote; null where the order of calls is not known"
+    )
     io_time_share: Share | None = Field(
         default=None, description="mean over the processes of I/O time / run time of their app"
     )
@@ -235,10 +245,10 @@ class ProcessDependencies(Model):
 class RankBalance(Model):
     """How evenly I/O is spread over the processes of an app."""
 
-    slowest_rank: Count = Field(description="rank with most I/O time")
-    slowest_io_time_s: Seconds = Field(description="its I/O time")
-    mean_io_time_s: Seconds = Field(description="mean over all processes")
-    median_io_time_s: Seconds = Field(description="median over all processes")
+    slowest_rank: Count | None = Field(description="rank with most I/O time")
+    slowest_io_time_s: Seconds | None = Field(description="its I/O time")
+    mean_io_time_s: Seconds | None = Field(description="mean over all processes")
+    median_io_time_s: Seconds | None = Field(description="median over all processes")
     busiest_rank: Count = Field(description="rank that moved the most bytes")
     busiest_bytes: Bytes = Field(description="what it moved")
     mean_bytes: float = Field(description="bytes, mean over all processes")
@@ -252,11 +262,13 @@ class App(Model):
     name: str = Field(description="from job.yaml, else from the trace's directory")
     instances: Count = Field(description="traces of this name")
     processes: Count = Field(description="ranks of all instances")
-    runtime_s: Seconds = Field(description="from its first instance's start to its last one's end")
+    runtime_s: Seconds | None = Field(description="from its first instance's start to its last one's end")
     interface: LayerName | None = Field(description="the layer through which most bytes (else calls) went")
     io: IOStats = Field(description="its I/O")
     files: FileCounts = Field(description="files of the data set that it used")
-    process_dependencies: ProcessDependencies = Field(description="between its own processes")
+    process_dependencies: ProcessDependencies | None = Field(
+        description="between its own processes; null where the order of calls is not known"
+    )
     balance: RankBalance | None = Field(description="null without I/O")
     io_time_share: Share | None = Field(description="mean over its processes of I/O time / run time")
     phase_gap_s: Seconds | None = Field(
@@ -319,8 +331,10 @@ class Interface(Model):
     data_representation: DataRepresentation = Field(description="null where the trace does not show it")
     calls: Count = Field(description="calls of the library")
     bytes: ByteCounts = Field(description="of file-system calls made under it")
-    files: Count = Field(description="data-set files accessed through it")
-    time_s: Seconds = Field(
+    files: Count | None = Field(
+        description="data-set files accessed through it; null where times alone tell who called whom"
+    )
+    time_s: Seconds | None = Field(
         description="in its calls that no other traced call surrounds, summed over processes"
     )
     collective_share: Share | None = Field(
@@ -380,19 +394,19 @@ class SizeDistribution(Model):
 class Dataset(Model):
     """All files of the data set (table X)."""
 
-    format: dict[str, Count] = Field(description="files by format")
+    format: dict[str, Count] | None = Field(description="files by format")
     size: Bytes | None = Field(description="sum of the known sizes")
     files: Count = Field(description="files of the data set")
     io: IOStats = Field(description="I/O on them")
-    roles: dict[str, Count] = Field(description="files by role")
-    size_distribution: SizeDistribution = Field(description="sizes of files")
+    roles: dict[str, Count] | None = Field(description="files by role; null where some file's is not known")
+    size_distribution: SizeDistribution | None = Field(description="sizes of files")
 
 
 class FileEntity(Model):
     """A file (table XI)."""
 
     path: str = Field(description="absolute, links not followed")
-    format: str = Field(
+    format: str | None = Field(
         description="by magic bytes where the file is still there, else by library and suffix"
     )
     size: Bytes | None = Field(
@@ -401,7 +415,7 @@ class FileEntity(Model):
     )
     role: Role | None = Field(
         description="temporary: removed in the end; intermediate: written by one process or app, read by another "
-        "later; output: written; input: only read; null: only opened"
+        "later; output: written; input: only read; null: only opened, or the order of calls is not known"
     )
     access: Access = Field(description="used by two or more processes, or by one")
     processes: Count = Field(description="processes that opened or accessed it")
@@ -412,8 +426,8 @@ class FileEntity(Model):
     stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
     apps: list[str] = Field(description="apps that used it")
     io: IOStats = Field(description="I/O on it")
-    first_s: Seconds = Field(description="start of the first call on it")
-    last_s: Seconds = Field(description="end of the last call on it")
+    first_s: Seconds | None = Field(description="start of the first call on it")
+    last_s: Seconds | None = Field(description="end of the last call on it")
 
 
 class Excluded(Model):
@@ -434,12 +448,16 @@ class Profile(Model):
     job: JobEntity = Field(description="the job's configuration (table II)")
     workflow: Workflow = Field(description="the whole workload (table III)")
     apps: list[App] = Field(description="one per executable (table IV)")
-    phases: list[Phase] = Field(description="in order of time, app after app (table V)")
+    phases: list[Phase] | None = Field(
+        description="in order of time, app after app (table V); null where time stamps were not read"
+    )
     interfaces: list[Interface] = Field(description="one per library layer and app (tables VI, VII)")
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
     storage: Storage = Field(description="tables VIII and IX")
     dataset: Dataset = Field(description="all files together (table X)")
-    files: list[FileEntity] = Field(description="the most important by I/O time, or all (table XI)")
+    files: list[FileEntity] = Field(
+        description="the most important by I/O time (by bytes where that is not known), or all (table XI)"
+    )
     excluded: Excluded = Field(description="what is counted apart")
     provenance: dict[str, str] = Field(
         description="by attribute path: where a value is from, or why it is null"
@@ -482,4 +500,4 @@ class Profile(Model):
             import pandas as pd  # noqa: PLC0415 - heavy and rarely wanted
         except ImportError as error:
             raise ImportError("frames need pandas: pip install 'vani-io[frames]'") from error
-        return pd.json_normalize([row.model_dump() for row in getattr(self, table)])
+        return pd.json_normalize([row.model_dump() for row in getattr(self, table) or ()])

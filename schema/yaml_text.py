@@ -8,6 +8,7 @@ take for something else than text.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -32,6 +33,7 @@ Tree: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
 _TEXT = "tag:yaml.org,2002:str"
 _PLAIN = "plain"
 _MAX_DEPTH = 100
+_SHORT = 1 << 20
 _LIST = "tag:yaml.org,2002:seq"
 _MAPPING = "tag:yaml.org,2002:map"
 
@@ -97,7 +99,8 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
     location of an error in a union do no harm. 1 where the text is no YAML.
     """
     try:
-        node = _compose(text, "")
+        # A policy asks for hundreds of lines of one short text; the tree of a long one is not worth its memory.
+        node = _composed(text) if len(text) <= _SHORT else _compose(text, "")
     except DocumentError:
         return 1
     line = 1
@@ -111,6 +114,11 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
             node = node.value[part]
             line = node.start_mark.line + 1
     return line
+
+
+@functools.lru_cache(maxsize=1)
+def _composed(text: str) -> yaml.Node | None:
+    return _compose(text, "")
 
 
 def _compose(text: str, where: str) -> yaml.Node | None:

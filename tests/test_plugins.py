@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+from distribution import install
 
 import vani
 from vani import api
@@ -18,7 +18,7 @@ from vani.errors import InputError, TraceError
 from vani.readers import open as door
 
 ROOT = Path(__file__).resolve().parent.parent
-PLUGIN = ROOT / "examples" / "plugin"
+PLUGIN = ROOT / "examples" / "05-own-analyzer-and-rule"
 
 # Counted by hand: rank 0 writes 3 x 100 bytes, rank 1 reads them at once; the longest call takes 40 us.
 CALLS = """\
@@ -33,8 +33,8 @@ CALLS = """\
 """
 
 
-def installed(site: Path, entry_points: dict[str, dict[str, str]]) -> None:
-    """Put into `site` what pip leaves there of a distribution: its name and its entry points."""
+def declared(site: Path, entry_points: dict[str, dict[str, str]]) -> None:
+    """Put into `site` what pip leaves there of a distribution's entry points, without any code."""
     info = site / "vani_example-0.1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vani-example\nVersion: 0.1\n")
@@ -46,10 +46,10 @@ def installed(site: Path, entry_points: dict[str, dict[str, str]]) -> None:
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder of installed distributions, and the example's code beside it."""
+    """A folder of installed distributions, and the example of a reader beside it."""
     place = tmp_path / "site"
     place.mkdir()
-    monkeypatch.setattr(sys, "path", [str(place), str(PLUGIN), str(ROOT / "examples"), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(place), str(ROOT / "examples"), *sys.path])
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     importlib.invalidate_caches()
     catalogue.rules.cache_clear()
@@ -58,10 +58,9 @@ def site(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def plugin(site):
-    declared = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]["entry-points"]
-    assert set(declared) == {"vani.analyzers", "vani.advisors"}
-    installed(site, declared)
+def plugin(site, monkeypatch):
+    install(PLUGIN, site, monkeypatch)
+    importlib.invalidate_caches()
 
 
 @pytest.fixture
@@ -125,7 +124,7 @@ def test_a_rule_of_another_distribution_is_explained(plugin):
 
 
 def test_a_rule_that_cannot_be_loaded_is_named(site):
-    installed(site, {"vani.advisors": {"gone": "vani_example.gone:Gone"}})
+    declared(site, {"vani.advisors": {"gone": "vani_example.gone:Gone"}})
     with pytest.raises(InputError, match=r"vani_example\.gone:Gone: the rules of entry point 'gone'"):
         catalogue.rules()
 

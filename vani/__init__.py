@@ -12,12 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vani.api import advise, convert, profile
+    from vani.api import advise, check, convert, diff, profile, report
     from vani.readers import open_trace
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
 
-__all__ = ["Advice", "Profile", "__version__", "advise", "convert", "open_trace", "profile"]
+__all__ = ["Advice", "Profile", "__version__", "advise", "check", "convert", "diff", "open_trace", "profile", "report"]
 
 __version__ = "0.1.0"
 
@@ -27,9 +27,12 @@ _ORIGINS = {
     "Advice": "vani.schema.advice:Advice",
     "Profile": "vani.schema.profile:Profile",
     "advise": "vani.api:advise",
+    "check": "vani.api:check",
     "convert": "vani.api:convert",
+    "diff": "vani.api:diff",
     "open_trace": "vani.readers:open_trace",
     "profile": "vani.api:profile",
+    "report": "vani.api:report",
 }
 
 

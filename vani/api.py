@@ -1,19 +1,22 @@
-"""Vani as a library: what the commands do, for programs.
+"""Vani as a library: what the commands do, for programs::
 
-import vani
-profile = vani.profile("traces/ior")
-profile.save("profile.yaml")
-profile.frame("files")
+    import vani
+    profile = vani.profile("traces/ior")
+    profile.save("profile.yaml")
+    profile.frame("files")
+
+A trace or a document that cannot be used raises an `InputError`, whose text is one line for the user.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import vani
 from vani.errors import InputError, TraceError, VaniError
@@ -21,14 +24,34 @@ from vani.errors import InputError, TraceError, VaniError
 if TYPE_CHECKING:
     from vani.analyzers.entities.view import View
     from vani.engine.run import Progress
+    from vani.gate.advice import AskedRules
+    from vani.gate.policy import Asked
+    from vani.gate.reading import Figures
     from vani.readers.base import TraceReader
     from vani.schema.advice import Advice
+    from vani.schema.check import Check, Level
+    from vani.schema.diff import Diff
     from vani.schema.job import Job
-    from vani.schema.profile import Profile
+    from vani.schema.profile import Profile, TraceEntity
     from vani.schema.system import System
+    from vani.schema.timeline import HeatMap
+    from vani.store.manifest import Manifest
     from vani.store.read import Store
 
-__all__ = ["JUDGED_FILES", "Characterised", "advise", "characterise", "convert", "profile"]
+__all__ = [
+    "JUDGED_FILES",
+    "Characterised",
+    "advise",
+    "baseline_figures",
+    "characterise",
+    "check",
+    "convert",
+    "diff",
+    "heat_map",
+    "profile",
+    "report",
+    "save_baseline",
+]
 
 PathLike = str | Path
 
@@ -57,6 +80,7 @@ def profile(
     store: PathLike | None = None,
     phase_gap: float | None = None,
     files: int | None = 100,
+    quick: bool = False,
     scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> Profile:
@@ -74,6 +98,9 @@ def profile(
         Seconds without I/O that separate phases; found from the data by default.
     files
         How many files are listed, most I/O time first; None lists all.
+    quick
+        Count calls on the grammars alone, without reading time stamps or decoding a call: what hangs on times or on
+        the order of calls is null. For Recorder traces only; `store`, `scheduler` and `progress` are not used.
     scheduler
         `threads`, `processes`, `synchronous` or the address of a Dask scheduler.
     progress
@@ -86,6 +113,10 @@ def profile(
     VaniError
         A fault of Vani, such as a failed self-check.
     """
+    if quick:
+        if phase_gap is not None:
+            raise InputError("quick profiles have no phases", todo="leave the phase gap or --quick out")
+        return _quick_profile(traces, _job(job), _system(system), files)
     return characterise(
         *traces,
         job=job,
@@ -96,6 +127,66 @@ def profile(
         scheduler=scheduler,
         progress=progress,
     ).profile
+
+
+def _quick_profile(
+    traces: Sequence[PathLike], job: Job | None, system: System | None, files: int | None
+) -> Profile:
+    from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
+    from vani.analyzers.quick.profile import quick_profile  # noqa: PLC0415
+    from vani.readers.base import CountsCalls  # noqa: PLC0415
+    from vani.readers.open import open_workload  # noqa: PLC0415
+
+    workload = open_workload([Path(t) for t in traces])
+    found = []
+    for reader in workload.readers:
+        if not isinstance(reader, CountsCalls):
+            raise InputError(
+                f"is a trace of {reader.tool}, which has no grammar to count calls on",
+                where=reader.path,
+                todo="leave --quick out",
+            )
+        names = reader.functions()
+        functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
+        found.append(Trace(_tables_of(reader), reader.files(), functions, reader.occurrences()))
+    return quick_profile(
+        found,
+        [_app(reader, job) for reader in workload.readers],
+        version=vani.__version__,
+        job_=job,
+        system=system,
+        list_files=files,
+        refused=[(str(path), str(error)) for path, error in workload.refused],
+    )
+
+
+def _tables_of(reader: TraceReader) -> Manifest:
+    """What a store's manifest says that is known before a call is read."""
+    from vani.store.manifest import Manifest  # noqa: PLC0415
+
+    problems = list(reader.problems)
+    return Manifest(
+        source=str(reader.path.resolve()),
+        digest="",
+        tool=reader.tool,
+        format=reader.format,
+        layout=reader.layout,
+        app=reader.app,
+        ranks=reader.ranks,
+        records=0,
+        start_unix_s=reader.start_unix_s,
+        first_ns=None,
+        span_ns=0,
+        functions={},
+        complete=not problems,
+        problems=problems,
+        limits=[(limit.attribute, limit.why) for limit in reader.limits],
+        repaired_times=0,
+        facts=[(name, list(args), often) for name, args, often in reader.facts()],
+        parts=[],
+        vani=vani.__version__,
+        columns=[],
+    )
 
 
 def characterise(
@@ -123,6 +214,7 @@ def characterise(
     with ExitStack() as stack:
         stack.callback(engine.close)
         folder = _store_folder(store, stack)
+        engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
         stores: list[Store] = []
         readers: list[TraceReader] = []
         for reader in workload.readers:
@@ -183,11 +275,10 @@ def convert(
     engine = Engine(scheduler, progress=progress)
     places = []
     try:
+        engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent)
         for reader in workload.readers:
             place = target if len(workload.readers) == 1 else target / reader.path.name
-            write_store(
-                reader, place, version=vani.__version__, run=lambda f, t: engine.map(f, t, stage="decode")
-            )
+            write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine))
             places.append(place)
     finally:
         engine.close()
@@ -248,6 +339,461 @@ def advise(
     )
 
 
+def check(
+    profile: PathLike | Profile,
+    *,
+    policy: PathLike | None = None,
+    search: bool = True,
+    baselines: Sequence[PathLike] = (),
+    system: PathLike | System | None = None,
+    fail_on: Level | None = None,
+    allow_empty: bool = False,
+    update_baseline: bool = False,
+    today: date | None = None,
+    progress: Progress | None = None,
+) -> Check:
+    """Hold a profile against a policy and against the runs of a baseline.
+
+    Parameters
+    ----------
+    profile
+        A profile, its path, or the directory of a trace, which is profiled first (all files listed).
+    policy
+        vani.toml or .vani.yaml; None: the nearest one from the working directory upwards, if `search`.
+    baselines
+        Baselines or profiles, folders or globs of them, instead of what the policy names.
+    system
+        The machine that rules judge by, instead of the policy's.
+    fail_on
+        The least level that makes the verdict `fail`, instead of the policy's.
+    allow_empty
+        Nothing to check is a pass.
+    update_baseline
+        Afterwards, whatever the verdict, make the baseline anew from this profile alone.
+    today
+        The day that exceptions are judged by; that of UTC by default.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, or nothing to check.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.gate.verdict import columns_asked, judge  # noqa: PLC0415
+
+    asked = _asked(policy, search=search)
+    target = None
+    if update_baseline:
+        target = saved.update_place(asked, [Path(one) for one in baselines])
+    columns = columns_asked(asked)
+    files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1)
+    figures = _figures(profile, columns, files, system=system, progress=progress)
+    places = saved.chosen(asked, [str(one) for one in baselines], missing_ok=update_baseline)
+    earlier = [saved.read_runs(place, columns) for place in places]
+    found = judge(
+        asked,
+        figures,
+        [run for one in earlier for run in one.runs],
+        [one.source for one in earlier],
+        _asked_rules(asked, figures, system),
+        today=today or datetime.now(UTC).date(),
+        fail_on=fail_on,
+        allow_empty=allow_empty or update_baseline,
+        version=vani.__version__,
+    )
+    if target is not None:
+        saved.write(saved.baseline_of([saved.run_of(figures)], asked.strip), target)
+    return found
+
+
+def save_baseline(
+    *profiles: PathLike | Profile,
+    output: PathLike | None = None,
+    add: bool = False,
+    keep: int = 10,
+    policy: PathLike | None = None,
+    search: bool = True,
+    system: PathLike | System | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Make a baseline of profiles or traces, each of them one run; returns where it was written.
+
+    Parameters
+    ----------
+    output
+        Where; by default what the policy names, or .vani/baseline.yaml beside it.
+    add, keep
+        Behind the runs that are there already, of which the newest stay, `keep` in all.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, or a file there that is no baseline.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+
+    asked = _asked(policy, search=search)
+    place = saved.place_of(asked) if output is None else Path(output)
+    saved.check_place(place)
+    runs = []
+    if add and place.is_file():
+        earlier = saved.read_runs(place, saved.FILE_COLUMNS)
+        runs += list(zip(earlier.made, earlier.runs, strict=True))
+    for one in profiles:
+        runs.append(saved.run_of(_figures(one, (), saved.FILES, system=system, progress=progress)))
+    saved.write(saved.baseline_of(runs[-keep:] if add else runs, asked.strip), place)
+    return place
+
+
+def baseline_figures(
+    *files: PathLike, policy: PathLike | None = None
+) -> tuple[list[tuple[str, int]], list[tuple[str, str]]]:
+    """What baselines hold: each file with its number of runs, and key figures of all runs as text.
+
+    Parameters
+    ----------
+    files
+        Baselines or profiles, folders or globs of them; by default what the policy names.
+
+    Raises
+    ------
+    InputError
+        A file that is no baseline, or there is none.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.gate.show import key_figures  # noqa: PLC0415
+
+    asked = _asked(policy, search=True)
+    places = saved.chosen(asked, [str(one) for one in files])
+    if not places:
+        raise InputError(
+            "there is no baseline here or above", todo="make one with `vani baseline save PROFILE`"
+        )
+    earlier = [saved.read_runs(place, saved.FILE_COLUMNS) for place in places]
+    sources = [(one.source.path, len(one.runs)) for one in earlier]
+    return sources, key_figures([run for one in earlier for run in one.runs])
+
+
+def diff(
+    a: PathLike | Profile,
+    b: PathLike | Profile,
+    *,
+    strip: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> Diff:
+    """Compare two profiles, traces or baselines, attribute by attribute.
+
+    Parameters
+    ----------
+    strip
+        Beginnings of paths that differ from run to run; None: those of the nearest policy.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used.
+    """
+    from vani.gate.baselines import read_runs  # noqa: PLC0415 - loads the models
+    from vani.gate.difference import FILE_COLUMNS, Side, compare  # noqa: PLC0415
+    from vani.schema.check import Source  # noqa: PLC0415
+
+    def side(one: PathLike | Profile) -> Side:
+        if isinstance(one, (str, Path)) and Path(one).is_file():
+            earlier = read_runs(Path(one), FILE_COLUMNS)
+            return Side(
+                earlier.source, earlier.runs, all(map(_lists_all_files, earlier.runs)), earlier.is_saved
+            )
+        figures = _figures(one, FILE_COLUMNS, 1, progress=progress)
+        source = Source(path=figures.path, sha256=figures.sha256)
+        return Side(source, (figures.tree,), _lists_all_files(figures.tree))
+
+    found = _asked(None, search=True).strip if strip is None else strip
+    return compare(side(a), side(b), strip=found, version=vani.__version__)
+
+
+def _asked(policy: PathLike | None, *, search: bool) -> Asked:
+    """What a policy asks: that of a file, the nearest one, or the built-in list."""
+    from vani.gate.policy import find_policy, no_policy, project_folder, read_policy  # noqa: PLC0415
+
+    path = Path(policy) if policy is not None else find_policy(Path()) if search else None
+    return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
+
+
+def _figures(
+    profile: PathLike | Profile,
+    columns: Collection[tuple[str, ...]],
+    files: int,
+    *,
+    system: PathLike | System | None = None,
+    progress: Progress | None = None,
+) -> Figures:
+    """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
+    from vani.gate.reading import path_text, read_figures  # noqa: PLC0415
+
+    if not isinstance(profile, (str, Path)):
+        return read_figures(profile.to_yaml().encode(), "profile", columns, model_files=files)
+    path = Path(profile)
+    if path.is_dir():
+        made = characterise(path, files=None, system=system, progress=progress).profile
+        content = made.to_yaml().encode()
+    else:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            what = f"cannot be read ({error.strerror})"
+            raise InputError(what, where=path, todo="name a profile or a trace") from error
+    return read_figures(content, path_text(path), columns, model_files=files)
+
+
+def _lists_all_files(tree: Mapping[str, Any]) -> bool:
+    total = tree.get("dataset", {}).get("files")
+    return isinstance(total, int) and len(tree.get("files", ())) >= total
+
+
+def _asked_rules(asked: Asked, figures: Figures, system: PathLike | System | None) -> AskedRules | None:
+    """Ask the rules of the catalogue, if the policy wants to know what they say."""
+    if asked.rules is None:
+        return None
+    from vani.advisors.catalogue import find, pick  # noqa: PLC0415 - loads all rules
+    from vani.advisors.judge import UNKNOWN_SYSTEM, judge  # noqa: PLC0415
+    from vani.advisors.settings import Settings, settings_of  # noqa: PLC0415
+    from vani.gate.advice import AskedRules  # noqa: PLC0415
+    from vani.schema.advice import ProfileRef, SystemRef  # noqa: PLC0415
+
+    table = asked.rules.table
+    place = f"{asked.rules.place.path}:{asked.rules.place.line}"
+    if system is None and asked.table.system is not None:
+        named = asked.folder / asked.table.system
+        system = named if named.is_file() else asked.table.system
+    machine = _system(system)
+    settings = settings_of(dict(asked.advise), asked.path or Path()) if asked.advise else Settings()
+    try:
+        forbidden = frozenset(rule.id for rule in pick(table.forbid)) if table.forbid else frozenset()
+        levels = {find(name).id: level for name, level in table.levels.items()}
+        pick(table.ignore)
+    except InputError as error:
+        raise InputError(error.what, where=place, todo=error.todo) from None
+    try:
+        advice = judge(
+            figures.model,
+            UNKNOWN_SYSTEM if machine is None else machine,
+            profile_ref=ProfileRef(path=figures.path, sha256=figures.sha256),
+            system_ref=SystemRef(name=None if machine is None else machine.name, sha256=""),
+            select=settings.select,
+            ignore=[*settings.ignore, *table.ignore],
+            thresholds=settings.thresholds,
+        )
+    except InputError as error:
+        # The words of `[advise]`: rules and thresholds that there are not.
+        raise InputError(error.what, where=error.where or str(asked.path), todo=error.todo) from None
+    return AskedRules(advice, forbidden, levels)
+
+
+def heat_map(
+    profile: PathLike | Profile,
+    *,
+    store: PathLike | None = None,
+    decode: bool = True,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> HeatMap | str:
+    """Lay the calls of a profile's traces out over time and processes.
+
+    Parameters
+    ----------
+    profile
+        A profile, or the path of one.
+    store
+        The store, or the folder of stores, that the profile was made from; the user's cache directory by default.
+    decode
+        Decode a trace that has no store there but still lies where the profile says.
+
+    Returns
+    -------
+    HeatMap or str
+        Time-resolved data, or the reason why there are none: traces and stores are gone, or hold other calls.
+
+    Raises
+    ------
+    InputError
+        The profile cannot be read, or `store` is no folder.
+    """
+    from vani.analyzers.heat_map import heat_map as run  # noqa: PLC0415 - loads Arrow
+    from vani.engine.run import Engine  # noqa: PLC0415
+    from vani.schema.profile import Profile as Model  # noqa: PLC0415
+
+    if isinstance(profile, (str, Path)):
+        profile = Model.load(profile)
+    if store is not None and not Path(store).is_dir():
+        raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
+    engine = Engine(scheduler, progress=progress)
+    with ExitStack() as stack:
+        stack.callback(engine.close)
+        stores = _stores_of(profile, store, engine, stack, decode=decode)
+        if isinstance(stores, str):
+            return stores
+        found = run(stores, [t.app for t in profile.traces], engine)
+    moved = profile.workflow.io.bytes
+    if (sum(map(sum, found.read)), sum(map(sum, found.written))) != (moved.read, moved.written):
+        return "the decoded calls move other numbers of bytes than the profile says; profile the trace again"
+    return found
+
+
+def _stores_of(
+    profile: Profile, store: PathLike | None, engine: Any, stack: ExitStack, *, decode: bool
+) -> list[Store] | str:
+    """The store of each trace of a profile, or why one is not to be had."""
+    from vani.store.cache import cache_directory  # noqa: PLC0415
+    from vani.store.lookup import store_of, stores_in  # noqa: PLC0415
+
+    if not profile.traces:
+        return "the profile names no trace"
+    cache = cache_directory() / "stores"
+    pool = stores_in(cache, profile.traces) if store is None else stores_in(Path(store))
+    stores = []
+    for trace in profile.traces:
+        found = store_of(trace, pool)
+        if found is None and decode:
+            reader = _reader_of(trace)
+            if isinstance(reader, str):
+                return reader
+            place = store if store is None or not (Path(store) / "manifest.json").is_file() else None
+            try:
+                found = _stored(reader, _store_folder(place, stack), engine)
+            except TraceError as error:
+                return f"the trace cannot be decoded: {error}"
+        if found is None:
+            return f"no store of {Path(trace.path).name} is at hand: name its folder with --store"
+        stores.append(found)
+        pool = [s for s in pool if s.path != found.path]
+    return stores
+
+
+def _reader_of(trace: TraceEntity) -> TraceReader | str:
+    """The reader of a profile's trace where it still lies in its place and is the same, else what is wrong."""
+    from vani.readers.open import open_trace  # noqa: PLC0415
+
+    path = Path(trace.path)
+    try:
+        reader = open_trace(path)
+        records = int(reader.calls_per_rank().sum())
+    except InputError:
+        return (
+            f"it needs the decoded calls, but the trace {trace.path} is not there any more and no store of it "
+            "is known: name the store's folder with --store, or profile the trace again"
+        )
+    if (reader.ranks, records) != (trace.ranks, trace.records) and trace.complete:
+        return (
+            f"the trace at {path} holds {records:,} calls of {reader.ranks} processes, the profile "
+            f"{trace.records:,} of {trace.ranks}: profile it again"
+        )
+    return reader
+
+
+def report(
+    profile: PathLike | Profile,
+    *,
+    advice: PathLike | Advice | None = None,
+    system: PathLike | System | None = None,
+    store: PathLike | None = None,
+    format: Literal["html", "markdown", "txt"] = "html",
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """Write what a profile and its advice say, for people.
+
+    Parameters
+    ----------
+    profile
+        A profile, the path of one, or a directory that a tracer left, which is profiled first.
+    advice
+        Advice that was made from this profile; by default all rules are asked.
+    system
+        The machine, for the advice (and the profile, where it is made here).
+    store
+        The store, or the folder of stores, for what happened when; the user's cache directory by default.
+    format
+        `html`: one page that needs no network and has at most 2 MB; `markdown`: for a merge request, at most 60,000
+        letters; `txt`: for a terminal of 80 columns.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be read, or advice that was made from another profile.
+    """
+    from vani.render.report.prepared import Inputs  # noqa: PLC0415 - loads pydantic
+
+    source: PathLike | Profile = profile
+    if isinstance(profile, (str, Path)) and Path(profile).is_dir():
+        # More files than a profile lists by default: the report shows datasets of many files as one row.
+        source = characterise(
+            profile, system=system, store=store, files=JUDGED_FILES, scheduler=scheduler, progress=progress
+        ).profile
+    model, digest = _document(source)
+    judged = _advice(advice, source, model, digest, system)
+    inputs = Inputs(
+        profile=model,
+        profile_sha256=digest,
+        advice=judged,
+        heat=heat_map(model, store=store, scheduler=scheduler, progress=progress) if format == "html" else "",
+        rule_names=_rule_names(),
+        version=vani.__version__,
+    )
+    if format == "markdown":
+        from vani.render.report.markdown import markdown  # noqa: PLC0415
+
+        return markdown(inputs)
+    if format == "txt":
+        from vani.render.report.text import text  # noqa: PLC0415
+
+        return text(inputs)
+    from vani.render.report.page import page  # noqa: PLC0415
+
+    return page(inputs)
+
+
+def _document(source: PathLike | Profile) -> tuple[Profile, str]:
+    """A profile and the digest of its file, or of the YAML that it is written as."""
+    import hashlib  # noqa: PLC0415
+
+    from vani.schema.document import dumps, loads, read_text  # noqa: PLC0415
+    from vani.schema.profile import Profile as Model  # noqa: PLC0415
+
+    if not isinstance(source, (str, Path)):
+        return source, hashlib.sha256(dumps(source).encode()).hexdigest()
+    model = loads(read_text(source), Model, where=str(source))
+    return model, hashlib.sha256(Path(source).read_bytes()).hexdigest()
+
+
+def _advice(
+    given: PathLike | Advice | None,
+    source: PathLike | Profile,
+    model: Profile,
+    digest: str,
+    system: PathLike | System | None,
+) -> Advice:
+    """The advice that was given for this profile, or what the rules say about it."""
+    from vani.schema.advice import Advice as Model  # noqa: PLC0415
+
+    if given is None:
+        # Judged as a file, a profile has a name and its own digest in the advice.
+        return advise(source if isinstance(source, (str, Path)) else model, system=system)
+    found = Model.load(given) if isinstance(given, (str, Path)) else given
+    if found.profile.sha256 != digest:
+        raise InputError(
+            "was made from another profile (its sha256 differs)",
+            where=given if isinstance(given, (str, Path)) else "the advice",
+            todo="run `vani advise` on this profile, or leave --advice out",
+        )
+    return found
+
+
+def _rule_names() -> dict[str, str]:
+    from vani.advisors.catalogue import rules  # noqa: PLC0415
+
+    return {rule.id: rule.name for rule in rules()}
+
+
 def _job(job: PathLike | Job | None) -> Job | None:
     if job is None or not isinstance(job, (str, Path)):
         return job
@@ -276,8 +822,8 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
             raise InputError(
                 f"cannot be made ({error.strerror})", where=folder, todo="name a folder that can be written"
             ) from error
-        return folder
-    folder = cache_directory() / "stores"
+        return folder.absolute()
+    folder = (cache_directory() / "stores").absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -299,8 +845,23 @@ def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
     found = find_store(place, digest)
     if found is not None:
         return found
-    write_store(reader, place, version=vani.__version__, run=lambda f, t: engine.map(f, t, stage="decode"))
+    write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine))
     return open_store(place)
+
+
+def _decoding(reader: TraceReader, engine: Any) -> Any:
+    """Runs the tasks of `write_store` on the engine."""
+
+    def run(function: Any, tasks: Any) -> Any:
+        pieces = engine.map(function, tasks, stage="decode", constants=[reader])
+        # Workers in other folders open the trace by its whole path: what they tell names it as the user did.
+        there, here = (str(p / "_")[:-1] for p in (reader.path.absolute(), reader.path))
+        if here != there:
+            for piece in pieces:
+                piece.problems = [text.replace(there, here) for text in piece.problems]
+        return pieces
+
+    return run
 
 
 def _app(reader: TraceReader, job: Job | None) -> str:

@@ -114,12 +114,21 @@ def new_directory(path: Path) -> Iterator[Path]:
         yield partial
         _put(partial, path)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
+        _drop(partial)
         if error.errno not in _NO_ROOM:
             raise
         raise InputError(
             f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
         ) from error
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        _drop(partial)
         raise
+
+
+def _drop(folder: Path) -> None:
+    """Remove a folder into which others may still be writing."""
+    gone = folder.with_suffix(".old")
+    # Under another name, so that what they begin next finds no place.
+    with suppress(OSError):
+        folder = folder.rename(gone)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -6,11 +6,29 @@ Integers only; what a trace cannot tell is null.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-__all__ = ["CALLS", "FILES", "FUNCTIONS", "RENAMES", "FileClass", "Flag", "Kind", "Layer"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "CALLS",
+    "FILES",
+    "FUNCTIONS",
+    "OCCURRENCES",
+    "RENAMES",
+    "FileClass",
+    "Flag",
+    "Kind",
+    "Layer",
+    "Occurrences",
+]
 
 
 class Layer(IntEnum):
@@ -108,9 +126,48 @@ trace stores return values), `offset` the file offset of a data call and what `F
 FUNCTIONS = pa.schema(
     [("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())]
 )
+"""The functions of a trace: `func` is the code in `CALLS`, `layer` a `Layer`, `kind` a `Kind`."""
 
 FILES = pa.schema([("file", pa.int32()), ("path", pa.string()), ("class", pa.int8())])
+"""The files of a trace: `file` is the code in `CALLS`, `class` a `FileClass`."""
 
 RENAMES = pa.schema(
     [("rank", pa.int32()), ("start_ns", pa.int64()), ("old", pa.int32()), ("new", pa.int32())]
 )
+"""Files that got another name: at `start_ns` of `rank`'s clock, `old` became `new`."""
+
+OCCURRENCES = pa.schema(
+    [
+        pa.field("group", pa.int32(), nullable=False),
+        pa.field("func", pa.int16(), nullable=False),
+        pa.field("layer", pa.int8(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        # Null where only times could tell who called whom.
+        pa.field("via", pa.int8()),
+        pa.field("within", pa.int16()),
+        pa.field("flags", pa.int16(), nullable=False),
+        pa.field("file", pa.int32()),
+        pa.field("rename_to", pa.int32()),
+        pa.field("bytes", pa.int64()),
+        pa.field("count", pa.int64(), nullable=False),
+    ]
+)
+"""Distinct calls of processes that make the same ones: each makes `count` of them. Columns as in `CALLS`; the file of
+a library's call may be null where a handle names it. `Flag.APPEND` is set on opens only: whether a write appends hangs
+on the order of calls."""
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """How often each call occurs in a trace, in no order and without times.
+
+    Attributes
+    ----------
+    group_of_rank
+        Shape (ranks,): ranks of one group make the same calls; -1 for a rank without calls.
+    batches
+        Yields record batches of `OCCURRENCES`; each group lies within one batch. May be called again.
+    """
+
+    group_of_rank: NDArray[np.int64]
+    batches: Callable[[], Iterator[pa.RecordBatch]]

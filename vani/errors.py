@@ -1,11 +1,13 @@
-"""Errors that a user sees: one line each, with a place and a next step.
+"""Errors that a user sees: one line each, with a place and a next step::
 
-VaniError                 a fault of Vani itself (exit status 3)
-└── InputError            wrong usage or bad input (exit status 2)
-    ├── TraceError        a trace that cannot be read
-    │   └── UnknownFormatError
-    ├── StoreError        a store that cannot be read or written
-    └── DocumentError     a YAML document that is not what it claims to be
+    VaniError                 a fault of Vani itself (exit status 3)
+    └── InputError            wrong usage or bad input (exit status 2)
+        ├── TraceError        a trace that cannot be read
+        │   └── UnknownFormatError
+        ├── StoreError        a store that cannot be read or written
+        └── DocumentError     a YAML document that is not what it claims to be
+
+The command line prints the line and exits with the error's `exit_code`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ __all__ = [
 
 def one_line(text: str) -> str:
     """Make `text` safe to print on one line of a terminal: control characters are escaped."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

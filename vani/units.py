@@ -19,9 +19,13 @@ __all__ = [
 ]
 
 KiB = 1 << 10
+"""Bytes."""
 MiB = 1 << 20
+"""Bytes."""
 GiB = 1 << 30
+"""Bytes."""
 TiB = 1 << 40
+"""Bytes."""
 
 _SUFFIXES = {"": 1, "K": KiB, "M": MiB, "G": GiB, "T": TiB, "P": 1 << 50}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)(B?)\s*", re.IGNORECASE)

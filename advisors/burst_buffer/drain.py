@@ -161,10 +161,10 @@ class Drain(Rule):
             reason += f" Note: {store.because}."
         if gain is None:
             reason += " For an expected gain, supply rates of the file system and of the store in --system."
-        first = one.phases[0]
+        first, phases = one.phases[0], profile.phases or []
         evidence = [
-            Evidence(f"phases[{first}].io.bytes.written", profile.phases[first].io.bytes.written),
-            Evidence(f"phases[{first}].io.busy_s.total", profile.phases[first].io.busy_s.total),
+            Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
+            Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
             *(
                 Evidence(f"files[{index}].{key}", value)
                 for index, file in far[:SHOWN]

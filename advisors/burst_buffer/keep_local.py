@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.models import staging
 from vani.advisors.models.staging_lines import Plan, lines, place, shell_path
@@ -85,9 +85,9 @@ class KeepLocal(Rule):
         far = [(i, f) for i, f in passing if not staging.is_near(f.path, profile, system)]
         if not far:
             return self.nothing("the intermediate files already lie near the nodes")
-        listed = sum(file.io.time_s.total for file in profile.files)
-        whole = max(listed, profile.dataset.io.time_s.total)
-        share = sum(file.io.time_s.total for _, file in far) / whole if whole else 0.0
+        listed = sum(seconds(file.io.time_s.total) for file in profile.files)
+        whole = max(listed, seconds(profile.dataset.io.time_s.total))
+        share = sum(seconds(file.io.time_s.total) for _, file in far) / whole if whole else 0.0
         if share < self.min_share:
             return self.nothing(
                 f"files that are written and read again have {format_share(share)} of the I/O time, "
@@ -137,7 +137,7 @@ class KeepLocal(Rule):
             scheduler=profile.job.scheduler,
             shared=store.is_shared and nodes > 1,
         )
-        order = sorted(far, key=lambda pair: -pair[1].io.time_s.total)
+        order = sorted(far, key=lambda pair: -seconds(pair[1].io.time_s.total))
         recommended: dict[str, Value] = {
             "directory": posixpath.commonpath([place(store, plan, folder) for folder in folders])
             if folders
@@ -154,22 +154,26 @@ class KeepLocal(Rule):
                 ("io.time_s.total", file.io.time_s.total),
             )
         ]
-        for number, edge in enumerate(profile.workflow.app_dependencies[:5]):
+        for number, edge in enumerate((profile.workflow.app_dependencies or [])[:5]):
             evidence.append(Evidence(f"workflow.app_dependencies[{number}].producer", edge.producer))
             evidence.append(Evidence(f"workflow.app_dependencies[{number}].consumer", edge.consumer))
         if profile.job.nodes is not None:
             evidence.append(Evidence("job.nodes", profile.job.nodes))
         evidence += [Evidence(name, value) for name, value in store.evidence]
-        busy = min(sum(file.io.busy_s.total for _, file in far), profile.dataset.io.busy_s.total or math.inf)
+        busy = min(
+            sum(seconds(file.io.busy_s.total) for _, file in far),
+            seconds(profile.dataset.io.busy_s.total) or math.inf,
+        )
         gain = self._gain(far, store, busy, nodes, profile)
         count = _scaled(len(far), len(far), profile)
         per = "" if nodes == 1 or store.is_shared else " per node"
         size = (
             "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
         )
+        spent = sum(seconds(file.io.time_s.total) for _, file in far)
         reason = (
             f"{format_count(count)} files in {top} are written and read again within the run and have "
-            f"{format_share(share)} of its I/O time ({format_seconds(sum(f.io.time_s.total for _, f in far))} summed "
+            f"{format_share(share)} of its I/O time ({format_seconds(spent)} summed "
             f"over processes). They take {format_bytes(per_node)}{per}{size}: keep them in {store.name}."
         )
         if any(file.role == "intermediate" for _, file in far):
@@ -240,7 +244,7 @@ def _scaled(value: int, listed: int, profile: Profile) -> int:
     """What is said of the listed files, of all files of their kind: a profile lists those with most I/O time."""
     if profile.dataset.files <= len(profile.files):
         return value
-    roles = profile.dataset.roles
+    roles = profile.dataset.roles or {}
     return round(value * max(1.0, (roles.get("intermediate", 0) + roles.get("temporary", 0)) / listed))
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.models import staging
 from vani.advisors.models.data_files import data_files
 from vani.advisors.models.staging_lines import Plan, lines, place
@@ -289,32 +289,35 @@ def _folders(
     """Inputs by folder. What a shortened list of files leaves out is like the inputs in it, as far as there is more."""
     whole, listed = profile.dataset.io, [file.io for file in profile.files]
     left_out = profile.dataset.files > len(profile.files)
-    scale = max(1.0, profile.dataset.roles.get("input", 0) / len(far)) if left_out else 1.0
+    roles = profile.dataset.roles or {}
+    scale = max(1.0, roles.get("input", 0) / len(far)) if left_out else 1.0
 
     def all_of(found: float, of_whole: float | None, of_listed: float) -> float:
         """`found` in the listed files, and as much in each of the others, of which there is so much at most."""
         rest = (scale - 1) * found
         return found + (rest if of_whole is None else min(rest, max(0.0, of_whole - of_listed)))
 
-    overlap = whole.busy_s.total / whole.time_s.total if whole.time_s.total else 1.0
+    overlap = (
+        seconds(whole.busy_s.total) / seconds(whole.time_s.total) if seconds(whole.time_s.total) else 1.0
+    )
     by_folder: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
     for index, file in known:
         by_folder[posixpath.dirname(file.path) or "."].append((index, file))
     made = []
     for folder, files in by_folder.items():
         io = [file.io for _, file in files]
-        total = sum(stats.time_s.total for stats in io)
+        total = sum(seconds(stats.time_s.total) for stats in io)
         # Files are read at the same time: the data set's own busy time bounds their sum.
         busy = all_of(
-            sum(stats.busy_s.total for stats in io),
+            sum(seconds(stats.busy_s.total) for stats in io),
             whole.busy_s.total,
-            overlap * sum(stats.time_s.total for stats in listed),
+            overlap * sum(seconds(stats.time_s.total) for stats in listed),
         )
         sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats in io) if s is not None and s.p50)
         made.append(
             Inputs(
                 folder=folder,
-                files=sorted(files, key=lambda pair: -pair[1].io.busy_s.total),
+                files=sorted(files, key=lambda pair: -seconds(pair[1].io.busy_s.total)),
                 count=round(scale * len(files)),
                 distinct=round(
                     all_of(
@@ -336,7 +339,7 @@ def _folders(
                     sum(s.ops.read + s.ops.metadata for s in listed),
                 ),
                 busy_s=min(busy, whole.busy_s.total) if whole.busy_s.total else busy,
-                metadata=sum(stats.time_s.metadata for stats in io) / total if total else 0.0,
+                metadata=sum(seconds(stats.time_s.metadata) for stats in io) / total if total else 0.0,
                 transfer=sizes[len(sizes) // 2] if sizes else None,
             )
         )

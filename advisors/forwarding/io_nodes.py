@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models import forwarding
 from vani.advisors.models.staging_lines import LAUNCHERS
@@ -149,7 +149,7 @@ class IONodes(Rule):
             target=Target("job"),
             reason=reason,
             confidence=round(certainty, 2),
-            touched_s=profile.dataset.io.busy_s.write,
+            touched_s=seconds(profile.dataset.io.busy_s.write),
             recommended={"io_nodes": count},
             current={"io_nodes": now},
             evidence=[

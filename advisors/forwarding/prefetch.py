@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.forwarding import prefetch_chunk
 from vani.units import MiB, format_bytes, format_count, format_share
@@ -56,7 +56,7 @@ class PrefetchChunk(Rule):
         if not any(disk.type == "lustre" for disk in system.file_systems):
             return self.nothing("the forwarding nodes are no Lustre clients, whose read-ahead this is")
         io = profile.dataset.io
-        share = io.time_s.read / io.time_s.total if io.time_s.total else 0.0
+        share = seconds(io.time_s.read) / seconds(io.time_s.total) if seconds(io.time_s.total) else 0.0
         if share < self.min_share:
             return self.nothing(f"reads have {format_share(share)} of the I/O time")
         sizes = io.transfer_size.read
@@ -93,7 +93,7 @@ class PrefetchChunk(Rule):
                     "what they read ahead now."
                 ),
                 confidence=0.3,
-                touched_s=io.busy_s.read,
+                touched_s=seconds(io.busy_s.read),
                 recommended={"prefetch_chunk": chunk},
                 current={"prefetch_chunk": None},
                 evidence=[
@@ -115,5 +115,5 @@ def _read_files(profile: Profile) -> int:
     listed = sum(1 for file in profile.files if file.readers > 0)
     if profile.dataset.files <= len(profile.files) or not listed:
         return listed
-    roles = profile.dataset.roles
+    roles = profile.dataset.roles or {}
     return max(listed, roles.get("input", 0) + roles.get("intermediate", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, listed, target_of, wall_s
 from vani.advisors.models.hdf5_use import Use, uses
@@ -150,7 +150,7 @@ class Caches(Rule):
                 "write_time_s",
                 wall_s(scattered, use.app, "write"),
                 [
-                    (i.file.io.bytes.written or 0, i.file.io.ops.write, i.file.io.time_s.write)
+                    (i.file.io.bytes.written or 0, i.file.io.ops.write, seconds(i.file.io.time_s.write))
                     for i in scattered
                 ],
                 process_rate(scattered[0].file.path, system, reads=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, listed, target_of, wall_s
 from vani.advisors.models.hdf5_use import Use, uses
@@ -100,7 +100,7 @@ class Chunking(Rule):
                 (
                     (i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0),
                     i.file.io.ops.read + i.file.io.ops.write,
-                    i.file.io.time_s.read + i.file.io.time_s.write,
+                    seconds(i.file.io.time_s.read) + seconds(i.file.io.time_s.write),
                 )
                 for i in items
             ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, listed, target_of, wall_s
 from vani.advisors.models.hdf5_use import Use, uses
@@ -84,7 +84,7 @@ class CollectiveMetadata(Rule):
         if (
             io.time_share is None
             and io.time_s.total
-            and io.time_s.metadata >= self.min_share * io.time_s.total
+            and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total)
         ):
             return True
         return self._small(item) >= self.min_share * max(1, io.ops.read + io.ops.write)
@@ -99,8 +99,8 @@ class CollectiveMetadata(Rule):
     def _finding(self, use: Use, items: list[Item]) -> Finding:
         small = round(sum(self._small(item) for item in items))
         data = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
-        metadata = sum(i.file.io.time_s.metadata for i in items)
-        total = sum(i.file.io.time_s.total for i in items)
+        metadata = sum(seconds(i.file.io.time_s.metadata) for i in items)
+        total = sum(seconds(i.file.io.time_s.total) for i in items)
         part = f"{format_share(metadata / total)} of their I/O time" if total else "their time"
         current: dict[str, Value] = {"small_operations": small, "data_operations": data}
         return Finding(

@@ -6,7 +6,7 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import lfs_size, quoted_path
 from vani.advisors.models.layout_choice import SHOWN, extent, keeps_own_layout, places
 from vani.advisors.models.pfl import STRIPE_UNIT, Component, Layout
@@ -128,9 +128,11 @@ class DataOnMDT(Rule):
         disk: FileSystem,
     ) -> Finding:
         layout = Layout((Component(size, None, on_mdt=True), Component(None, 1)))
-        files = sorted(files, key=lambda one: -one[1].io.busy_s.total)
-        busy = max((file.last_s for _, file in files), default=0.0) - min(file.first_s for _, file in files)
-        spent = min(busy, sum(file.io.busy_s.total for _, file in files))
+        files = sorted(files, key=lambda one: -seconds(one[1].io.busy_s.total))
+        busy = max((seconds(file.last_s) for _, file in files), default=0.0) - min(
+            seconds(file.first_s) for _, file in files
+        )
+        spent = min(busy, sum(seconds(file.io.busy_s.total) for _, file in files))
         load = disk.metadata_load or 0.0
         quoted = quoted_path(folder or ".")
         few = f"at least {format_share(self.min_share)} of them with {lfs_size(size)}iB or less"

@@ -6,7 +6,7 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.models.layout_choice import places
 from vani.units import format_count, format_share
@@ -68,7 +68,7 @@ class DirectoryStriping(Rule):
         if not many:
             return self.nothing(f"no folder has {format_count(int(self.min_files))} files or more")
         under, found, reasons = places(profile, system), [], []
-        whole = sum(file.io.time_s.metadata for file in profile.files)
+        whole = sum(seconds(file.io.time_s.metadata) for file in profile.files)
         for folder, files in many.items():
             verdict = self._judge(folder, files, under(folder), profile, metadata, whole)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
@@ -91,9 +91,9 @@ class DirectoryStriping(Rule):
         if disk.metadata_targets < 2:
             return "there is only one metadata target"
         stripes = max(2, min(disk.metadata_targets, len(files) // max(1, int(self.files_per_target))))
-        spent = sum(file.io.time_s.metadata for _, file in files)
+        spent = sum(seconds(file.io.time_s.metadata) for _, file in files)
         # The folder's share of the time in which any process waits for metadata.
-        before = profile.workflow.io.busy_s.metadata * (spent / whole if whole else 1.0)
+        before = seconds(profile.workflow.io.busy_s.metadata) * (spent / whole if whole else 1.0)
         # None of the time at worst; at the mean, half of it is spent at the server, the rest on the way.
         gain = Gain(
             metric="metadata_time_s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _from_hints(profile: Profile) -> list[Finding]:
                     "supply how full and how busy that target is."
                 ),
                 confidence=0.8,
-                touched_s=app.io.busy_s.total if app else 0.0,
+                touched_s=seconds(app.io.busy_s.total) if app else 0.0,
                 recommended={HINT: -1},
                 current={HINT: target},
                 evidence=[Evidence(f"interfaces[{index}].hints.{HINT}", value)],
@@ -99,7 +99,7 @@ def _from_default(profile: Profile, system: System) -> list[Finding]:
                     "how busy that target is."
                 ),
                 confidence=0.6,
-                touched_s=profile.workflow.io.busy_s.total,
+                touched_s=seconds(profile.workflow.io.busy_s.total),
                 recommended={"stripe_index": -1},
                 current={"stripe_index": fixed[0]},
                 evidence=[Evidence(f"system.file_systems[{index}].site_pfl", disk.site_pfl)],

@@ -6,7 +6,7 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.models.layout_choice import SHOWN, extent, keeps_own_layout, places
 from vani.units import GiB, format_count
@@ -100,7 +100,7 @@ class NarrowFiles(Rule):
             target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
             reason=reason,
             confidence=round(0.7 * place.certainty, 2),
-            touched_s=sum(file.io.busy_s.total for _, file in files),
+            touched_s=sum(seconds(file.io.busy_s.total) for _, file in files),
             recommended={"stripe_count": 1},
             current={"stripe_count": disk.stripe_count},
             evidence=[

@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, lfs_size, quoted_path
 from vani.advisors.models import contention
 from vani.advisors.models.contention import Burst
@@ -150,7 +150,7 @@ class Overstriping(Rule):
             target=Target("file", file.path, file.apps[0] if file.apps else None),
             reason=reason,
             confidence=round(0.5 * place.certainty, 2),
-            touched_s=file.io.busy_s.write,
+            touched_s=seconds(file.io.busy_s.write),
             recommended={"overstripe_count": count, "stripe_size": MiB},
             current={"stripe_count": disk.stripe_count, "stripe_size": disk.stripe_size},
             evidence=[

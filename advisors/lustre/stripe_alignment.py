@@ -6,7 +6,7 @@ import math
 import posixpath
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, lfs_size, quoted_path
 from vani.advisors.models import contention
 from vani.advisors.models.layout_choice import extent, keeps_own_layout, places, site_rule
@@ -134,7 +134,7 @@ class StripeAlignment(Rule):
             target=Target("file", file.path, file.apps[0] if file.apps else None),
             reason=reason,
             confidence=round(0.6 * place.certainty, 2),
-            touched_s=file.io.busy_s.write,
+            touched_s=seconds(file.io.busy_s.write),
             recommended={"stripe_size": size},
             current={"stripe_size": current},
             evidence=[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.models.io_time import HARDLY, IOTime, io_time
 from vani.units import format_seconds, format_share
 
@@ -29,7 +29,7 @@ class IOShare(Rule):
         hard bound). Below `hardly` the verdict is "hardly", and all other recommendations are lowered to
         `info`.
     Stays silent when
-        Never.
+        The profile was made without reading time stamps, so that it has no times.
     Source
         Vani paper, table I (I/O share of six workloads: 11 % to 75 %). 5 %: removing it all makes a run 1.05
         times as fast, while repetitions of one write differ by more than 1.3 in 10 % (Cetus) to 50 % (Titan)
@@ -51,7 +51,7 @@ class IOShare(Rule):
         return [
             Finding(
                 target=Target("job"),
-                reason=self._sentence(time, seen=profile.workflow.io.time_s.total > 0),
+                reason=self._sentence(time, seen=seconds(profile.workflow.io.time_s.total) > 0),
                 # The estimate rests on who waits for whom, which file-system calls alone do not show.
                 confidence=0.9 if time.share < self.hardly or time.slowest_s >= 0.9 * time.busy_s else 0.7,
                 touched_s=time.slowest_s,
@@ -99,7 +99,7 @@ class IOShare(Rule):
             Evidence("workflow.io.busy_s.total", profile.workflow.io.busy_s.total),
         ]
         slow = [
-            (app.balance.slowest_io_time_s, f"apps[{index}].balance.slowest_io_time_s")
+            (seconds(app.balance.slowest_io_time_s), f"apps[{index}].balance.slowest_io_time_s")
             for index, app in enumerate(profile.apps)
             if app.balance is not None
         ]

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.advisors.base import seconds
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def checkpoints(
         How many there are at least; one has no interval.
     """
     by_app: dict[str, list[tuple[int, Phase]]] = {}
-    for index, phase in enumerate(profile.phases):
+    for index, phase in enumerate(profile.phases or ()):
         by_app.setdefault(phase.app, []).append((index, phase))
     if not by_app:
         return [], "the run has no I/O phases"
@@ -98,13 +99,18 @@ def checkpoints(
     )
 
 
+def _without_reading(phase: Phase) -> float:
+    write, read = seconds(phase.io.busy_s.write), seconds(phase.io.busy_s.read)
+    return write + max(0.0, seconds(phase.io.busy_s.total) - write - read)
+
+
 def _of_app(
     app: str, chosen: Sequence[tuple[int, Phase]], phases: Sequence[tuple[int, Phase]]
 ) -> Checkpoints:
     first, last = chosen[0][1].start_s, chosen[-1][1]
     # What belongs to a checkpoint may be phases of its own: a header before it, folders, a rename after it.
     costs = sum(
-        phase.io.busy_s.write + max(0.0, phase.io.busy_s.total - phase.io.busy_s.write - phase.io.busy_s.read)
+        _without_reading(phase)
         for _, phase in phases
         if first <= phase.start_s <= last.end_s and phase.kind != "read"
     )

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.advisors.base import seconds
+
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
 
@@ -49,26 +51,26 @@ class IOTime:
 
 
 def io_time(profile: Profile) -> IOTime:
-    """Read the three from a profile."""
-    runtime = profile.workflow.runtime_s
-    busy = min(profile.workflow.io.busy_s.total, runtime)
+    """Read the three from a profile that has times."""
+    runtime = seconds(profile.workflow.runtime_s)
+    busy = min(seconds(profile.workflow.io.busy_s.total), runtime)
     slowest = min(busy, sum(_of_app(app) for app in profile.apps)) if profile.apps else busy
-    balanced = [app for app in profile.apps if app.balance is not None]
-    worst = max(balanced, key=lambda app: app.balance.slowest_io_time_s if app.balance else 0.0, default=None)
+    balanced = [(app.name, app.balance) for app in profile.apps if app.balance is not None]
+    worst = max(balanced, key=lambda pair: seconds(pair[1].slowest_io_time_s), default=None)
     mean = profile.workflow.io_time_share
     if mean is None:
         processes = max(1, profile.workflow.processes)
-        mean = profile.workflow.io.time_s.total / processes / runtime if runtime else 0.0
+        mean = seconds(profile.workflow.io.time_s.total) / processes / runtime if runtime else 0.0
     return IOTime(
         runtime_s=runtime,
         mean_s=min(mean * runtime, slowest),
         slowest_s=slowest,
         busy_s=busy,
-        slowest=(worst.name, worst.balance.slowest_rank) if worst and worst.balance else None,
+        slowest=(worst[0], worst[1].slowest_rank) if worst and worst[1].slowest_rank is not None else None,
     )
 
 
 def _of_app(app: App) -> float:
     if app.balance is None or app.instances > 1:
-        return app.io.busy_s.total
-    return min(app.balance.slowest_io_time_s, app.io.busy_s.total)
+        return seconds(app.io.busy_s.total)
+    return min(seconds(app.balance.slowest_io_time_s), seconds(app.io.busy_s.total))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Gain
+from vani.advisors.base import Evidence, Gain, seconds
 from vani.advisors.commands import lfs_size
 from vani.advisors.models import contention, striping
 from vani.advisors.models.contention import Burst, Path
@@ -88,7 +88,7 @@ class Case:
 
     @property
     def busy_s(self) -> float:
-        return self.file.io.busy_s.read if self.reads else self.file.io.busy_s.write
+        return seconds(self.file.io.busy_s.read) if self.reads else seconds(self.file.io.busy_s.write)
 
 
 def choose(index: int, file: FileEntity, profile: Profile, system: System, by: Choice) -> Case | str:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.advisors.base import seconds
 from vani.advisors.models.small_io import COPY_RATE
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def overlap(phases: Sequence[Phase], end_s: float, *, inside: bool) -> Overlap:
         until = phases[place + 1].start_s if place + 1 < len(phases) else end_s
         idle = max(0.0, until - phase.end_s)
         if inside:
-            idle += max(0.0, phase.runtime_s - phase.io.busy_s.total)
+            idle += max(0.0, phase.runtime_s - seconds(phase.io.busy_s.total))
         held = (phase.io.bytes.written or 0) / max(1, phase.processes)
         writing += busy
         hidden += min(busy, idle)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Gain
+from vani.advisors.base import Gain, seconds
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def local_s(
 
 def concurrency(io: IOStats) -> float:
     """c: processes that were in I/O at a time."""
-    return io.time_s.total / io.busy_s.total if io.busy_s.total > 0 else 1.0
+    return seconds(io.time_s.total) / seconds(io.busy_s.total) if seconds(io.busy_s.total) > 0 else 1.0
 
 
 def gain(

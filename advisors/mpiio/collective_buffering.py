@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, listed, target_of, wall_s
 from vani.advisors.models.hints import hint_lines
@@ -30,8 +30,8 @@ class Moved:
         """Bytes, requests, and their seconds summed over processes."""
         io = self.item.file.io
         if self.reads:
-            return io.bytes.read or 0, io.ops.read, io.time_s.read
-        return io.bytes.written or 0, io.ops.write, io.time_s.write
+            return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
+        return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
 
     @property
     def evidence(self) -> list[Evidence]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.models.data_files import Item, listed, target_of, wall_s
 from vani.advisors.models.hints import hint_lines
 from vani.advisors.models.mpiio_use import DIRECT, Use, set_hints, uses
@@ -91,8 +91,10 @@ class DataSieving(Rule):
             return False
         phases = [
             phase
-            for phase in profile.phases
-            if phase.app == use.app.name and phase.start_s <= file.last_s and phase.end_s >= file.first_s
+            for phase in profile.phases or ()
+            if phase.app == use.app.name
+            and phase.start_s <= seconds(file.last_s)
+            and phase.end_s >= seconds(file.first_s)
         ]
         return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
 

@@ -66,6 +66,8 @@ class GpfsLocking(Rule):
             place = gpfs_under(items[0].file.path, profile, system)
             if isinstance(place, str):
                 reasons.append(place)
+            elif use.app.process_dependencies is None or profile.workflow.app_dependencies is None:
+                reasons.append(f"whether processes of {use.app.name} read what others wrote is not known")
             elif use.app.process_dependencies.edges:
                 reasons.append(
                     f"processes of {use.app.name} read what others of them wrote: locks are needed"
@@ -84,7 +86,7 @@ class GpfsLocking(Rule):
             if known
             else Evidence(f"system.{where.removeprefix('system.')}.type", "gpfs")
         )
-        number = profile.apps.index(use.app)
+        number, links = profile.apps.index(use.app), use.app.process_dependencies
         return Finding(
             target=target_of(use.folder, items, use.app),
             reason=f"{use.app.name} writes {listed(use.folder, items)} on GPFS, and nobody reads what another "
@@ -97,7 +99,7 @@ class GpfsLocking(Rule):
             current={},
             evidence=[
                 place,
-                Evidence(f"apps[{number}].process_dependencies.edges", use.app.process_dependencies.edges),
+                Evidence(f"apps[{number}].process_dependencies.edges", links.edges if links else None),
                 *(Evidence(f"{item.where}.writers", item.file.writers) for item in items[:3]),
                 *(Evidence(f"{item.where}.io.busy_s.write", item.file.io.busy_s.write) for item in items[:3]),
             ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.layout_choice import exception, extent, places
 from vani.advisors.models.pfl import parse_options, usage
@@ -104,7 +104,7 @@ def _finding(
         reason=f"The default layout of {disk.name} does not fit: {wrong}. It is the site's: show it to "
         f"them; {exception()}. For an expected gain, supply such runs.",
         confidence=round(confidence * place.certainty, 2),
-        touched_s=file.io.busy_s.write,
+        touched_s=seconds(file.io.busy_s.write),
         recommended={"ask_the_site": True},
         current={"layout": disk.site_pfl},
         evidence=[

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.models import contention
 from vani.advisors.models.contention import Burst
@@ -170,7 +170,7 @@ class SizeDistribution(Rule):
             target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
             reason=reason,
             confidence=round(0.6 * place.certainty, 2),
-            touched_s=sum(file.io.busy_s.write for _, file in files),
+            touched_s=sum(seconds(file.io.busy_s.write) for _, file in files),
             recommended={
                 "layout": layout.to_options(),
                 "yaml": layout.to_yaml(),
@@ -200,7 +200,7 @@ class SizeDistribution(Rule):
     ) -> Gain | None:
         """Each file's busy time over the model's ratio of its stripes; the bytes' mean width is what counts."""
         default = disk.stripe_count
-        busy = sum(file.io.busy_s.write for _, file in files)
+        busy = sum(seconds(file.io.busy_s.write) for _, file in files)
         if default is None or default < 1 or not busy:
             return None
         after = best = worst = 0.0
@@ -215,7 +215,7 @@ class SizeDistribution(Rule):
                     replace(burst, stripe_count=default), replace(burst, stripe_count=wide), path
                 )
             least, expected, most = known[key]
-            spent = file.io.busy_s.write
+            spent = seconds(file.io.busy_s.write)
             after, best, worst = after + spent / expected, best + spent / most, worst + spent / least
         if after >= busy:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import data_files
 from vani.advisors.models.overlap import Overlap, overlap
@@ -61,7 +61,7 @@ class AsyncWrites(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
         by_app: defaultdict[str, list[Phase]] = defaultdict(list)
-        for phase in profile.phases:
+        for phase in profile.phases or ():
             by_app[phase.app].append(phase)
         findings: list[Finding] = []
         reasons: list[str] = []
@@ -77,7 +77,7 @@ class AsyncWrites(Rule):
                 reasons.append(
                     f"{app.name} has fewer than {self.min_phases} phases of writing before a pause"
                 )
-            elif found.hidden_s < self.min_share * app.runtime_s:
+            elif found.hidden_s < self.min_share * seconds(app.runtime_s):
                 reasons.append(
                     f"less than {format_share(self.min_share)} of {app.name} is writing that fits into its pauses"
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.posix.rank_zero_funnel import RankZeroFunnel
 from vani.units import format_bytes, format_count, format_seconds, format_share
@@ -57,9 +57,9 @@ class Imbalance(Rule):
                 reasons.append(f"apps[{number}].balance is not known: {app.name} has no I/O")
             elif app.processes < 2:
                 reasons.append(f"{app.name} has one process")
-            elif balance.slowest_io_time_s < self.min_ratio * balance.mean_io_time_s:
+            elif seconds(balance.slowest_io_time_s) < self.min_ratio * seconds(balance.mean_io_time_s):
                 reasons.append(f"I/O time is spread evenly over the processes of {app.name}")
-            elif balance.slowest_io_time_s - balance.mean_io_time_s < self.min_share * app.runtime_s:
+            elif _more_s(balance) < self.min_share * seconds(app.runtime_s):
                 reasons.append(
                     f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
                 )
@@ -72,6 +72,10 @@ class Imbalance(Rule):
         return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
 
 
+def _more_s(balance: RankBalance) -> float:
+    return seconds(balance.slowest_io_time_s) - seconds(balance.mean_io_time_s)
+
+
 def _is_funnel(app: App, balance: RankBalance) -> bool:
     alone = balance.writing_processes == 1 and balance.slowest_rank == balance.busiest_rank
     return (
@@ -82,7 +86,8 @@ def _is_funnel(app: App, balance: RankBalance) -> bool:
 
 
 def _finding(number: int, app: App, balance: RankBalance) -> Finding:
-    slowest, mean = balance.slowest_io_time_s, balance.mean_io_time_s
+    slowest, mean = seconds(balance.slowest_io_time_s), seconds(balance.mean_io_time_s)
+    median = seconds(balance.median_io_time_s)
     more = balance.busiest_rank == balance.slowest_rank and balance.busiest_bytes > 1.5 * balance.mean_bytes
     times = f"{balance.busiest_bytes / balance.mean_bytes:.2g} times" if balance.mean_bytes else "more than"
     why = (
@@ -101,7 +106,7 @@ def _finding(number: int, app: App, balance: RankBalance) -> Finding:
         target=Target("app", None, app.name),
         reason=f"Rank {balance.slowest_rank} of {app.name} spends {format_seconds(slowest)} in I/O, the mean of "
         f"{format_count(app.processes)} processes is {format_seconds(mean)}, the median "
-        f"{format_seconds(balance.median_io_time_s)}. {why}",
+        f"{format_seconds(median)}. {why}",
         confidence=0.6 if more else 0.4,
         touched_s=slowest,
         recommended={"io_time_per_process_s": mean},
@@ -110,7 +115,7 @@ def _finding(number: int, app: App, balance: RankBalance) -> Finding:
             Evidence(f"{where}.slowest_rank", balance.slowest_rank),
             Evidence(f"{where}.slowest_io_time_s", slowest),
             Evidence(f"{where}.mean_io_time_s", mean),
-            Evidence(f"{where}.median_io_time_s", balance.median_io_time_s),
+            Evidence(f"{where}.median_io_time_s", median),
             Evidence(f"{where}.busiest_rank", balance.busiest_rank),
             Evidence(f"{where}.busiest_bytes", balance.busiest_bytes),
             Evidence(f"{where}.mean_bytes", balance.mean_bytes),
@@ -119,7 +124,7 @@ def _finding(number: int, app: App, balance: RankBalance) -> Finding:
             metric="io_time_slowest_process_s",
             before_s=slowest,
             after_s=min(slowest, mean),
-            best_s=min(mean, balance.median_io_time_s, slowest),
+            best_s=min(mean, median, slowest),
             worst_s=slowest,
             method="the mean over the processes; low: nobody waits for the slowest, high: the median",
         ),

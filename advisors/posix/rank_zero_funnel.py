@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import data_files
 from vani.advisors.models.small_io import PROCESS_RATE
@@ -91,7 +91,7 @@ class RankZeroFunnel(Rule):
     def _finding(
         self, number: int, app: App, balance: RankBalance, profile: Profile, system: System
     ) -> Finding:
-        written, busy, where = app.io.bytes.written or 0, app.io.busy_s.write, f"apps[{number}]"
+        written, busy, where = app.io.bytes.written or 0, seconds(app.io.busy_s.write), f"apps[{number}]"
         outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
         gain = self._gain(app, outputs[0].file.path if outputs else "", profile, system)
         who = f"rank {balance.busiest_rank}" if balance.busiest_bytes >= written else "one process"

@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path, text_literal
 from vani.advisors.models.broadcast import broadcast_s
 from vani.units import MiB, format_bytes, format_count, format_seconds
@@ -122,7 +122,7 @@ class ReadByAll(Rule):
             target=Target("file", file.path, file.apps[0] if file.apps else None),
             reason=reason,
             confidence=0.5 if file.io.footprint.read is None else 0.8,
-            touched_s=file.io.busy_s.total,
+            touched_s=seconds(file.io.busy_s.total),
             recommended={"readers": 1, "then": "broadcast"},
             current=current,
             evidence=[
@@ -151,19 +151,19 @@ class ReadByAll(Rule):
         broadcast. Alone it needs as long as the bytes take at the rate of one target, and at most what a
         process needed on average.
         """
-        busy, mean = file.io.busy_s.total, file.io.time_s.total / file.readers
+        busy, mean = seconds(file.io.busy_s.total), seconds(file.io.time_s.total) / file.readers
         disk = system.file_system_for(file.path) or next(iter(system.file_systems), None)
         rate = (disk.bandwidth_per_target.read or disk.bandwidth_per_server.read) if disk else None
         if rate is None or not busy:
             return None
         # One burst: the accesses are no further apart than they are long.
-        together = file.last_s - file.first_s <= 2 * busy
+        together = seconds(file.last_s) - seconds(file.first_s) <= 2 * busy
         before = busy if together else mean
         network = system.network.bandwidth_per_node or float(self.network_rate)
         sending = broadcast_s(size, file.readers, network)
         # Opening costs what it cost one process at the mean, less its share of waiting for the others, at
         # least.
-        metadata = file.io.time_s.metadata / file.readers
+        metadata = seconds(file.io.time_s.metadata) / file.readers
         alone = min(mean, size / rate + metadata)
         return Gain(
             metric="read_time_s",

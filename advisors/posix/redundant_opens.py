@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
 from vani.units import format_count, format_share
@@ -81,7 +81,7 @@ class RedundantOpens(Rule):
         io = file.io
         data = io.ops.read + io.ops.write
         many = data > 0 and io.ops.metadata >= self.min_metadata * data
-        return many and io.time_s.metadata >= self.min_share * io.time_s.total > 0
+        return many and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total) > 0
 
     def _finding(self, app: App | None, folder: str, items: list[Item], profile: Profile) -> Finding:
         opens, needed = sum(i.file.opens for i in items), sum(_needed(i.file) for i in items)
@@ -101,8 +101,8 @@ class RedundantOpens(Rule):
                 method="metadata operations take as long as there are opens; low: the first open of each file is "
                 "what takes long, high: the others also make it wait for them",
             )
-        time = sum(i.file.io.time_s.total for i in items)
-        share = sum(i.file.io.time_s.metadata for i in items) / time if time else None
+        time = sum(seconds(i.file.io.time_s.total) for i in items)
+        share = sum(seconds(i.file.io.time_s.metadata) for i in items) / time if time else None
         idle = sum(max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in items)
         current: dict[str, Value] = {"opens": opens, "metadata_ops": metadata, "data_ops": data}
         stats = _stats(app, profile)

@@ -95,7 +95,7 @@ class CheckpointInterval(Rule):
                 f" It may write every {format_seconds(shortest)} and still stay below {format_share(self.budget)}: "
                 "less work is lost in a failure."
             )
-        first = one.phases[0]
+        first, phases = one.phases[0], profile.phases or []
         return Finding(
             target=Target("app", None, one.app),
             reason=writes + what,
@@ -106,10 +106,10 @@ class CheckpointInterval(Rule):
             current={"interval_s": one.interval_s, "io_share": one.share},
             evidence=[
                 Evidence(f"phases[{first}].app", one.app),
-                Evidence(f"phases[{first}].start_s", profile.phases[first].start_s),
-                Evidence(f"phases[{first}].io.bytes.written", profile.phases[first].io.bytes.written),
-                Evidence(f"phases[{first}].io.busy_s.total", profile.phases[first].io.busy_s.total),
-                Evidence(f"phases[{one.phases[-1]}].start_s", profile.phases[one.phases[-1]].start_s),
+                Evidence(f"phases[{first}].start_s", phases[first].start_s),
+                Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
+                Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
+                Evidence(f"phases[{one.phases[-1]}].start_s", phases[one.phases[-1]].start_s),
             ],
             gain=self._gain(one, shortest) if too_often else None,
             apply=comment(

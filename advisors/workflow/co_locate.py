@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.units import MiB, format_bytes, format_count
 
@@ -49,7 +49,7 @@ class CoLocate(Rule):
     min_bytes = 16 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        edges = [edge for edge in profile.workflow.app_dependencies if edge.producer != edge.consumer]
+        edges = [edge for edge in profile.workflow.app_dependencies or () if edge.producer != edge.consumer]
         if not edges:
             return self.nothing("no app reads what another app wrote")
         if profile.job.nodes == 1:
@@ -88,7 +88,9 @@ class CoLocate(Rule):
             "placement": "same_node" if fits else "same_nodes",
         }
         positions = [
-            (number, edge) for number, edge in enumerate(profile.workflow.app_dependencies) if edge in edges
+            (number, edge)
+            for number, edge in enumerate(profile.workflow.app_dependencies or ())
+            if edge in edges
         ]
         evidence = [
             Evidence(f"workflow.app_dependencies[{number}].{key}", value)
@@ -143,8 +145,8 @@ def _ranks(app: App | None) -> int:
 
 def _touched(apps: Sequence[str], profile: Profile) -> float:
     """Time in which any of the apps reads: what it wrote is written all the same."""
-    reading = sum(app.io.busy_s.read for app in profile.apps if app.name in apps)
-    return min(reading, profile.workflow.io.busy_s.total)
+    reading = sum(seconds(app.io.busy_s.read) for app in profile.apps if app.name in apps)
+    return min(reading, seconds(profile.workflow.io.busy_s.total))
 
 
 def _lines(apps: Sequence[str], ranks: dict[str, int], profile: Profile, cores: int | None) -> list[str]:

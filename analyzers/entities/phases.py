@@ -77,6 +77,6 @@ def _frequency(io: IOStats, processes: int, runtime_s: float) -> Frequency:
     if per_process <= 1:
         kind = "single"
     else:
-        busy = io.time_s.total / (processes * runtime_s) if processes and runtime_s else 1.0
+        busy = (io.time_s.total or 0.0) / (processes * runtime_s) if processes and runtime_s else 1.0
         kind = "bulk" if busy >= _BACK_TO_BACK else "iterative"
     return Frequency(kind=kind, ops_per_process=per_process, size=size)

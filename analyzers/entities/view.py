@@ -68,8 +68,11 @@ class View:
         table: Keyed = self.measured.results["io_time"].phases
         return table
 
-    def _time(self, group_of_phase: Ints) -> Keyed:
-        """Time by group * 4 + kind: phases of one process never overlap, so their unions add up."""
+    def _time(self, group_of_phase: Ints) -> Keyed | None:
+        """Time by group * 4 + kind: phases of one process never overlap, so their unions add up.
+
+        None in a view without times.
+        """
         table = self._phase_time
         if not len(table):
             return table
@@ -77,7 +80,7 @@ class View:
         keep = number >= 0
         return group(number[keep] * 4 + table.keys[keep] % 4, {"time": table["time"][keep]})
 
-    def _busy(self, group_of_phase: Ints) -> dict[int, tuple[int, int, int, int]]:
+    def _busy(self, group_of_phase: Ints) -> dict[int, tuple[int, int, int, int]] | None:
         table = self.measured.busy
         found: dict[int, list[int]] = {}
         phases = self.facts.phases

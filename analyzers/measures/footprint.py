@@ -1,8 +1,8 @@
 """Footprint: the distinct bytes of files that were touched (contract: union of the extents over all processes).
 
 1,280 processes that read one file of 4 KiB have a footprint of 4 KiB. Appended data whose place in the file no
-single process knows is new by definition and is added. Unit: bytes. A file with more than 4 million separate
-extents is beyond the memory that is kept for this: its footprint is unknown.
+single process knows is new by definition and is added. Unit: bytes. More than 2 million separate extents are beyond
+the memory that is kept for this: then no footprint is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vani.calls import Flag, Kind
 
 __all__ = ["Footprint", "FootprintResult"]
 
-_MOST_EXTENTS = 4_000_000
+_MOST_EXTENTS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,12 @@ class Footprint:
         return _Collector()
 
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
-        return _capped(
-            FootprintResult(
-                Intervals.joined([p.extents for p in parts]),
-                Keyed.merged([p.others for p in parts]),
-                any(p.given_up for p in parts),
-            )
-        )
+        extents, given_up = Intervals(), any(p.given_up for p in parts)
+        for part in parts:
+            # One after the other: all at once would take their memory several times.
+            extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
+            given_up = given_up or len(extents) > _MOST_EXTENTS
+        return _capped(FootprintResult(extents, Keyed.merged([p.others for p in parts]), given_up))
 
 
 def _capped(result: FootprintResult) -> FootprintResult:

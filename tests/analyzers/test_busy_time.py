@@ -55,3 +55,20 @@ def test_many_windows_of_time_add_up_to_one(traces, rows):
         one = profile_of(traces, Path(folder) / "a")
         with patch("vani.analyzers.measures.busy_time._ROWS", rows):
             assert profile_of(traces, Path(folder) / "b") == one
+
+
+@given(traces=invented_traces(most=2), rows=st.integers(1, 6), most=st.integers(1, 8))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):
+    # As in traces of many processes, whose row groups each cover the whole run; the time is halved where intervals
+    # are more than fit.
+    with tempfile.TemporaryDirectory() as folder:
+        one = profile_of(traces, Path(folder) / "a")
+        where = "vani.analyzers.measures.busy_time."
+        with (
+            patch(where + "_OFTEN", 0),
+            patch(where + "_MOST", most),
+            patch(where + "_SHORTEST", 16),
+            patch(where + "_ROWS", rows),
+        ):
+            assert profile_of(traces, Path(folder) / "b") == one

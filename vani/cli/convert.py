@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from vani.cli.output import eyes, progress_bar, quiet_option, scheduler_option, watched
+from vani.cli.output import eyes, progress_bar, quiet_option, watched
+from vani.cli.where import where_options
 from vani.errors import one_line
 
 __all__ = ["convert"]
@@ -15,9 +17,9 @@ __all__ = ["convert"]
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
-@scheduler_option
+@where_options
 @quiet_option
-def convert(trace: Path, store: Path, scheduler: str | None, quiet: bool) -> None:
+def convert(trace: Path, store: Path, scheduler: Any, quiet: bool) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE.
 
     STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.

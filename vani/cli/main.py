@@ -22,6 +22,11 @@ __all__ = ["main"]
 _COMMANDS = {
     "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
     "advise": ("vani.cli.advise:advise", "Recommend storage settings for a profile."),
+    "report": ("vani.cli.report:report", "Write what a profile and its advice say as one page."),
+    "plot": ("vani.cli.plot:plot", "Draw one plot of a profile, as for a paper."),
+    "check": ("vani.cli.check:check", "Hold a profile against a policy and earlier runs."),
+    "baseline": ("vani.cli.baseline:baseline", "Keep the figures of a run for later checks."),
+    "diff": ("vani.cli.diff:diff", "Tell what changed between two runs, and whether it matters."),
     "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:collect", "Write down what only the running job knows, as job.yaml."),
     "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),

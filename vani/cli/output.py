@@ -29,10 +29,12 @@ scheduler_option = click.option(
 )
 
 _STAGES = {
+    "workers": "waiting for workers",
     "decode": "reading the trace",
     "survey": "finding phases",
     "measure": "measuring",
     "overlap": "adding up processes",
+    "timeline": "laying out calls",
 }
 _SHOW_AFTER_S = 1.0
 

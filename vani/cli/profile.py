@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from vani.cli.output import check_output, emit, eyes, progress_bar, quiet_option, scheduler_option, watched
+from vani.cli.output import check_output, emit, eyes, progress_bar, quiet_option, watched
+from vani.cli.where import where_options
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
 
 __all__ = ["profile"]
 
@@ -59,6 +65,11 @@ def _number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> in
     help="List so many files, most I/O time first.",
 )
 @click.option(
+    "--quick",
+    is_flag=True,
+    help="Count calls without reading time stamps: seconds for any trace, no times in the profile.",
+)
+@click.option(
     "--graph",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -71,7 +82,7 @@ def _number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> in
     show_default=True,
     help="Nodes of the graph.",
 )
-@scheduler_option
+@where_options
 @quiet_option
 def profile(
     traces: tuple[Path, ...],
@@ -81,9 +92,10 @@ def profile(
     store: Path | None,
     phase_gap: float | None,
     files: int | None,
+    quick: bool,
     graph: Path | None,
     graph_of: str,
-    scheduler: str | None,
+    scheduler: Any,
     quiet: bool,
 ) -> None:
     """Characterise the I/O of a run from its trace.
@@ -95,12 +107,25 @@ def profile(
 
     if graph is not None:
         check_suffix(graph)
+        if quick:
+            raise InputError(
+                "a graph shows who read what others wrote before, which takes time stamps",
+                todo="leave --graph or --quick out",
+            )
     check_output(output, graph)
+    look = watched(quiet=quiet)
+    if quick:
+        from vani.api import profile as characterise_quickly  # noqa: PLC0415 - loads Arrow
+
+        made = characterise_quickly(
+            *traces, job=job, system=system, phase_gap=phase_gap, files=files, quick=True
+        )
+        _hand_on(made, output, look=look)
+        return
     from vani.api import characterise  # noqa: PLC0415 - loads Arrow
     from vani.engine.allocator import keep_freed_memory  # noqa: PLC0415
 
     keep_freed_memory()
-    look = watched(quiet=quiet)
     with progress_bar(show=look) as progress:
         found = characterise(
             *traces,
@@ -112,11 +137,14 @@ def profile(
             scheduler=scheduler,
             progress=progress,
         )
-    text = found.profile.to_yaml()
     if graph is not None:
         emit(graph_text(found.graph(graph_of), graph), graph)
-    emit(text, output)
+    _hand_on(found.profile, output, look=look)
+
+
+def _hand_on(profile: Profile, output: Path | None, *, look: bool) -> None:
+    emit(profile.to_yaml(), output)
     if look:
         from vani.render.profile_text import render  # noqa: PLC0415
 
-        render(found.profile, eyes(), saved=output)
+        render(profile, eyes(), saved=output)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["keep_freed_memory"]
+from typing import Any
+
+__all__ = ["give_back", "keep_freed_memory"]
 
 # malloc.h of glibc
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
@@ -20,12 +22,31 @@ def keep_freed_memory() -> None:
 
     Source: mallopt(3).
     """
-    import ctypes  # noqa: PLC0415 - for commands that read traces
-
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
+    if (mallopt := _function("mallopt")) is None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGEST_BATCH_ARRAY)
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
     mallopt(_M_TOP_PAD, _STEP)
+    global _keeps  # noqa: PLW0603 - the allocator belongs to the process, too
+    _keeps = True
+
+
+def give_back() -> None:
+    """Return to the system what `keep_freed_memory` has kept: the next stage needs other arrays, in other threads.
+
+    Source: malloc_trim(3).
+    """
+    if _keeps and (malloc_trim := _function("malloc_trim")) is not None:
+        malloc_trim(0)
+
+
+_keeps = False
+
+
+def _function(name: str) -> Any:
+    import ctypes  # noqa: PLC0415 - for commands that read traces
+
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (OSError, AttributeError):
+        return None

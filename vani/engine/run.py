@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
+from vani.engine.allocator import give_back
+from vani.engine.here import HERE, Here, workers_here
+from vani.engine.place import BatchJobs, SchedulerFile
 from vani.errors import InputError
 
+if TYPE_CHECKING:
+    from vani.engine.cluster import Cluster
+
 __all__ = ["Engine", "Progress", "workers_here"]
+
+_HELD = 4
+"""Results per worker that wait to be combined."""
+
+_PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,112 +32,156 @@ class Progress(Protocol):
     def __call__(self, stage: str, done: int, total: int) -> None: ...
 
 
-def workers_here() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _silent(stage: str, done: int, total: int) -> None:
     del stage, done, total
 
 
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in _PROTOCOLS and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 class Engine:
-    """Runs tasks that do not depend on each other and returns their results in order.
+    """Runs tasks that do not depend on each other.
 
     Parameters
     ----------
     scheduler
-        `threads` (the default), `processes`, `synchronous`, or the address of a Dask scheduler such as
-        `tcp://host:8786`.
+        `threads` (the default), `processes`, `synchronous`; the address of a Dask scheduler such as
+        `tcp://host:8786`, a `SchedulerFile`, `BatchJobs`, or a `distributed.Client`, which stays open.
+
+    Raises
+    ------
+    InputError
+        No such scheduler. Whether it answers shows at the first use.
     """
 
-    def __init__(self, scheduler: str | None = None, *, progress: Progress | None = None) -> None:
-        self.scheduler = scheduler or "threads"
+    def __init__(self, scheduler: Any = None, *, progress: Progress | None = None) -> None:
+        self.scheduler = "threads" if scheduler is None else scheduler
         self._progress = progress or _silent
-        self._client: Any = None
-        if self.scheduler not in ("threads", "processes", "synchronous") and "://" not in self.scheduler:
+        self._here: Here | None = None
+        self._cluster: Cluster | None = None
+        if self.scheduler in HERE:
+            self._here = Here(self.scheduler)
+            return
+        if isinstance(self.scheduler, str) and not _is_address(self.scheduler):
             raise InputError(
                 f"unknown scheduler {self.scheduler!r}",
                 todo="known are threads, processes, synchronous and the address of a Dask scheduler (tcp://host:port)",
             )
+        if not isinstance(self.scheduler, (str, SchedulerFile, BatchJobs)) and not hasattr(
+            self.scheduler, "scheduler_info"
+        ):
+            raise InputError(
+                f"a {type(self.scheduler).__name__} is no scheduler",
+                todo="give an address, a SchedulerFile, BatchJobs or a distributed.Client",
+            )
+        from vani.engine.cluster import Cluster  # noqa: PLC0415 - only a cluster pays for it
+
+        self._cluster = Cluster(self.scheduler, self._progress)
 
     @property
     def workers(self) -> int:
         """How many tasks run at a time."""
-        if self.scheduler == "synchronous":
-            return 1
-        if "://" in self.scheduler:
-            return max(1, len(self._connect().ncores()))
-        return workers_here()
+        if self._here is not None:
+            return self._here.workers
+        assert self._cluster is not None
+        return self._cluster.threads
+
+    def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
+        """Find out before work begins whether workers elsewhere can do it; nothing to do for work here.
+
+        Parameters
+        ----------
+        version
+            Version of Vani that workers must have.
+        reads
+            Folders that workers must see as they are here.
+        writes
+            Folder, existing or not, in which workers write files that are read here.
+
+        Raises
+        ------
+        InputError
+            The cluster does not answer, has no workers, has other versions, or shares no files with this machine.
+        """
+        if self._cluster is not None:
+            self._cluster.check(version=version, reads=reads, writes=writes)
 
     def map(
-        self, function: Callable[[Item], Result], items: Sequence[Item], *, stage: str = ""
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        stage: str = "",
+        constants: Sequence[Any] = (),
     ) -> list[Result]:
-        """Apply `function` to every item."""
+        """Apply `function` to every item.
+
+        Parameters
+        ----------
+        constants
+            Objects that the function or many items refer to: sent to each worker once, and not with every item.
+
+        Returns
+        -------
+        list
+            Results in the order of the items.
+        """
         if not items:
             return []
         self._progress(stage, 0, len(items))
-        if len(items) == 1 and self.scheduler in ("threads", "synchronous"):
-            # A single task needs no scheduler, and not even its import.
-            result = function(items[0])
-            self._progress(stage, 1, 1)
-            return [result]
-        if "://" in self.scheduler:
-            return self._on_cluster(function, items, stage)
-        return self._here(function, items, stage)
-
-    def _here(self, function: Callable[[Item], Result], items: Sequence[Item], stage: str) -> list[Result]:
-        import dask  # noqa: PLC0415 - heavy; small traces never need it
-        from dask.callbacks import Callback  # noqa: PLC0415
-
-        total, done = len(items), 0
-
-        def finished(*_: object) -> None:
-            nonlocal done
-            done += 1
-            self._progress(stage, min(done, total), total)
-
-        # Bound to the function, not given as an argument: Dask looks for its own objects in every field of an argument,
-        # which takes minutes where one holds the names of a hundred thousand files.
-        tasks = [dask.delayed(partial(function, item), pure=False, traverse=False)() for item in items]
-        with Callback(posttask=finished):
-            return list(
-                dask.compute(
-                    *tasks, scheduler=self.scheduler, num_workers=workers_here(), optimize_graph=False
-                )
+        if self._here is not None:
+            results = self._here.map(
+                function, items, constants, lambda count: self._progress(stage, count, len(items))
             )
+            give_back()
+            return results
+        assert self._cluster is not None
+        return self._cluster.map(function, items, constants, stage)
 
-    def _connect(self) -> Any:
-        if self._client is None:
-            try:
-                from distributed import Client  # noqa: PLC0415 - an extra
-            except ImportError as error:
-                raise InputError(
-                    "a Dask cluster needs dask.distributed", todo="pip install 'vani-io[cluster]'"
-                ) from error
-            try:
-                self._client = Client(self.scheduler, timeout="10s", set_as_default=False)
-            except (OSError, TimeoutError, ValueError) as error:
-                raise InputError(
-                    "no Dask scheduler answers",
-                    where=self.scheduler,
-                    todo="start one, or leave --scheduler out",
-                ) from error
-        return self._client
+    def reduce(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        combine: Callable[[list[Result]], Result],
+        *,
+        stage: str = "",
+        constants: Sequence[Any] = (),
+    ) -> Result:
+        """Apply `function` to every item and `combine` the results.
 
-    def _on_cluster(
-        self, function: Callable[[Item], Result], items: Sequence[Item], stage: str
-    ) -> list[Result]:
-        client = self._connect()
-        from distributed import as_completed  # noqa: PLC0415
+        Parameters
+        ----------
+        combine
+            Puts results together, or what it put together before; associative, and free of order. On a cluster
+            workers combine as a tree, so that one result arrives here, however many items there are.
+        """
+        if not items:
+            return combine([])
+        self._progress(stage, 0, len(items))
+        if self._cluster is not None:
+            found: Result = self._cluster.reduce(function, items, combine, constants, stage)
+            return found
+        assert self._here is not None
+        # Of thousands of parts, only the results of some are held at a time.
+        step = _HELD * self._here.workers
+        held: list[Result] = []
+        for begin in range(0, len(items), step):
 
-        futures = client.map(function, list(items), pure=False, retries=3)
-        for count, _ in enumerate(as_completed(futures), 1):
-            self._progress(stage, count, len(items))
-        return list(client.gather(futures))
+            def done(count: int, before: int = begin) -> None:
+                self._progress(stage, before + count, len(items))
+
+            held = [combine([*held, *self._here.map(function, items[begin : begin + step], constants, done)])]
+            give_back()
+        return held[0]
 
     def close(self) -> None:
-        """Leave the cluster, if there is one."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """End what was started: processes, the connection to a cluster, jobs of a batch system."""
+        if self._here is not None:
+            self._here.close()
+        if self._cluster is not None:
+            self._cluster.close()

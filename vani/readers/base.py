@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["BATCH_ROWS", "Limit", "Piece", "TraceReader"]
+from vani.calls import Occurrences
+
+__all__ = ["BATCH_ROWS", "CountsCalls", "Limit", "Piece", "TraceReader"]
 
 BATCH_ROWS = 1 << 18
 """Rows of a batch: 2 MiB per 8-byte column, so that a batch's columns stay near the processor's caches."""
@@ -95,3 +97,11 @@ class TraceReader(Protocol):
         A batch never holds more than about `BATCH_ROWS` rows, so memory does not grow with the trace. What is
         found on the way is added to `piece`. A damaged rank is reported there and the others are still read.
         """
+
+
+@runtime_checkable
+class CountsCalls(Protocol):
+    """A reader that can tell how often each call occurs at a cost that does not grow with the number of calls."""
+
+    def occurrences(self) -> Occurrences:
+        """Count the calls; nothing is expanded and no time stamp is read."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
+from vani.render.wording import expected_gain, target
 from vani.units import format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Expected, Recommendation
 
-__all__ = ["render"]
+__all__ = ["code", "escaped", "fenced", "render"]
 
 
 def render(advice: Advice) -> str:
@@ -20,8 +22,8 @@ def render(advice: Advice) -> str:
     Text from traces is escaped: it can be neither markup nor a link, nor end a block of code.
     """
     lines = ["# Advice", ""]
-    lines += [f"Profile: {_code(advice.profile.path or 'given as a model')}  "]
-    lines += [f"Machine: {_code(advice.system.name or 'none was described')}", ""]
+    lines += [f"Profile: {code(advice.profile.path or 'given as a model')}  "]
+    lines += [f"Machine: {code(advice.system.name or 'none was described')}", ""]
     if advice.recommendations:
         lines += ["| | rule | severity | target | seconds won | confidence |", "| --- | --- | --- | --- | --- | --- |"]
         lines += [_row(number, one) for number, one in enumerate(advice.recommendations, 1)]
@@ -31,17 +33,16 @@ def render(advice: Advice) -> str:
         lines += ["", *_section(number, one)]
     if advice.no_recommendation:
         lines += ["", "## Nothing to recommend", ""]
-        lines += [f"- {one.rule}: {_escaped(one.why)}" for one in advice.no_recommendation]
+        lines += [f"- {one.rule}: {escaped(one.why)}" for one in advice.no_recommendation]
     return "\n".join(lines) + "\n"
 
 
 def _row(number: int, one: Recommendation) -> str:
-    target = one.target.path or one.target.app or one.target.kind
     cells = [
         str(number),
-        f"{one.rule} {_escaped(one.name)}",
+        f"{one.rule} {escaped(one.name)}",
         one.severity,
-        _code(target).replace("|", "\\|"),
+        code(target(one)).replace("|", "\\|"),
         _won(one.expected),
         f"{one.confidence:.0%}",
     ]
@@ -55,38 +56,34 @@ def _won(expected: Expected | None) -> str:
 
 
 def _section(number: int, one: Recommendation) -> list[str]:
-    lines = [f"## {number}. {_escaped(one.name)} ({one.rule})", "", _escaped(one.reason), ""]
+    lines = [f"## {number}. {escaped(one.name)} ({one.rule})", "", escaped(one.reason), ""]
     if one.expected is not None:
         lines += [_expected(one.expected), ""]
     if one.apply:
-        text = [one_line(line) for line in one.apply]
-        longest = max((len(run) for line in text for run in re.findall(r"`+", line)), default=0)
-        fence = "`" * max(3, longest + 1)
-        lines += [f"{fence}sh", *text, fence, ""]
+        lines += [*fenced(one.apply), ""]
     lines += ["Evidence:", ""]
-    lines += [f"- {_code(item.attribute)} = {_code(str(item.value))}" for item in one.evidence]
-    return [*lines, "", f"Sources: {'; '.join(_escaped(source) for source in one.source)}."]
+    lines += [f"- {code(item.attribute)} = {code(str(item.value))}" for item in one.evidence]
+    return [*lines, "", f"Sources: {'; '.join(escaped(source) for source in one.source)}."]
 
 
 def _expected(expected: Expected) -> str:
-    what = _escaped(expected.metric.removesuffix("_s").replace("_", " "))
-    text = f"Expected {what}: {format_seconds(expected.before)} -> {format_seconds(expected.after)}"
-    if expected.speedup is not None:
-        low, high = (_times(factor) for factor in (expected.low, expected.high))
-        text += f", {_times(expected.speedup)} as fast ({low} to {high})"
-    return f"{text}. Method: {_escaped(expected.method)}"
+    return f"{escaped(expected_gain(expected))}. Method: {escaped(expected.method)}"
 
 
-def _times(factor: float | None) -> str:
-    return "any number of times" if factor is None else f"{factor:.3g} times"
+def fenced(lines: Sequence[str]) -> list[str]:
+    """Lines of a shell as a block of code, which nothing in them ends."""
+    text = [one_line(line) for line in lines]
+    longest = max((len(run) for line in text for run in re.findall(r"`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}sh", *text, fence]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that Markdown shows as it is."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&!@:$])", r"\\\1", one_line(text)) if text else ""
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """Text as a span of code: its fence is longer than any run of backticks in it."""
     text = one_line(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)

@@ -44,7 +44,7 @@ def render(profile: Profile, console: Console, *, saved: Path | None = None) -> 
     console.width = max(console.width, _LEAST_WIDTH)
     _print(console, _what_ran(profile))
     _print(console, _how_much(profile))
-    if profile.workflow.io.time_s.total:
+    if profile.workflow.io.time_s.total or (_is_untimed(profile) and _calls(profile)):
         console.print()
         console.print(_kinds(profile))
         for remark in _remarks(profile):
@@ -55,12 +55,24 @@ def render(profile: Profile, console: Console, *, saved: Path | None = None) -> 
         _files(profile, console)
     for line in _lost(profile):
         _labelled(console, "Lost", Text(line), style="yellow")
-    if saved is None or str(saved) == "-":
+    if _is_untimed(profile):
+        _labelled(console, "Next", Text("profile it without --quick for times, phases and advice"))
+    elif saved is None or str(saved) == "-":
         _labelled(console, "Next", Text("save it with -o profile.yaml, then vani advise profile.yaml"))
     else:
         _print_unbroken(
             console, _label("Next").append(f"vani advise {shlex.quote(one_line(str(saved)))}", "not bold")
         )
+
+
+def _is_untimed(profile: Profile) -> bool:
+    """Whether the profile was made without reading time stamps (--quick)."""
+    return profile.workflow.runtime_s is None
+
+
+def _calls(profile: Profile) -> int:
+    ops = profile.workflow.io.ops
+    return ops.read + ops.write + ops.metadata
 
 
 def shortened(path: str, width: int) -> str:
@@ -120,20 +132,22 @@ def _what_ran(profile: Profile) -> Text:
     rest = [_plural(workflow.processes, "process", "processes")]
     if profile.job.nodes:
         rest.append(_plural(profile.job.nodes, "node"))
-    rest.append(format_seconds(workflow.runtime_s))
+    if workflow.runtime_s is not None:
+        rest.append(format_seconds(workflow.runtime_s))
     text.append(": " + ", ".join(rest), style="not bold")
     return text
 
 
 def _how_much(profile: Profile) -> Text:
     workflow = profile.workflow
-    if not workflow.io.time_s.total:
-        calls = workflow.io.ops
-        none = not (calls.read or calls.write or calls.metadata)
-        what = (
-            "No I/O on files of a data set" if none else "I/O takes less time than the trace's clock can tell"
+    if not _calls(profile):
+        return Text("No I/O on files of a data set", style="bold")
+    if workflow.io.time_s.total is None:
+        return Text("Time: unknown (--quick)", style="bold").append(
+            f", {_plural(_calls(profile), 'I/O call')} counted", style="not bold"
         )
-        return Text(what, style="bold")
+    if not workflow.io.time_s.total:
+        return Text("I/O takes less time than the trace's clock can tell", style="bold")
     share = workflow.io_time_share
     text = Text(
         "I/O time is unknown" if share is None else f"I/O is {format_share(share)} of the run", style="bold"
@@ -141,46 +155,59 @@ def _how_much(profile: Profile) -> Text:
     mean = format_seconds(workflow.io.time_s.total / max(1, workflow.processes))
     if workflow.processes == 1:
         return text.append(f": {mean}", style="not bold")
-    slow = [(app, app.balance) for app in profile.apps if app.balance is not None]
+    slow = [
+        (app.balance.slowest_io_time_s, app, app.balance.slowest_rank)
+        for app in profile.apps
+        if app.balance is not None and app.balance.slowest_io_time_s is not None
+    ]
     text.append(f": {mean} a process", style="not bold")
     if slow:
-        app, worst = max(slow, key=lambda pair: pair[1].slowest_io_time_s)
-        who, part = f"rank {worst.slowest_rank}", ""
+        longest, app, rank = max(slow, key=lambda one: one[0])
+        who, part = f"rank {rank}", ""
         if len(profile.apps) > 1:
             who += f" of {one_line(app.name)}"
         elif app.runtime_s:
-            part = f" ({format_share(worst.slowest_io_time_s / app.runtime_s)})"
-        text.append(f", most in {who}: {format_seconds(worst.slowest_io_time_s)}{part}", style="not bold")
+            part = f" ({format_share(longest / app.runtime_s)})"
+        text.append(f", most in {who}: {format_seconds(longest)}{part}", style="not bold")
     return text
 
 
 def _kinds(profile: Profile) -> Table:
-    """What the I/O consists of, the kind that takes longest first."""
-    io = profile.workflow.io
+    """What the I/O consists of, the kind that takes longest (or has most calls) first."""
+    io, timed = profile.workflow.io, not _is_untimed(profile)
     rows = [
-        ("reading", io.time_s.read, io.ops.read, io.bytes.read, _rate(profile, "read", io.bandwidth.read)),
+        (
+            "reading",
+            io.time_s.read or 0.0,
+            io.ops.read,
+            io.bytes.read,
+            _rate(profile, "read", io.bandwidth.read),
+        ),
         (
             "writing",
-            io.time_s.write,
+            io.time_s.write or 0.0,
             io.ops.write,
             io.bytes.written,
             _rate(profile, "write", io.bandwidth.write),
         ),
-        (_METADATA, io.time_s.metadata, io.ops.metadata, None, ""),
+        (_METADATA, io.time_s.metadata or 0.0, io.ops.metadata, None, ""),
     ]
     total = sum(row[1] for row in rows)
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column(
         " " * _LABEL + f"{_plural(profile.workflow.files.total, 'file')}{_shared(profile)}", no_wrap=True
     )
-    for heading in ("I/O time", "calls", "bytes", "rate"):
+    for heading in ("I/O time", "calls", "bytes", "rate") if timed else ("calls", "bytes"):
         table.add_column(heading, justify="right", no_wrap=True)
     for place, (name, seconds, calls, size, rate) in enumerate(
-        sorted((r for r in rows if r[2]), key=lambda r: -r[1])
+        sorted((r for r in rows if r[2]), key=lambda r: -r[1] if timed else -r[2])
     ):
         amount = "" if name == _METADATA else format_bytes(size)
-        cells = (" " * _LABEL + name, format_share(seconds / total), format_count(calls), amount, rate)
-        table.add_row(*(Text(cell) for cell in cells), style="bold" if place == 0 else None)
+        cells = [format_count(calls), amount]
+        if timed:
+            cells = [format_share(seconds / total), *cells, rate]
+        texts = (Text(cell) for cell in (" " * _LABEL + name, *cells))
+        table.add_row(*texts, style="bold" if place == 0 else None)
     return table
 
 
@@ -207,15 +234,15 @@ def _remarks(profile: Profile) -> list[str]:
 
 
 def _where(profile: Profile, console: Console) -> None:
-    phases = profile.phases
-    whole = sum(phase.io.time_s.total for phase in phases)
+    phases = [(phase.io.time_s.total or 0.0, phase) for phase in profile.phases or ()]
+    whole = sum(time for time, _ in phases)
     if len(phases) > 1 and whole:
-        longest = max(phases, key=lambda phase: phase.io.time_s.total)
-        _labelled(console, "When", Text(_phase(longest, longest.io.time_s.total / whole, len(phases))))
+        time, longest = max(phases, key=lambda pair: pair[0])
+        _labelled(console, "When", Text(_phase(longest, time / whole, len(phases))))
     if len(profile.apps) > 1:
         by_app: dict[str, float] = defaultdict(float)
         for app in profile.apps:
-            by_app[app.name] += app.io.time_s.total
+            by_app[app.name] += app.io.time_s.total or 0.0
         total = sum(by_app.values())
         most = sorted(by_app, key=lambda name: -by_app[name])[:_SHOWN]
         if total:
@@ -232,18 +259,20 @@ def _phase(phase: Phase, share: float, of: int) -> str:
 
 
 def _files(profile: Profile, console: Console) -> None:
-    """The files with most I/O time, one line each."""
+    """The files with most I/O time (or most bytes), one line each."""
+    timed = not _is_untimed(profile)
     files = profile.files[:_SHOWN]
     total = profile.workflow.files.total
     folder = _folder([file.path for file in files])
-    what = f"the {len(files)} with most I/O time of {format_count(total)}" if total > len(files) else ""
+    most = "I/O time" if timed else "bytes"
+    what = f"the {len(files)} with most {most} of {format_count(total)}" if total > len(files) else ""
     if folder:
         room = console.width - _LABEL - len(what) - len(", in ")
         what += (", in " if what else "in ") + shortened(folder, max(20, room))
     if what:
         _print_unbroken(console, _label("Files").append(what, "not bold"))
-    rows = [(*_figures(file), file.role or "") for file in files]
-    headings = ("I/O time", "read", "written", "procs", "")
+    headings = ("I/O time", "read", "written", "procs", "")[0 if timed else 1 :]
+    rows = [(*_figures(file), file.role or "")[0 if timed else 1 :] for file in files]
     widths = [max(len(heading), *(len(row[i]) for row in rows)) for i, heading in enumerate(headings)]
     label = " " * _LABEL if what else f"{'Files':<{_LABEL}}"
     room = console.width - _LABEL - sum(width + 2 for width in widths)

@@ -5,20 +5,16 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from vani.errors import one_line
+from vani.render.sarif_document import document, uri
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Recommendation
 
 __all__ = ["render"]
-
-_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_HOME: Final = "https://pypi.org/project/vani-io/"
 
 # Advice is never an error: the program works as it is.
 _LEVELS: Final = {"high": "warning", "medium": "warning", "low": "note", "info": "note"}
@@ -46,16 +42,8 @@ def render(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
         }
         for one in advice.no_recommendation
     ]
-    driver = {"name": "Vani", "version": version, "informationUri": _HOME, "rules": rules}
     properties = {"profile": advice.profile.model_dump(), "system": advice.system.model_dump()}
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "results": results,
-        "properties": properties,
-    }
-    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+    return document(results, rules=rules, version=version, properties=properties)
 
 
 def _rule(id_: str, name: str | None, page: str | None) -> dict[str, Any]:
@@ -75,7 +63,7 @@ def _result(one: Recommendation, index: int, advice: Advice) -> dict[str, Any]:
     place: dict[str, Any] = {}
     path = one.target.path or advice.profile.path
     if path:
-        place["physicalLocation"] = {"artifactLocation": {"uri": _uri(path)}}
+        place["physicalLocation"] = {"artifactLocation": {"uri": uri(path)}}
     if one.target.app:
         place["logicalLocations"] = [{"name": one_line(one.target.app), "kind": "module"}]
     expected = one.expected
@@ -98,12 +86,3 @@ def _result(one: Recommendation, index: int, advice: Advice) -> dict[str, Any]:
         },
     }
     return result
-
-
-def _uri(path: str) -> str:
-    """An absolute path as a file URI, another as a relative reference; bytes that are no text survive."""
-    quoted = quote(path.encode("utf-8", "surrogateescape"), safe="/")
-    if path.startswith("/"):
-        return f"file://{quoted}" if not path.startswith("//") else f"file:///{quoted.lstrip('/')}"
-    # A first part with a colon would be a scheme; quote() has escaped it.
-    return quoted

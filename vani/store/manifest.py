@@ -17,6 +17,7 @@ from vani.errors import StoreError
 __all__ = ["STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
 
 STORE_SCHEMA = "vani.store/1"
+"""Stores of another schema are not read."""
 _NAME = "manifest.json"
 
 

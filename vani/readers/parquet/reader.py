@@ -172,7 +172,7 @@ class ParquetReader(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers of a cluster open the trace themselves, from the shared file system.
-        return type(self), (self.path,)
+        return type(self), (self.path.absolute(),)
 
     @property
     def format(self) -> str:

@@ -65,7 +65,7 @@ class BatchBuilder:
                 [c.signatures.value[c.ids] if c.value is None else c.value for c in chunks]
             )
         file = s.file[ids]
-        if (s.handle >= 0).any():
+        if s.handle.max(initial=-1) >= 0:
             self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
         flags = s.flags[ids]
         kind, layer, depth, size = s.kind[ids], s.layer[ids], s.depth[ids], s.bytes[ids]
@@ -112,7 +112,7 @@ class BatchBuilder:
             if count:
                 name = self._functions[func - 1] if func else "(unknown)"
                 piece.functions[name] = piece.functions.get(name, 0) + count
-        if (s.rename_to >= 0).any():
+        if s.rename_to.max(initial=-1) >= 0:
             rows = np.flatnonzero(s.rename_to[ids] >= 0)
             piece.renames += zip(
                 rank[rows].tolist(),

@@ -145,7 +145,8 @@ class Nesting:
             int(t): _Open(int(t), 0, int(layer[r]), int(layer[r]), int(own[r]), False, 0, 0)
             for t, r in zip(seen, rows, strict=True)
         }
-        kept = [o for o in self._open if o.thread not in fresh]
+        # Calls of a greater depth come after an outer one, but a damaged trace may leave that out.
+        kept = [o for o in self._open if o.depth or o.thread not in fresh]
         self._open = sorted([*kept, *fresh.values()], key=lambda o: (o.thread, o.depth))
 
     @staticmethod
@@ -157,31 +158,27 @@ class Nesting:
         within: NDArray[np.int16],
         inside: NDArray[np.bool_],
     ) -> list[_Open]:
-        """The last call of each thread of the last rank, and the calls around it."""
+        """The last call of each thread and depth of the last rank: what comes next belongs to one of these."""
         found = []
         last_rank = int(key[-1] >> 32)
         bounds = np.append(np.flatnonzero(np.append(True, key[1:] != key[:-1])), len(key))
         for a, b in pairwise(bounds.tolist()):
             if int(key[a] >> 32) != last_rank:
                 continue
-            row, level = b - 1, int(depth[b - 1])
-            while True:
-                found.append(
-                    _Open(
-                        int(key[row] & 0xFFFFFFFF),
-                        level,
-                        int(layer[row]),
-                        int(via[row]),
-                        int(within[row]),
-                        bool(inside[row]),
-                        0,
-                        0,
-                    )
+            _, from_end = np.unique(depth[a:b][::-1], return_index=True)
+            found += [
+                _Open(
+                    int(key[row] & 0xFFFFFFFF),
+                    int(depth[row]),
+                    int(layer[row]),
+                    int(via[row]),
+                    int(within[row]),
+                    bool(inside[row]),
+                    0,
+                    0,
                 )
-                above = np.flatnonzero(depth[a:row] == level - 1)
-                if not level or not len(above):
-                    break
-                row, level = a + int(above[-1]), level - 1
+                for row in (b - 1 - from_end).tolist()
+            ]
         return sorted(found, key=lambda o: (o.thread, o.depth))
 
     def _around(

@@ -1,0 +1,1 @@
+"""A profile from how often each call occurs: no order, no times, and no cost per call."""

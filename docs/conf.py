@@ -1,0 +1,69 @@
+"""The site: the pages of this repository and the reference of the library. `make site` builds it.
+
+The source folder is the repository, so that a relative link between pages leads to the same page on the code host and
+in the site.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(_HERE.parent), str(_HERE / "extensions")]
+
+import vani  # noqa: E402 - found by the line above
+
+project = "Vani"
+author = "The Vani authors"
+project_copyright = author
+version = release = vani.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "model_fields", "navigation"]
+root_doc = "docs/index"
+include_patterns = ["*.md", "docs/**", "examples/**"]
+# Folders without a page are not even walked.
+exclude_patterns = [".*", "**/.*", "**/__pycache__", "docs/extensions"]
+exclude_patterns += ["advisors", "analyzers", "benchmarks", "build", "dist", "schema", "tests", "vani"]
+
+navigation_indexes = ["docs/index", "docs/api/README", "docs/rules/README", "examples/README"]
+navigation_rest = [
+    "examples/README",
+    "docs/api/README",
+    "docs/check",
+    "docs/ci",
+    "docs/plots",
+    "docs/report",
+    "CHANGELOG",
+]
+
+html_theme = "furo"
+html_title = f"Vani {release}"
+html_show_sourcelink = False
+html_copy_source = False
+
+# Links to headings, as code hosts make them.
+myst_heading_anchors = 4
+# What stands between backticks in a docstring is code.
+default_role = "literal"
+napoleon_google_docstring = False
+# An attribute that a docstring lists is an object already, by its annotation.
+napoleon_use_ivar = True
+autodoc_default_options = {"members": True}
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+
+nitpicky = True
+# Objects of other projects: their pages are not asked for, so that a build needs no network.
+_FOREIGN = ["collections", "datetime", "date", "enum", "pathlib", "Path", "types", "typing"]
+_FOREIGN += ["networkx", "numpy", "np", "NDArray", "pandas", "pd", "pyarrow", "pa", "pydantic"]
+nitpick_ignore_regex = [("py:.*", rf"({'|'.join(_FOREIGN)})(\..*)?")]
+nitpick_ignore = [
+    # A mapping as YAML or JSON gives it, and a variable for any model of a document.
+    ("py:class", "Doc"),
+    ("py:class", "vani.schema.document.Document"),
+    # Inner results, which no page describes.
+    ("py:class", "vani.analyzers.measures.survey.SurveyResult"),
+]

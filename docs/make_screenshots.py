@@ -1,0 +1,70 @@
+"""Make the pictures of `docs/report.md` anew, from traces of this repository, in a headless Chromium.
+
+python docs/make_screenshots.py
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from vani import api
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURES = ROOT / "docs" / "images"
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A part of the page about a trace."""
+
+    name: str
+    trace: str
+    section: str
+    width: int = 1280
+    height: int = 800
+    scheme: str = "light"
+
+
+SHOTS = (
+    Shot("report-ior", "vani/demo/ior-shared-file-8r", "#summary"),
+    Shot("report-workflow", "examples/coupled", "#time", height=900),
+    Shot("report-checkpoint", "tests/data/traces/v3-ckpt-then-restart-8r", "#files", height=700, scheme="dark"),
+)
+
+
+def main() -> int:
+    """Write every picture; 2 where no browser is found."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        print(f"make_screenshots: none of {', '.join(PROGRAMS)} is on the PATH", file=sys.stderr)  # noqa: T201
+        return 2
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        for shot in SHOTS:
+            _take(shot, browser, Path(folder))
+        browser.close()
+    return 0
+
+
+def _take(shot: Shot, browser: Browser, folder: Path) -> None:
+    page_file = folder / f"{shot.name}.html"
+    page_file.write_text(api.report(ROOT / shot.trace, system="generic-lustre", store=folder / "store"))
+    page = browser.new_page(viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme)
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("html[data-drawn=all]")
+    if shot.section != "#summary":
+        page.evaluate("section => document.querySelector(section).scrollIntoView()", shot.section)
+    page.screenshot(path=PICTURES / f"{shot.name}.png")
+    page.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+""".vani/baseline.yaml: the figures of earlier runs that `vani check` compares with, small enough for git.
+
+One tree of figures for all runs: where runs agree there is one value, else a list with one for each. No dates, no
+machine paths but those of files, so that the same runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from vani.schema.base import Model
+
+__all__ = ["Baseline", "BaselineRun"]
+
+
+class BaselineRun(Model):
+    """One run that the baseline holds."""
+
+    version: str = Field(description="of Vani, which made its profile")
+    sha256: str = Field(description="of the profile")
+
+
+class Baseline(Model):
+    """Figures of several runs."""
+
+    schema_: Literal["vani.baseline/1"] = Field(
+        alias="schema", default="vani.baseline/1", description="name and version of this schema"
+    )
+    runs: list[BaselineRun] = Field(
+        min_length=1, max_length=100, description="in the order in which they were added"
+    )
+    figures: dict[str, Any] = Field(
+        description="as in a profile: numbers and names, without histograms, provenance and all but the most "
+        "important files; a list holds one value per run; `in_runs` numbers the runs that have an entity"
+    )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Baseline:
+        """Read a baseline from YAML; raises DocumentError if the file is none."""
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a baseline
+
+        return load(Path(path), cls)
+
+    def save(self, path: str | Path) -> None:
+        """Write the baseline as YAML; the file appears whole or not at all."""
+        from vani.schema.document import dump  # noqa: PLC0415
+
+        dump(self, Path(path))

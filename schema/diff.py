@@ -1,0 +1,62 @@
+"""What `vani diff` finds: two profiles, attribute by attribute, the most important difference first."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.base import Model
+from vani.schema.check import Source
+
+__all__ = ["Diff", "DiffCounts", "Difference"]
+
+Figure = int | float | str | bool | None
+
+
+class Difference(Model):
+    """One attribute that is not the same in both, or one entity that only one of them has."""
+
+    attribute: str = Field(
+        description="path in the profile, entities by name; of an entity alone, its own path"
+    )
+    target: str | None = Field(description="file or app that the attribute belongs to")
+    unit: Literal[
+        "bytes", "seconds", "rate", "share", "count", "number", "text", "flag", "histogram", "entity"
+    ]
+    before: Figure = Field(description="in A; of several runs the median; null: unknown, or no such entity")
+    after: Figure = Field(description="in B")
+    change: float | None = Field(description="(after - before) / before; null where there is no such number")
+    status: Literal["worse", "better", "changed", "within", "new", "gone"] = Field(
+        description="within: no more than the tolerance; changed: neither direction is the better one"
+    )
+    matters: bool = Field(description="beyond the tolerance, and the entity has at least 1 % of the I/O time")
+    io_time_s: float | None = Field(
+        description="I/O time of the entity, the larger of both, summed over processes"
+    )
+    io_time_share: float | None = Field(description="its share of the I/O time of the workload")
+    same_as: str | None = Field(description="an attribute above it of which this one is only a repetition")
+
+
+class DiffCounts(Model):
+    """How many differences there are of each kind; repetitions are not counted."""
+
+    worse: int
+    better: int
+    changed: int
+    within: int
+    new: int
+    gone: int
+    matters: int
+    compared: int = Field(description="attributes that both have")
+
+
+class Diff(Model):
+    """All differences, the most important first."""
+
+    schema_: Literal["vani.diff/1"] = Field(alias="schema", default="vani.diff/1")
+    version: str
+    a: Source
+    b: Source
+    counts: DiffCounts
+    differences: list[Difference]

@@ -1,0 +1,162 @@
+"""vani.toml or .vani.yaml: what `vani check` asks of a profile, and what other commands read beside it."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from vani.schema.base import Model
+from vani.schema.check import Level
+
+__all__ = [
+    "Budget",
+    "Change",
+    "CheckTable",
+    "Direction",
+    "ExceptionSpec",
+    "Paths",
+    "Policy",
+    "Rules",
+]
+
+Direction = Literal["increase", "decrease", "both"]
+"""Which changes count."""
+Severity = Literal["high", "medium", "low", "info"]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Expression = Annotated[str, Field(min_length=1, max_length=2000)]
+Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
+Reason = Annotated[str, Field(min_length=1, max_length=2000)]
+Positive = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Quantity = Positive | Annotated[str, Field(min_length=1, max_length=60)]
+
+
+class Budget(Model):
+    """A bound that an attribute must keep: one `[[check.budget]]`."""
+
+    expect: Expression = Field(
+        description="an attribute, a comparison and a limit: `workflow.io.ops.metadata <= 1e5`"
+    )
+    name: Name | None = Field(
+        default=None, description="what reports call it; the attribute where it is left out"
+    )
+    level: Level = Field(default="error", description="how bad it is if the bound is not kept")
+    required: bool = Field(
+        default=False, description="that the attribute is null, or nothing matches, is bad, too"
+    )
+    reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")
+
+
+class Change(Model):
+    """How far an attribute may be from the baseline: one `[[check.change]]`."""
+
+    attribute: Expression = Field(
+        description="path in the profile, or an aggregate of one: `apps[*].io.ops.*`"
+    )
+    relative: Quantity | None = Field(
+        default=None,
+        description='share of the baseline\'s value: 0.1 or "10 %"; from the table of tolerances where '
+        "neither this nor `absolute` is given",
+    )
+    absolute: Quantity | None = Field(
+        default=None,
+        description='in the unit of the attribute: 4096, "4 KiB", "0.1 s"; the larger of both counts',
+    )
+    direction: Direction | None = Field(
+        default=None, description="which change is bad; from the table of tolerances where it is left out"
+    )
+    noise: Positive = Field(
+        default=3.0, description="of several baselines: how many robust standard deviations are noise"
+    )
+    name: Name | None = Field(
+        default=None, description="what reports call it; `change of` the attribute where it is left out"
+    )
+    level: Level | None = Field(
+        default=None,
+        description="how bad a larger change is; from the table of tolerances where it is left out",
+    )
+    required: bool = Field(default=False, description="that there is nothing to compare with is bad, too")
+    reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")
+
+
+class Rules(Model):
+    """Which advice is not accepted: `[check.rules]`."""
+
+    fail_on_severity: Severity | None = Field(
+        default=None, description="no rule may recommend anything of this severity or a higher one"
+    )
+    forbid: list[Name] = Field(
+        default_factory=list,
+        description="rules that may not recommend anything: ids, names, families or beginnings",
+    )
+    ignore: list[Name] = Field(
+        default_factory=list, description="rules that are not asked, in the same words"
+    )
+    level: Level = Field(default="error", description="how bad it is if one does")
+    levels: dict[str, Level] = Field(
+        default_factory=dict, description="the same for single rules, by id or name"
+    )
+    reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")
+
+
+class ExceptionSpec(Model):
+    """What is let pass for a while: one `[[check.except]]`; all keys given must fit."""
+
+    until: date = Field(description="the last day on which it holds: 2026-12-31")
+    reason: Reason = Field(description="why it is let pass")
+    check: Pattern | None = Field(default=None, description="name of the check, with * and ? as wildcards")
+    attribute: Expression | None = Field(default=None, description="path in the profile")
+    target: Pattern | None = Field(default=None, description="file or app, with * and ? as wildcards")
+    rule: Name | None = Field(default=None, description="id or name of a rule of `vani advise`")
+
+
+class Paths(Model):
+    """How files of different runs are recognised as the same: `[check.paths]`."""
+
+    strip: list[Pattern] = Field(
+        default_factory=list,
+        description="beginnings of paths that differ from run to run, folder by folder with * and ? as wildcards",
+    )
+
+
+class CheckTable(Model):
+    """What `vani check` reads: `[check]`."""
+
+    baseline: str | list[str] | None = Field(
+        default=None,
+        description="baselines or profiles to compare with: files, folders or globs, seen from the policy's folder; "
+        ".vani/baseline.yaml there if it exists",
+    )
+    defaults: bool | None = Field(
+        default=None,
+        description="compare the built-in list of attributes with the baseline; true where there is no `change`",
+    )
+    system: str | None = Field(
+        default=None,
+        description="the machine that rules judge by: a bundled name, or a file seen from the policy",
+    )
+    fail_on: Level = Field(default="error", description="the least level that makes the check fail")
+    budget: list[Budget] = Field(
+        default_factory=list, max_length=1000, description="bounds that attributes must keep"
+    )
+    change: list[Change] = Field(
+        default_factory=list, max_length=1000, description="how far attributes may be from the baseline"
+    )
+    rules: Rules | None = Field(default=None, description="which advice is not accepted")
+    except_: list[ExceptionSpec] = Field(
+        alias="except", default_factory=list, max_length=1000, description="what is let pass for a while"
+    )
+    paths: Paths = Field(default_factory=Paths, description="how files of different runs are recognised")
+
+
+class Policy(Model):
+    """The settings of a project: what `vani check` asks, and what `vani advise --config` reads."""
+
+    schema_: Literal["vani.policy/1"] = Field(
+        alias="schema", default="vani.policy/1", description="name and version of this schema"
+    )
+    check: CheckTable | None = Field(default=None, description="for `vani check`")
+    advise: dict[str, Any] | None = Field(
+        default=None, description="for `vani advise --config`; the rules of a check are asked with it, too"
+    )

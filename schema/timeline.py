@@ -1,0 +1,105 @@
+"""Time-resolved data of a workload, which no profile holds: bytes over time and processes, sizes against bandwidth.
+
+It is made from the decoded calls (`vani.api.heat_map`), kept in memory and drawn; there is no file of it. What counts
+as a call, a byte and I/O time is what it is in a profile: file-system calls on files of the data set, each once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from vani.schema.base import Model
+
+__all__ = ["LAYERS", "FileUse", "HeatMap", "HeatRow", "LayerCost", "ProcessTotals", "SizeClass"]
+
+Count = Annotated[int, Field(ge=0)]
+LibraryName = Literal["netcdf", "pnetcdf", "hdf5", "mpiio", "stdio", "posix"]
+LAYERS: tuple[LibraryName, ...] = get_args(LibraryName)
+"""Libraries whose time is measured, those that call others first."""
+Seconds = Annotated[float, Field(ge=0)]
+
+
+class HeatRow(Model):
+    """Processes that share a row of the heat map."""
+
+    app: str = Field(description="their app; of the first, where a row holds several traces")
+    trace: Count = Field(description="index into the profile's traces, of the first")
+    first_process: Count = Field(description="number over all traces, in the order of the profile's traces")
+    processes: Count = Field(description="how many")
+    ranks: tuple[int, int] | None = Field(
+        description="first and last rank; null where they are of several traces"
+    )
+
+
+class ProcessTotals(Model):
+    """Totals of every process, each list of shape (processes,), in order of traces and ranks."""
+
+    bytes_read: list[int]
+    bytes_written: list[int]
+    operations: list[int] = Field(description="file-system calls")
+    io_s: list[float] = Field(description="I/O time: the union of its calls' intervals")
+
+
+class SizeClass(Model):
+    """Data operations of one direction and size."""
+
+    direction: Literal["read", "write"]
+    size: str = Field(description="bin of the profile's histograms of sizes, such as 4K-16K")
+    operations: Count
+    bytes: Count
+    seconds: Seconds = Field(description="sum of the operations' durations")
+
+
+class LayerCost(Model):
+    """Time in calls of one library, those that it makes of other libraries included.
+
+    Seconds by kind of call: per process the union of the calls' intervals, summed over processes. Calls of POSIX and
+    stdio are those that the profile counts as I/O.
+    """
+
+    layer: LibraryName
+    read: Seconds
+    write: Seconds
+    metadata: Seconds
+
+
+class FileUse(Model):
+    """What the processes of one app do with files whose names differ in numbers only."""
+
+    pattern: str = Field(
+        description="path with `#` for each number that differs; empty for all other files together"
+    )
+    files: Count = Field(description="files of this pattern, used by any app")
+    app: str
+    readers: Count = Field(description="processes that read one of them")
+    writers: Count = Field(description="processes that write one of them")
+    bytes_read: Count
+    bytes_written: Count
+
+
+class HeatMap(Model):
+    """Bytes and I/O seconds over time and processes.
+
+    Bytes of a call that spans several bins are spread over them in proportion to time; sums over all bins are exactly
+    the profile's bytes.
+    """
+
+    bin_s: float = Field(gt=0, description="length of a bin, seconds")
+    bins: int = Field(ge=1, description="bins from second 0 to the end of the last call")
+    runtime_s: Seconds = Field(description="end of the last call")
+    rows: list[HeatRow] = Field(description="in order of traces and ranks, at most 512")
+    read: list[list[int]] = Field(description="bytes read, shape (rows, bins)")
+    written: list[list[int]] = Field(description="bytes written, shape (rows, bins)")
+    busy_s: list[list[float]] = Field(
+        description="shape (rows, bins): seconds of the bin in calls, summed over the row's processes; "
+        "for each process the union of its calls"
+    )
+    processes: ProcessTotals
+    app_of_trace: list[str] = Field(description="app of each trace")
+    first_process: list[int] = Field(description="number of the first process of each trace")
+    sizes: list[SizeClass] = Field(description="operations by direction and size, small to large")
+    layers: list[LayerCost] = Field(description="of each library in use")
+    unsized: Count = Field(description="data operations whose size the trace does not tell")
+    uses: list[FileUse] = Field(description="who reads and writes what, patterns with most bytes first")

@@ -1,0 +1,135 @@
+"""TOML text to plain trees, with the line of every key, which the standard library's parser does not tell."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from vani.errors import DocumentError
+from vani.schema.document import Syntax
+
+__all__ = ["TOML", "line_of", "parse"]
+
+MAX_CHARACTERS: Final = 1 << 20
+"""Longer texts are refused: nobody writes a megabyte of settings by hand."""
+
+_AT: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_HEADER: Final = re.compile(r"""(\[\[?)((?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\]"'\n])+)\]""")
+_KEYS: Final = re.compile(r"""((?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[A-Za-z0-9_. \t-])+?)[ \t]*=""")
+_PART: Final = re.compile(r""""((?:\\.|[^"\\])*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
+# What may stand in a value: strings first, since they may hold any of the others.
+_TOKEN: Final = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'|#[^\n]*|[\[{]|[\]}]|\n",
+    re.DOTALL,
+)
+
+
+def parse(text: str, where: str) -> dict[str, Any]:
+    """Read TOML; `where` stands in front of every error.
+
+    Raises
+    ------
+    DocumentError
+        Not TOML, or too much of it; the message begins with `where:line`.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise DocumentError("is longer than 1 MiB", where=where, todo="name a TOML file of settings")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what = str(error)
+        match = _AT.search(what)
+        line = f":{match[1]}" if match is not None and match[1] else ""
+        raise DocumentError(
+            f"not TOML: {_AT.sub('', what)}", where=where + line, todo="see https://toml.io"
+        ) from None
+    except (RecursionError, ValueError) as error:
+        what = "is nested too deeply" if isinstance(error, RecursionError) else f"not TOML: {error}"
+        raise DocumentError(what, where=where, todo="see https://toml.io") from None
+
+
+def line_of(text: str, path: tuple[int | str, ...]) -> int:
+    """Find the line (from 1) of the key at `path`, or of the last part of `path` that has one; else 1."""
+    lines = _lines(text)
+    for length in range(len(path), 0, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return 1
+
+
+@functools.lru_cache(maxsize=1)
+def _lines(text: str) -> dict[tuple[int | str, ...], int]:
+    """The line of every header and key; of what is there several times, such as the parts of dotted keys, the first."""
+    lines: dict[tuple[int | str, ...], int] = {}
+    line, counted = 1, 0
+    for path, offset in _places(text):
+        line, counted = line + text.count("\n", counted, offset), offset
+        for length in range(1, len(path) + 1):
+            lines.setdefault(path[:length], line)
+    return lines
+
+
+def _places(text: str) -> Iterator[tuple[tuple[int | str, ...], int]]:
+    """Every header and key of a text that is TOML: its path, and where in the text it begins."""
+    table: tuple[int | str, ...] = ()
+    counts: dict[tuple[int | str, ...], int] = {}
+    at = 0
+    while at < len(text):
+        if text[at] in " \t\r\n\ufeff":
+            at += 1
+            continue
+        header = _HEADER.match(text, at)
+        if header is not None:
+            names = _parts(header[2])
+            table = _below(names if header[1] == "[" else names[:-1], counts)
+            if header[1] == "[[" and names:
+                table = (*table, names[-1])
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            yield table, at
+            at = header.end()
+        elif (keys := _KEYS.match(text, at)) is not None:
+            yield (*table, *_parts(keys[1])), at
+            at = keys.end()
+        at = _end_of_line(text, at)
+
+
+def _below(names: tuple[str, ...], counts: dict[tuple[int | str, ...], int]) -> tuple[int | str, ...]:
+    """The path of a table; a name that stands for several tables means the newest of them."""
+    path: tuple[int | str, ...] = ()
+    for name in names:
+        path = (*path, name)
+        if path in counts:
+            path = (*path, counts[path])
+    return path
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    parts = []
+    for match in _PART.finditer(dotted):
+        quoted, literal, bare = match.groups()
+        parts.append(tomllib.loads(f'k = "{quoted}"')["k"] if quoted is not None else literal or bare or "")
+    return tuple(parts)
+
+
+def _end_of_line(text: str, at: int) -> int:
+    """Behind the end of the line on which the value at `at` ends."""
+    depth = 0
+    while (token := _TOKEN.search(text, at)) is not None:
+        at = token.end()
+        if token[0] in ("[", "{"):
+            depth += 1
+        elif token[0] in ("]", "}"):
+            depth -= 1
+        elif token[0] == "\n" and depth <= 0:
+            return at
+    return len(text)
+
+
+TOML: Final = Syntax(parse, line_of, "{} = {}")

@@ -1,0 +1,54 @@
+"""What a quick profile says otherwise than the full one, and what it leaves out without a reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from vani.schema.profile import Profile
+
+__all__ = ["differences", "without_reason"]
+
+
+def differences(quick: Profile, full: Profile) -> list[tuple[str, Any, Any]]:
+    """(attribute, quick, full) wherever the quick profile gives another value; null is no value."""
+    return [found for found in _pairs(quick, full) if found[1] is not None and found[1] != found[2]]
+
+
+def without_reason(quick: Profile, full: Profile) -> set[str]:
+    """Attributes that only the full profile gives, and whose null the quick one does not explain."""
+    missing = {_attribute(where) for where, a, b in _pairs(quick, full) if a is None and b not in (None, [])}
+    return {where for where in missing if not _explained(where, quick.provenance)}
+
+
+def _pairs(quick: Profile, full: Profile) -> Iterator[tuple[str, Any, Any]]:
+    a, b = quick.model_dump(), full.model_dump()
+    del a["provenance"], b["provenance"]
+    # Which files are listed, and in which order, hangs on I/O time.
+    listed = {f["path"]: f for f in b.pop("files")}
+    yield from (pair for f in a.pop("files") for pair in _walk(f, listed[f["path"]], "files"))
+    yield from _walk(a, b, "")
+
+
+def _walk(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        assert a.keys() == b.keys() or where.endswith(("functions", "format", "roles", "histogram")), where
+        for key in a.keys() | b.keys():
+            yield from _walk(a.get(key), b.get(key), f"{where}.{key}".removeprefix("."))
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for index, (one, other) in enumerate(zip(a, b, strict=True)):
+            yield from _walk(one, other, f"{where}[{index}]")
+    else:
+        yield where, a, b
+
+
+def _attribute(where: str) -> str:
+    """The path without positions; that of IOSTATS begins at `io`, whichever entity has it."""
+    where = re.sub(r"\[\d+\]", "", where)
+    return re.sub(r"^.*?(?=\bio\.)", "", where)
+
+
+def _explained(where: str, provenance: dict[str, str]) -> bool:
+    parts = where.split(".")
+    return any(".".join(parts[:n]) in provenance for n in range(1, len(parts) + 1))

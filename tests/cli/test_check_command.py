@@ -1,0 +1,362 @@
+"""`vani check`, `vani baseline` and `vani diff` as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT  # type: ignore[attr-defined]
+
+import vani
+from vani.schema.baseline import Baseline
+from vani.schema.check import Check
+from vani.schema.document import dumps, loads
+from vani.schema.profile import Profile
+
+CM1 = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
+OTHER = ROOT / "tests" / "golden" / "v2-cm1like-8r.yaml"
+# The profile has 76 metadata operations.
+HOLDS = 'schema = "vani.policy/1"\n[[check.budget]]\nname = "metadata"\nexpect = "workflow.io.ops.metadata <= 76"\n'
+FAILS = HOLDS.replace("76", "75")
+
+
+@pytest.fixture
+def project(desk: Path) -> Path:
+    (desk / ".git").mkdir()
+    return desk
+
+
+def changed(desk: Path, name: str = "changed.yaml", **ops: int) -> Path:
+    profile = Profile.load(CM1)
+    io = profile.workflow.io.model_copy(update={"ops": profile.workflow.io.ops.model_copy(update=ops)})
+    path = desk / name
+    profile.model_copy(update={"workflow": profile.workflow.model_copy(update={"io": io})}).save(path)
+    return path
+
+
+def test_a_policy_that_holds(run, project):
+    (project / "vani.toml").write_text(HOLDS)
+    done = run("check", CM1)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"pass: nothing found; 1 holds\nprofile   {CM1}\npolicy    vani.toml\n"
+
+
+def test_a_policy_that_does_not_hold(run, project):
+    (project / "vani.toml").write_text(FAILS + 'reason = "the server is shared"\n')
+    done = run("check", CM1)
+    assert (done.status, done.err) == (1, "")
+    assert done.out.splitlines()[4:] == [
+        "error metadata (vani.toml:2)",
+        "  workflow.io.ops.metadata is 76; allowed is <= 75",
+        "  Why: the server is shared",
+        "  Do: `vani advise` tells what to change; if it is meant, change the limit",
+    ]
+
+
+def test_a_policy_is_found_from_below(run, project, monkeypatch):
+    (project / ".vani.yaml").write_text('schema: vani.policy/1\ncheck: {budget: [{expect: "workflow.apps <= 0"}]}\n')
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    done = run("check", CM1)
+    assert done.status == 1
+    assert "(../.vani.yaml:2)" in done.out
+
+
+@pytest.mark.parametrize(("level", "status"), [("error", 0), ("warning", 1), ("note", 1)])
+def test_fail_on(run, project, level, status):
+    (project / "vani.toml").write_text(FAILS + 'level = "warning"\n')
+    assert run("check", CM1, "--fail-on", level).status == status
+
+
+def test_nothing_to_check(run, project):
+    done = run("check", CM1)
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith("nothing to check: no vani.toml or .vani.yaml was found here or above")
+    done = run("check", CM1, "--allow-empty")
+    assert (done.status, done.out.splitlines()[0]) == (0, "pass: nothing found; 0 hold")
+    (project / "vani.toml").write_text('[advise]\nignore = ["POS"]\n')
+    assert run("check", CM1).line.startswith("vani.toml: nothing to check: it has no budgets, changes or rules")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["check", "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
+        (["check", CM1, "--policy", "none.toml"], "none.toml: no such file"),
+        (["check", CM1, "--baseline", "none.yaml"], "baseline 'none.yaml' does not exist; make one with `vani baseline save PROFILE`"),
+        (["check", CM1, "--today", "soon"], "Invalid value for --today: 'soon' is no day such as 2026-12-31; see `vani check --help`"),
+        (["check", CM1, "--output", "xml=a.xml"], "Invalid value for --output: 'xml' is no format; known are text, json, sarif, junit, github, gitlab (a file of that name: ./xml=a.xml); see `vani check --help`"),
+        (["check", CM1, "--output", "sarif="], "Invalid value for --output: 'sarif=' names no file; see `vani check --help`"),
+        (["check", CM1, "-o", "a", "-o", "b"], "Invalid value for --output: 'b' is a second file for --format text; write FORMAT=FILE; see `vani check --help`"),
+        (["check", CM1, "-o", "json=a", "-o", "text=a"], "a: is named for two outputs; give each its own name"),
+        (["check", ".", "--policy", "vani.toml"], None),
+        (["baseline", "show"], "there is no baseline here or above; make one with `vani baseline save PROFILE`"),
+        (["diff", CM1, "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(run, project, arguments, line):
+    (project / "vani.toml").write_text('[advise]\n')
+    done = run(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.line == line if line else done.line
+    assert not [path for path in project.iterdir() if path.name not in (".git", "vani.toml")]
+
+
+def test_several_outputs_at_once(run, project):
+    (project / "vani.toml").write_text(FAILS)
+    files = {name: f"check.{name}" for name in ("json", "sarif", "junit", "gitlab")}
+    arguments = [part for name, file in files.items() for part in ("--output", f"{name}={file}")]
+    done = run("check", CM1, *arguments)
+    assert (done.status, done.out.splitlines()[0]) == (1, "fail: 1 error; 0 hold")
+    found = Check.model_validate_json((project / "check.json").read_text())
+    assert (found.verdict, found.counts.error) == ("fail", 1)
+    assert json.loads((project / "check.sarif").read_text())["version"] == "2.1.0"
+    assert "<testsuite" in (project / "check.junit").read_text()
+    assert len(json.loads((project / "check.gitlab").read_text())) == 1
+
+
+def test_the_same_input_gives_the_same_bytes(run, project):
+    (project / "vani.toml").write_text(FAILS)
+    for name in ("text", "json", "sarif", "junit", "github", "gitlab"):
+        first = run("check", CM1, "--format", name).out
+        assert first
+        assert run("check", CM1, "--format", name).out == first
+
+
+def test_the_table_goes_to_the_summary_of_a_job(run, project, monkeypatch):
+    (project / "vani.toml").write_text(FAILS)
+    (project / "summary.md").write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project / "summary.md"))
+    assert run("check", CM1).status == 1
+    assert (project / "summary.md").read_text() == "before\n"
+    done = run("check", CM1, "--format", "github")
+    assert done.out.startswith("::error ")
+    assert (project / "summary.md").read_text().startswith("before\n")
+    assert "workflow.io.ops.metadata" in (project / "summary.md").read_text()
+
+
+def test_annotations_name_files_as_the_repository_does(run, project, monkeypatch):
+    (project / "vani.toml").write_text(FAILS)
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    assert "file=vani.toml,line=2" in run("check", CM1, "--format", "github").out
+
+
+def test_a_trace_is_profiled_first(run, project, mix):
+    (project / "vani.toml").write_text(HOLDS.replace("76", "1e9"))
+    first = run("check", mix, "--format", "json")
+    assert (first.status, first.err) == (0, "")
+    run("profile", mix, "--files", "all", "-o", "p.yaml")
+    second = run("check", "p.yaml", "--format", "json")
+    one, other = json.loads(first.out), json.loads(second.out)
+    assert one["profile"]["sha256"] == other["profile"]["sha256"]
+    assert one["judgements"] == other["judgements"]
+
+
+class TestRules:
+    def test_settings_of_advise_hold_here_too(self, run, project):
+        policy = 'schema = "vani.policy/1"\n[check.rules]\nforbid = ["POS"]\n'
+        (project / "vani.toml").write_text(policy)
+        done = run("check", CM1)
+        assert done.status == 1
+        assert "rules.POS002" in done.out
+        (project / "vani.toml").write_text(policy + '[advise]\nignore = ["POS002"]\n')
+        assert "rules.POS002" not in run("check", CM1).out
+        assert run("advise", CM1, "--config", "vani.toml", "-q").status == 0
+
+    @pytest.mark.parametrize("line", ['forbid = ["XYZ"]', 'ignore = ["XYZ"]', 'levels = { XYZ = "note" }'])
+    def test_a_rule_that_there_is_not_is_told_with_its_line(self, run, project, line):
+        (project / "vani.toml").write_text(f'schema = "vani.policy/1"\n\n[check.rules]\n{line}\n')
+        done = run("check", CM1)
+        assert (done.status, done.out) == (2, "")
+        assert done.line.startswith("vani.toml:3: no rule is called 'XYZ'")
+
+    def test_a_threshold_that_there_is_not_is_told_with_its_file(self, run, project):
+        policy = 'schema = "vani.policy/1"\n[check.rules]\nfail_on_severity = "high"\n'
+        (project / "vani.toml").write_text(policy + "[advise.thresholds.LUS002]\nmin_byts = 1\n")
+        assert run("check", CM1).line.startswith("vani.toml: rule LUS002 has no threshold 'min_byts'")
+
+    def test_a_machine_may_stand_in_the_policy(self, run, project):
+        policy = 'schema = "vani.policy/1"\n[check]\nsystem = "{}"\n[check.rules]\nfail_on_severity = "high"\n'
+        (project / "vani.toml").write_text(policy.format("lassen"))
+        assert run("check", CM1).status == 0
+        (project / "vani.toml").write_text(policy.format("lasen"))
+        assert run("check", CM1).status == 2
+        assert run("check", CM1, "--system", "lassen").status == 0
+
+
+class TestBaselines:
+    def test_saved_shown_and_compared(self, run, project):
+        assert (done := run("baseline", "save", CM1)).status == 0, done.err
+        assert (done.out, done.err) == ("", "")
+        shown = run("baseline", "show").out
+        assert shown.startswith(".vani/baseline.yaml: 1 run\n  workflow.processes ")
+        assert run("check", CM1).status == 0
+        done = run("check", changed(project, metadata=77))
+        assert done.status == 1
+        assert "workflow.io.ops.metadata is 77 (+1.32 %), and was 76 in the baseline" in done.out
+
+    def test_saving_twice_gives_the_same_bytes(self, run, project):
+        run("baseline", "save", CM1)
+        first = (project / ".vani" / "baseline.yaml").read_bytes()
+        run("baseline", "save", CM1)
+        assert (project / ".vani" / "baseline.yaml").read_bytes() == first
+
+    def test_the_policy_names_the_place(self, run, project):
+        (project / "vani.toml").write_text('schema = "vani.policy/1"\n[check]\nbaseline = "io.yaml"\n')
+        assert run("check", CM1).line.startswith("vani.toml: baseline 'io.yaml' does not exist")
+        run("baseline", "save", CM1)
+        assert Baseline.load(project / "io.yaml").runs[0].version == "0"
+        assert run("check", CM1).status == 0
+
+    def test_runs_are_added_and_the_newest_kept(self, run, project):
+        for number in range(4):
+            run("baseline", "save", changed(project, f"{number}.yaml", metadata=70 + number), "--add", "--keep", "3")
+        assert "workflow.io.ops.metadata   72 (71 to 73)" in run("baseline", "show").out
+        assert run("check", changed(project, metadata=73)).status == 0
+        # Median 72, median deviation 1: what is more than 3 * 1.4826 away is none of the program's noise.
+        assert run("check", changed(project, metadata=76)).status == 0
+        assert run("check", changed(project, metadata=77)).status == 1
+
+    def test_updating_makes_it_anew_whatever_the_verdict(self, run, project):
+        run("baseline", "save", CM1)
+        new = changed(project, metadata=100)
+        assert run("check", new, "--update-baseline").status == 1
+        assert run("check", new).status == 0
+        assert "workflow.io.ops.metadata   100" in run("baseline", "show").out
+
+    def test_the_first_update_makes_a_baseline(self, run, project):
+        assert run("check", CM1, "--update-baseline").status == 0
+        assert run("check", CM1).status == 0
+
+    def test_nothing_but_a_baseline_is_written_over(self, run, project):
+        (project / "notes.yaml").write_text("schema: notes\n")
+        for arguments in (("baseline", "save", CM1, "-o", "notes.yaml"), ("check", CM1, "--baseline", "notes.yaml", "--update-baseline")):
+            assert run(*arguments).line == "notes.yaml: is no baseline: it is not overwritten; name another file with -o"
+        assert (project / "notes.yaml").read_text() == "schema: notes\n"
+
+    def test_plain_profiles_are_baselines_too(self, run, project):
+        changed(project, "a.yaml", metadata=70)
+        changed(project, "b.yaml", metadata=80)
+        assert run("check", CM1, "--baseline", "a.yaml").status == 1
+        assert run("check", CM1, "--baseline", "a.yaml", "--baseline", "b.yaml").status == 0
+        assert run("check", CM1, "--baseline", "*.yaml").status == 0
+
+
+class TestDiff:
+    def test_text_markdown_and_json(self, run, project):
+        new = changed(project, metadata=100)
+        text = run("diff", CM1, new)
+        assert (text.status, text.err) == (0, "")
+        assert text.out.splitlines()[4:] == [
+            "* worse  workflow.io.ops.metadata",
+            "         76 -> 100  +31.6 %  I/O time 1.42 ms (4.1 %)",
+        ]
+        assert "| **worse** | `workflow.io.ops.metadata` | `76` | `100` | +31.6 % | 1.42 ms (4.1 %) |" in run(
+            "diff", CM1, new, "--format", "markdown"
+        ).out
+        found = json.loads(run("diff", CM1, new, "--format", "json", "-o", "-").out)
+        assert [one["attribute"] for one in found["differences"]] == ["workflow.io.ops.metadata"]
+
+    def test_a_trace_and_a_baseline_can_be_compared(self, run, project, mix):
+        run("baseline", "save", mix)
+        done = run("diff", ".vani/baseline.yaml", mix)
+        assert (done.status, "No difference in " in done.out) == (0, True)
+
+    def test_two_real_runs(self, run, project):
+        done = run("diff", CM1, OTHER)
+        assert done.status == 0
+        assert "workflow.processes\n" in done.out
+        assert len(done.out.splitlines()) < 90
+        assert len(run("diff", CM1, OTHER, "--all").out) > len(done.out)
+
+
+def test_a_library_does_the_same(desk):
+    assert vani.check(CM1, baselines=[CM1], search=False).verdict == "pass"
+    assert vani.diff(CM1, Profile.load(CM1)).differences == []
+
+
+def of_many_files(path: Path, count: int) -> Path:
+    profile = Profile.load(CM1)
+    files = [profile.files[i % 6].model_copy(update={"path": f"/scratch/out_{i:05}.h5"}) for i in range(count)]
+    dataset = profile.dataset.model_copy(update={"files": count})
+    path.write_text(dumps(profile.model_copy(update={"files": files, "dataset": dataset})))
+    return path
+
+
+class TestLargeProfiles:
+    POLICY = HOLDS + (
+        '[[check.budget]]\nexpect = \'files[path~"*.h5"].access_pattern.random <= 0.1\'\n'
+        "[[check.budget]]\nexpect = 'count(files[opens > 100]) <= 0'\n"
+        '[check.rules]\nfail_on_severity = "high"\n'
+    )
+
+    def test_the_gate_takes_less_than_a_second(self, project):
+        large = of_many_files(project / "large.yaml", 10_000)
+        (project / "vani.toml").write_text(self.POLICY)
+        vani.check(CM1)  # Imports are paid for here, and measured by the next test.
+        begin = time.process_time()
+        found = vani.check(large)
+        assert time.process_time() - begin < 1.0
+        assert (found.verdict, found.counts.passed) == ("pass", 4)
+        assert "10,000 hold" in next(one.message for one in found.judgements if "random" in one.check)
+
+    def test_columns_say_what_the_whole_document_says(self, project, monkeypatch):
+        large = of_many_files(project / "large.yaml", 1200)
+        size = "[[check.budget]]\nexpect = 'files[bytes.written > 0, role=output].size <= 1'\nlevel = 'note'\n"
+        (project / "vani.toml").write_text(self.POLICY + size)
+        with monkeypatch.context() as patch:
+            patch.setattr("vani.gate.reading.SHORT_BYTES", 1 << 40)
+            whole = vani.check(large)
+        with monkeypatch.context() as patch:
+            patch.setattr("vani.gate.reading.SHORT_BYTES", 0)
+            patch.setattr("vani.gate.reading.loads", _of_no_more_than(1000))
+            assert vani.check(large) == whole
+        assert whole.counts.note == 800  # four of six are output
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("  role: output\n", "  role: 7\n"),
+            ("  opens: 1\n", "  opens: many\n"),
+            ("  opens: 1\n", ""),
+            ("\nexcluded:", "\nexclude:"),
+        ],
+    )
+    def test_a_fault_in_what_is_looked_at_is_told(self, run, project, monkeypatch, old, new):
+        monkeypatch.setattr("vani.gate.reading.SHORT_BYTES", 0)
+        path = of_many_files(project / "p.yaml", 50)
+        path.write_text(new.join(path.read_text().rsplit(old, 1)))
+        (project / "vani.toml").write_text(HOLDS + "[[check.budget]]\nexpect = 'files[role=output].opens <= 1e9'\n")
+        done = run("check", "p.yaml")
+        assert (done.status, done.out) == (2, "")
+        assert done.line.startswith("p.yaml:")
+
+
+def _of_no_more_than(files: int) -> Callable[..., Any]:
+    def read(text: str, model: type, *, where: str) -> Any:
+        found = loads(text, model, where=where)
+        assert len(found.files) <= files
+        return found
+
+    return read
+
+
+def test_the_command_pays_for_no_data_library(project):
+    (project / "vani.toml").write_text(HOLDS)
+    code = (
+        "import sys; from vani.cli.main import main\n"
+        f"try: main(['check', {str(CM1)!r}])\n"
+        "except SystemExit as leaving: assert leaving.code == 0\n"
+        "heavy = {'dask', 'pyarrow', 'pandas', 'numpy', 'networkx', 'distributed'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,370 @@
+"""A Dask cluster: the same bytes as at home, little that travels, and one clear line when it cannot be."""
+
+from __future__ import annotations
+
+import json
+import logging
+import operator
+import shutil
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import vani
+from vani.cli.main import main
+from vani.engine import Engine, SchedulerFile
+from vani.engine import cluster as cluster_module
+from vani.engine.sharing import Question, ask, trouble
+from vani.errors import InputError, VaniError
+from vani.readers.open import open_trace
+from vani.store import write
+
+TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
+MANY_RANKS = TRACES / "v3-cm1like-16r"
+SAME = ["v3-cm1like-16r", "v25g-pr-ior-strided-8r", "v2-posix-mix-nonmpi", "v3-netcdf-pnetcdf-4r"]
+
+
+def local_cluster(workers: int) -> LocalCluster:
+    return LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    )
+
+
+@pytest.fixture(scope="module")
+def dask():
+    with local_cluster(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def engine(dask):
+    engine = Engine(dask.scheduler_address)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def a_part_per_rank(monkeypatch):
+    """Small traces in many parts, as large ones are."""
+    monkeypatch.setattr(write, "_SMALL_PART", 1)
+    monkeypatch.setattr(write, "_LARGE_PART", 1)
+
+
+def command(capfd, *arguments) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as leaving:
+        main([str(a) for a in arguments])
+    out, err = capfd.readouterr()
+    return leaving.value.code, out, err
+
+
+# ------------------------------------------------------------------ same results
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_profile_is_the_same_here_and_on_a_cluster(tmp_path, dask, a_part_per_rank, name):
+    here = vani.profile(TRACES / name, store=tmp_path / "here").to_yaml()
+    there = vani.profile(TRACES / name, store=tmp_path / "there", scheduler=dask.scheduler_address).to_yaml()
+    assert there == here
+
+
+def test_a_profile_is_the_same_in_threads_processes_and_on_one_worker(tmp_path, a_part_per_rank):
+    with local_cluster(1) as one:
+        places = {"threads": None, "synchronous": None, "processes": None, "one": one.scheduler_address}
+        found = {
+            name: vani.profile(MANY_RANKS, store=tmp_path / name, scheduler=place or name).to_yaml()
+            for name, place in places.items()
+        }
+    assert len(set(found.values())) == 1
+
+
+def test_a_workflow_of_several_traces_is_the_same(tmp_path, dask, a_part_per_rank):
+    traces = [TRACES / "v3-posix-mix-4r", TRACES / "v3-haccio-ssf-8r", TRACES / "v25g-mpiio-mix-4r"]
+    here = vani.profile(*traces, store=tmp_path / "here", files=None).to_yaml()
+    there = vani.profile(
+        *traces, store=tmp_path / "there", files=None, scheduler=dask.scheduler_address
+    ).to_yaml()
+    assert there == here
+
+
+def test_workers_write_the_store_that_would_be_written_here(tmp_path, dask, a_part_per_rank):
+    vani.convert(MANY_RANKS, tmp_path / "here")
+    vani.convert(MANY_RANKS, tmp_path / "there", scheduler=dask.scheduler_address)
+
+    def content(place: Path) -> dict[str, bytes]:
+        return {str(p.relative_to(place)): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
+
+    here, there = content(tmp_path / "here"), content(tmp_path / "there")
+    assert len([name for name in here if name.startswith("calls/")]) == 16
+    assert there == here
+
+
+def test_paths_may_be_relative_and_the_trace_damaged(tmp_path, dask, monkeypatch, a_part_per_rank):
+    # Workers run in a folder of their own; what they tell about damage names the trace as the user did.
+    shutil.copytree(TRACES / "v2-ipc-mpiio-mix-4r", tmp_path / "cut")
+    times = tmp_path / "cut" / "1.ts"
+    times.write_bytes(times.read_bytes()[: times.stat().st_size // 2])
+    monkeypatch.chdir(tmp_path)
+    here = vani.profile("cut", store="here")
+    there = vani.profile("cut", store="there", scheduler=dask.scheduler_address)
+    assert here.traces[0].problems
+    assert there.to_yaml() == here.to_yaml()
+
+
+def test_a_client_that_is_given_is_used_and_stays_open(tmp_path, dask):
+    with Client(dask, set_as_default=False) as client:
+        assert vani.profile(MANY_RANKS, store=tmp_path, scheduler=client).workflow.processes == 16
+        assert client.submit(abs, -1).result() == 1
+
+
+def test_a_scheduler_file_names_the_cluster(tmp_path, dask, capfd, monkeypatch):
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path))
+    file = tmp_path / "scheduler.json"
+    file.write_text(json.dumps({"address": dask.scheduler_address}))
+    status, out, err = command(capfd, "profile", MANY_RANKS, "--scheduler-file", file)
+    assert (status, err) == (0, "")
+    assert out == vani.profile(MANY_RANKS, store=tmp_path).to_yaml()
+
+
+# -------------------------------------------------------------- what travels
+
+
+def test_tasks_and_results_are_small_and_what_they_share_travels_once(tmp_path, dask, a_part_per_rank):
+    seen = {}
+
+    class Watched(cluster_module.Cluster):
+        def close(self):
+            seen.update(self.traffic)
+            super().close()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_module, "Cluster", Watched)
+        vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask.scheduler_address)
+    (store,) = tmp_path.iterdir()
+    trace = sum(f.stat().st_size for f in MANY_RANKS.iterdir())
+    assert set(seen) == {"decode", "survey", "measure", "overlap"}
+    # The reader goes as the path of its trace, calls are written by the workers.
+    assert seen["decode"].tasks == 16
+    assert seen["decode"].constants < 400
+    assert seen["decode"].sent < 16 * 400
+    assert seen["decode"].received < 16 * 1000 < trace
+    for stage in ("survey", "measure"):
+        # 16 leaves, 2 nodes, 1 root.
+        assert seen[stage].tasks == 16 + 2 + 1
+        assert seen[stage].sent < 16 * 1000
+    assert (store / "manifest.json").is_file()
+
+
+def test_the_size_of_tasks_does_not_depend_on_what_they_share(engine):
+    shared = np.zeros(1_000_000)
+    engine.map(partial(np.take, shared), [[i] for i in range(50)], stage="s", constants=[shared])
+    traffic = engine._cluster.traffic["s"]
+    assert traffic.constants > 8_000_000
+    assert traffic.sent < 50 * 400
+
+
+def test_workers_combine_results_so_that_one_arrives_here(engine):
+    total = engine.reduce(np.ones, [10_000] * 100, sum, stage="s")
+    assert total.tolist() == [100.0] * 10_000
+    traffic = engine._cluster.traffic["s"]
+    assert traffic.received < 90_000, "a hundred times this would be all results"
+
+
+def test_many_items_are_few_tasks(engine):
+    # A scheduler manages some thousand tasks per second; 2 threads get 16 each.
+    assert engine.map(partial(operator.mul, 2), range(1000), stage="s") == list(range(0, 2000, 2))
+    assert engine._cluster.traffic["s"].tasks <= 34
+
+
+def test_all_threads_of_all_workers_count(engine):
+    assert engine.workers == 2
+
+
+# ------------------------------------------------------------ what goes wrong
+
+
+def test_a_scheduler_that_does_not_answer(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_S", 0.3)
+    monkeypatch.chdir(tmp_path)
+    status, out, err = command(
+        capfd, "profile", MANY_RANKS, "--store", "s", "--scheduler", "tcp://127.0.0.1:9"
+    )
+    assert (status, out) == (2, "")
+    assert err == (
+        "vani: tcp://127.0.0.1:9: no Dask scheduler answers; start one (`dask scheduler`), or leave --scheduler out\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "no such scheduler file"),
+        ("{", "cannot be read as a scheduler file"),
+        ("[" * 100_000, "cannot be read as a scheduler file"),
+        ("[]", "names no address"),
+        ('{"address": 3}', "names no address"),
+        ('{"address": "host"}', "names no address"),
+    ],
+)
+def test_a_scheduler_file_that_is_none(tmp_path, content, what):
+    file = tmp_path / "scheduler.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(InputError, match=what):
+        vani.convert(MANY_RANKS, tmp_path / "s", scheduler=SchedulerFile(file))
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_cluster_without_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "NO_WORKER_S", 0.2)
+    with (
+        local_cluster(0) as empty,
+        pytest.raises(InputError, match=r"no workers for 0 s; start some \(`dask worker tcp"),
+    ):
+        vani.convert(MANY_RANKS, tmp_path / "s", scheduler=empty.scheduler_address)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_with_another_version_of_vani(tmp_path, dask, monkeypatch):
+    monkeypatch.setattr(vani, "__version__", "99.0")
+    with pytest.raises(
+        InputError, match=r"workers run Vani \S+, this is Vani 99\.0; use the same environment"
+    ):
+        vani.convert(MANY_RANKS, tmp_path / "s", scheduler=dask.scheduler_address)
+
+
+@pytest.mark.parametrize(
+    ("side", "change", "line"),
+    [
+        (
+            "scheduler",
+            {"distributed": "2020.1"},
+            "the scheduler runs distributed 2020.1, this is distributed 2",
+        ),
+        ("worker", {"dask": "2020.1"}, "workers run Dask 2020.1, this is Dask 2"),
+        ("worker", {"python": "3.8"}, r"workers run Python 3\.8, this is Python 3\."),
+        ("worker", {"vani-io": None, "vani": None}, "Vani is not installed where workers run; start them in"),
+        ("scheduler", {"dask": None}, "Dask is not installed where the scheduler runs; start them in"),
+    ],
+)
+def test_versions_that_differ(engine, monkeypatch, side, change, line):
+    found = engine._cluster.client.get_versions(packages=["vani-io", "vani"])
+    one = found["scheduler"] if side == "scheduler" else next(iter(found["workers"].values()))
+    if "python" in change:
+        one["host"] = one["host"] | {"python": "3.8.1.final.0"}
+    else:
+        one["packages"] = one["packages"] | change
+    monkeypatch.setattr(engine._cluster.client, "get_versions", lambda packages: found)
+    with pytest.raises(InputError, match=line):
+        engine._cluster._check_versions(vani.__version__)
+
+
+def test_a_scheduler_needs_no_vani(engine, monkeypatch):
+    found = engine._cluster.client.get_versions(packages=["vani-io", "vani"])
+    found["scheduler"]["packages"] = found["scheduler"]["packages"] | {"vani-io": None, "vani": None}
+    monkeypatch.setattr(engine._cluster.client, "get_versions", lambda packages: found)
+    engine._cluster._check_versions(vani.__version__)
+
+
+@pytest.mark.parametrize("missing", ["distributed", "dask_jobqueue"])
+def test_an_extra_that_is_not_installed(tmp_path, capfd, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.chdir(tmp_path)
+    place = ["--scheduler", "tcp://127.0.0.1:9"] if missing == "distributed" else ["--cluster", "slurm"]
+    status, out, err = command(capfd, "convert", MANY_RANKS, "s", *place)
+    assert (status, out) == (2, "")
+    assert err.endswith("; pip install 'vani-io[cluster]'\n")
+    assert err.count("\n") == 1
+
+
+def test_an_error_of_a_worker_is_the_error_of_the_run(engine):
+    with pytest.raises(InputError, match="nowhere: no such file or directory"):
+        engine.map(open_trace, [Path("nowhere")])
+    with pytest.raises(InputError, match="nowhere: no such file or directory"):
+        engine.reduce(open_trace, [Path("nowhere")] * 20, list)
+
+
+def test_a_worker_without_memory_is_told_in_one_line(engine):
+    with pytest.raises(
+        VaniError, match="a worker ran out of memory while decoding; give each worker more"
+    ) as told:
+        engine.map(bytearray, [1 << 62], stage="decode")
+    assert told.value.exit_code == 3
+
+
+@pytest.mark.parametrize("stage", ["decode", "measure"])
+def test_an_interrupt_cancels_the_tasks_and_leaves_nothing(tmp_path, dask, a_part_per_rank, stage):
+    def interrupt(now: str, done: int, total: int) -> None:
+        if now == stage and done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask.scheduler_address, progress=interrupt)
+    assert [p for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+    assert len(list(tmp_path.iterdir())) == (stage == "measure"), "a store appears whole or not at all"
+    with Client(dask, set_as_default=False) as client:
+        assert not any(client.processing().values())
+
+
+def test_logging_is_as_it_was_when_the_work_is_done(tmp_path, dask):
+    before = [logging.getLogger(name).level for name in cluster_module._QUIETED]
+    vani.convert(MANY_RANKS, tmp_path / "s", scheduler=dask.scheduler_address)
+    assert [logging.getLogger(name).level for name in cluster_module._QUIETED] == before
+
+
+# ------------------------------------------------------------- shared files
+
+
+@pytest.fixture
+def asked(tmp_path) -> Question:
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "recorder.mt").write_bytes(b"12345")
+    (tmp_path / "token").write_text("abc")
+    return Question(((str(tmp_path / "trace"), "recorder.mt", 5),), str(tmp_path / "token"), "abc")
+
+
+def test_a_worker_that_sees_everything_has_nothing_to_say(asked, tmp_path):
+    assert ask(asked) is None
+    assert {p.name for p in tmp_path.iterdir()} == {"trace", "token"}
+
+
+def test_a_worker_without_the_trace(asked, tmp_path):
+    shutil.rmtree(tmp_path / "trace")
+    assert ask(asked)[1:] == ("trace", str(tmp_path / "trace"))
+
+
+def test_a_worker_with_another_trace_at_that_place(asked, tmp_path):
+    (tmp_path / "trace" / "recorder.mt").write_bytes(b"1234567")
+    assert ask(asked)[1:] == ("trace", str(tmp_path / "trace"))
+
+
+@pytest.mark.parametrize("content", [None, "another"])
+def test_a_worker_with_a_folder_of_its_own_at_that_place(asked, tmp_path, content):
+    (tmp_path / "token").unlink()
+    if content:
+        (tmp_path / "token").write_text(content)
+    assert ask(asked)[1:] == ("store", str(tmp_path))
+
+
+def test_a_worker_that_may_not_write(asked, tmp_path, monkeypatch):
+    def refused(**_):
+        raise PermissionError
+
+    # Root, who runs tests in containers, may write anywhere.
+    monkeypatch.setattr(tempfile, "mkstemp", refused)
+    assert ask(asked)[1:] == ("write", str(tmp_path))
+
+
+def test_what_the_answers_mean():
+    told = [str(trouble("node7", what, "/scratch/x")) for what in ("trace", "store", "write")]
+    assert told == [
+        "/scratch/x: is not what workers see on node7; put the trace on a file system that all nodes share",
+        "/scratch/x: is not seen by workers on node7; "
+        "name a folder that all nodes share (profile --store DIR; convert: STORE)",
+        "/scratch/x: cannot be written by workers on node7; name a folder that they can write",
+    ]

@@ -1,0 +1,36 @@
+"""docs/check.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+
+from gate_cases import ROOT, read_policy
+
+from vani.gate.tolerance import DEFAULTS, TABLE
+from vani.schema.policy import CheckTable
+
+PAGE = (ROOT / "docs" / "check.md").read_text()
+
+
+def test_the_table_of_tolerances_is_that_of_the_code():
+    rows = re.findall(r"^\| `(\S+)` \| (\S+) \| (\S+) \| (\w+) \| (\w+) \|$", PAGE, re.MULTILINE)
+    assert [(p, float(r), float(a), d, level) for p, r, a, d, level in rows] == [
+        (pattern, one.relative, one.absolute, one.direction, one.level) for pattern, one in TABLE
+    ]
+
+
+def test_the_built_in_list_is_that_of_the_code():
+    text = PAGE[PAGE.index("these are compared:") : PAGE.index("Without a policy, a baseline alone")]
+    assert tuple(re.findall(r"`(\S+?)`", text)) == DEFAULTS
+
+
+def test_every_key_of_the_policy_is_on_the_page():
+    names = {field.alias or name for name, field in CheckTable.model_fields.items()}
+    table = PAGE[PAGE.index("| key of `[check]`") :].split("\n\n")[0]
+    assert {name.split(".")[0] for name in re.findall(r"^\| `(\S+)`", table, re.MULTILINE)} == names
+
+
+def test_the_example_is_a_policy():
+    asked = read_policy(ROOT / "examples" / "check" / "vani.toml")
+    assert [one.name for one in asked.budgets] == ["metadata", "random-output", "write-phases", "small-files"]
+    assert (len(asked.changes), len(asked.excuses), asked.rules is not None) == (2, 1, True)

@@ -1,0 +1,153 @@
+"""How far a value may be from its baselines: the formula of docs/check.md, computed here a second time."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from gate_cases import changed, found, policy, verdict
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from vani.gate.tolerance import DEFAULTS, TABLE, allowed, tolerance_of
+
+whole = st.integers(0, 10**9)
+several = st.lists(whole, min_size=1, max_size=9)
+
+
+def most_by_hand(values: list[int], relative: float, absolute: float, noise: float) -> float:
+    middle = statistics.median(values)
+    away = sorted(abs(value - middle) for value in values)
+    deviation = statistics.median(away)
+    return max(relative * abs(middle), absolute, *away, noise * 1.4826 * deviation)
+
+
+@given(several, st.floats(0, 2), st.floats(0, 1e6), st.floats(0, 5), whole, st.sampled_from(["increase", "decrease", "both"]))
+def test_what_is_accepted(values, relative, absolute, noise, value, direction):
+    limits = allowed(values, relative=relative, absolute=absolute, noise=noise)
+    most = most_by_hand(values, relative, absolute, noise)
+    difference = value - statistics.median(values)
+    bad = {"increase": difference, "decrease": -difference, "both": abs(difference)}[direction]
+    # At the very limit, the rounding of a document decides.
+    assume(abs(bad - most) > 2e-9 * max(1, value, *values))
+    assert limits.accepts(value, direction) is (bad <= most)
+
+
+@given(several, st.randoms())
+def test_the_order_of_baselines_does_not_matter(values, random):
+    shuffled = list(values)
+    random.shuffle(shuffled)
+    assert allowed(values, relative=0.1, absolute=1) == allowed(shuffled, relative=0.1, absolute=1)
+
+
+@given(several, st.sampled_from(["increase", "decrease", "both"]))
+def test_no_run_of_the_baseline_fails_against_it(values, direction):
+    limits = allowed(values, relative=0, absolute=0, noise=0)
+    assert all(limits.accepts(value, direction) for value in values)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=9), st.sampled_from(["increase", "decrease", "both"]))
+def test_no_time_of_the_baseline_fails_against_it(values, direction):
+    limits = allowed(values, relative=0, absolute=0, noise=0)
+    assert all(limits.accepts(value, direction) for value in values)
+
+
+def test_counts_are_exact_and_large_ones_too():
+    limits = allowed([2**60], relative=0, absolute=0)
+    assert limits.accepts(2**60, "both")
+    assert not limits.accepts(2**60 + 1, "increase")
+    assert limits.accepts(2**60 - 1, "increase")
+
+
+def test_the_rounding_of_a_document_is_no_difference():
+    # Both are 0.1 to nine digits.
+    assert allowed([0.1], relative=0, absolute=0).accepts(0.1 + 1e-12, "both")
+    assert not allowed([0.1], relative=0, absolute=0).accepts(0.1 + 1e-6, "both")
+
+
+@pytest.mark.parametrize(
+    ("dotted", "relative", "absolute", "direction", "level"),
+    [
+        ("workflow.io.ops.metadata", 0, 0, "increase", "error"),
+        ("apps.io.bytes.written", 0, 0, "increase", "error"),
+        ("workflow.files.total", 0, 0, "increase", "error"),
+        ("workflow.runtime_s", 0.25, 0.1, "increase", "warning"),
+        ("files.io.time_s.read", 0.25, 0.1, "increase", "warning"),
+        ("workflow.io_time_share", 0, 0.05, "increase", "warning"),
+        ("apps.io.access_pattern.consecutive", 0, 0.05, "decrease", "warning"),
+        ("apps.io.access_pattern.strided", 0, 0.05, "both", "warning"),
+        ("apps.io.time_share.metadata", 0, 0.05, "increase", "warning"),
+        ("workflow.io.bandwidth.write", 0.25, 0, "decrease", "warning"),
+        ("workflow.io.transfer_size.write.p50", 0.1, 0, "decrease", "warning"),
+        ("workflow.processes", 0, 0, "both", "warning"),
+        ("job.nodes", 0, 0, "both", "warning"),
+    ],
+)
+def test_the_table(dotted, relative, absolute, direction, level):
+    one = tolerance_of(dotted)
+    assert (one.relative, one.absolute, one.direction, one.level) == (relative, absolute, direction, level)
+
+
+def test_no_line_of_the_table_is_hidden_by_one_above():
+    samples = [
+        "workflow.processes", "x.access_pattern.random", "x.access_pattern.consecutive", "x.collective_share",
+        "x.ops_share.metadata", "x.io_time_share", "x.ops_share.data", "x.access_pattern.strided", "x.bandwidth.read",
+        "x.transfer_size.read.p50", "x.granularity.data", "x.ops.read", "x.bytes.read", "x.bytes_written",
+        "x.footprint.read", "x.past_end.read", "files.opens", "x.calls", "x.files.total", "dataset.files",
+        "dataset.size", "x.start_s", "x.end_s", "x.first_s", "x.last_s", "x.phase_gap_s", "x.runtime_s", "x.time_s.read",
+    ]  # fmt: skip
+    assert len(samples) == len(TABLE)
+    for sample, (_, tolerance) in zip(samples, TABLE, strict=True):
+        assert tolerance_of(sample) is tolerance, sample
+
+
+class TestBuiltInList:
+    """What is compared where a policy names nothing of its own."""
+
+    def test_a_run_holds_against_itself(self, tmp_path):
+        check = verdict(policy(tmp_path, "[check]\n"), baselines=[changed()])
+        assert check.verdict == "pass"
+        assert {one.status for one in check.judgements} == {"pass"}
+        assert len(check.judgements) >= len(DEFAULTS) - 3
+
+    def test_one_operation_more_is_an_error(self, tmp_path):
+        check = verdict(policy(tmp_path, "[check]\n"), changed(workflow__io__ops__metadata=77), [changed()])
+        assert found(check)[0] == ("fail", "change of workflow.io.ops.*: workflow.io.ops.metadata")
+        assert check.judgements[0].message == (
+            "workflow.io.ops.metadata is 77 (+1.32 %), and was 76 in the baseline; allowed: no increase"
+        )
+        assert (check.judgements[0].value, check.judgements[0].baseline, check.verdict) == (77, 76, "fail")
+
+    def test_one_operation_less_is_fine(self, tmp_path):
+        check = verdict(policy(tmp_path, "[check]\n"), changed(workflow__io__ops__metadata=75), [changed()])
+        assert check.verdict == "pass"
+
+    def test_a_longer_run_is_a_warning(self, tmp_path):
+        # 31.5 s in the baseline: a quarter more is 39.4 s.
+        asked = policy(tmp_path, "[check]\n")
+        slow = verdict(asked, changed(workflow__runtime_s=39.5), [changed()])
+        assert (slow.judgements[0].status, slow.judgements[0].level) == ("fail", "warning")
+        assert slow.verdict == "pass"
+        assert verdict(asked, changed(workflow__runtime_s=39.5), [changed()], fail_on="warning").verdict == "fail"
+        assert verdict(asked, changed(workflow__runtime_s=39.3), [changed()], fail_on="warning").verdict == "pass"
+
+    def test_runs_of_a_baseline_that_differ_allow_what_they_showed(self, tmp_path):
+        asked = policy(tmp_path, "[check]\n")
+        runs = [changed(workflow__runtime_s=seconds) for seconds in (20.0, 30.0, 50.0)]
+        assert verdict(asked, changed(workflow__runtime_s=49.0), runs, fail_on="warning").verdict == "pass"
+        # Median 30, median deviation 10: 3 * 1.4826 * 10 = 44.5, up to 74.5 s.
+        assert verdict(asked, changed(workflow__runtime_s=74.0), runs, fail_on="warning").verdict == "pass"
+        slow = verdict(asked, changed(workflow__runtime_s=75.0), runs, fail_on="warning")
+        assert slow.verdict == "fail"
+        assert slow.judgements[0].message.endswith(
+            "and was 30 s in the baseline (median of 3 runs); allowed: +25 % or +100 ms or +44.5 s of noise"
+        )
+
+    def test_another_number_of_processes_is_told(self, tmp_path):
+        check = verdict(policy(tmp_path, "[check]\n"), changed(workflow__processes=32), [changed()])
+        assert found(check)[0] == ("fail", "change of workflow.processes: workflow.processes")
+
+    def test_an_app_that_is_named_after_its_trace_is_compared_all_the_same(self, tmp_path):
+        other = changed(apps__0__name="run-2", phases__0__app="run-2", interfaces__0__app="run-2")
+        check = verdict(policy(tmp_path, "[check]\n"), changed(), [other])
+        assert ("pass", 'change of apps[*].io.ops.*: apps[name="v3-cm1like-16r"].io.ops.read') in found(check)

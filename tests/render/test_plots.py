@@ -1,0 +1,659 @@
+"""Plots of golden profiles: their numbers are those of the profile, and they stay small whatever the profile."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vl_convert
+
+from vani.errors import InputError
+from vani.render.plots.catalogue import Drawing, Missing, draw, kinds, theme
+from vani.render.plots.image import image
+from vani.schema.profile import Profile
+from vani.schema.timeline import (
+    FileUse,
+    HeatMap,
+    HeatRow,
+    LayerCost,
+    ProcessTotals,
+    SizeClass,
+)
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+NAMES = sorted(p.stem for p in GOLDEN.glob("*.yaml"))
+LARGEST = 150_000
+ALL = list(kinds())
+
+
+@cache
+def golden(name: str) -> Profile:
+    return Profile.load(GOLDEN / f"{name}.yaml")
+
+
+def heat_like(profile: Profile, *, bins: int = 50, seed: int = 1) -> HeatMap:
+    """Time-resolved data with the totals of a profile, spread at random."""
+    rng = random.Random(seed)
+    processes = profile.workflow.processes
+    apps = [t.app for t in profile.traces]
+    first, rows = [], []
+    for index, trace in enumerate(profile.traces):
+        first.append(sum(t.ranks for t in profile.traces[:index]))
+        rows += [
+            HeatRow(app=trace.app, trace=index, first_process=first[-1] + r, processes=1, ranks=(r, r))
+            for r in range(trace.ranks)
+        ]
+
+    def table(total: int) -> list[list[int]]:
+        cells = [[0] * bins for _ in rows]
+        while total > 0:
+            some = min(total, rng.randint(1, max(1, total // 7)))
+            cells[rng.randrange(len(rows))][rng.randrange(bins)] += some
+            total -= some
+        return cells
+
+    io = profile.workflow.io
+    read, written = table(io.bytes.read or 0), table(io.bytes.written or 0)
+    runtime = profile.workflow.runtime_s or 1.0
+    sizes = [
+        SizeClass(direction=kind, size=size, operations=n, bytes=n * 100, seconds=n * 0.001)
+        for kind, found in (("read", io.transfer_size.read), ("write", io.transfer_size.write))
+        if found
+        for size, n in found.histogram.items()
+        if size != "unknown"
+    ]
+    return HeatMap(
+        bin_s=runtime / bins,
+        bins=bins,
+        runtime_s=runtime,
+        rows=rows,
+        read=read,
+        written=written,
+        busy_s=[[0.0] * bins for _ in rows],
+        processes=ProcessTotals(
+            bytes_read=[sum(r) for r in read],
+            bytes_written=[sum(w) for w in written],
+            operations=[1] * processes,
+            io_s=[1.0 + i for i in range(processes)],
+        ),
+        app_of_trace=apps,
+        first_process=first,
+        sizes=sizes,
+        layers=[
+            LayerCost(layer="hdf5", read=1.5, write=0.25, metadata=0.0),
+            LayerCost(layer="posix", read=1.0, write=0.125, metadata=3.0),
+        ],
+        unsized=0,
+        uses=[
+            FileUse(
+                pattern="/d/out_#.h5",
+                files=7,
+                app=apps[0],
+                readers=0,
+                writers=1,
+                bytes_read=0,
+                bytes_written=5000,
+            ),
+            FileUse(
+                pattern="/d/in.nc",
+                files=1,
+                app=apps[-1],
+                readers=processes,
+                writers=0,
+                bytes_read=300,
+                bytes_written=0,
+            ),
+        ],
+    )
+
+
+def drawing(kind: str, profile: Profile, heat: HeatMap | None = None) -> Drawing:
+    found = draw(kind, profile, heat=heat)
+    assert isinstance(found, Drawing), f"{kind}: {found.why}"
+    return found
+
+
+def values_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the first layer that has data of its own, else of the plot."""
+    data = spec["data"]
+    if isinstance(data["values"], str):
+        head, *lines = data["values"].split("\n")
+        return [dict(zip(head.split(","), map(int, line.split(",")), strict=True)) for line in lines]
+    return data["values"]
+
+
+def drawn_values(found: Drawing, of: str) -> list[dict[str, Any]]:
+    """What Vega itself has after its transforms: the items of marks of a type, from the scene graph."""
+    spec = {**found.spec, "width": 600, "config": theme(False)}
+    scene = vl_convert.vegalite_to_scenegraph(spec, vl_version="6.4")
+    items: list[dict[str, Any]] = []
+
+    def walk(node: Any) -> None:
+        if isinstance(node, dict):
+            if node.get("marktype") == of and node.get("role") == "mark":
+                items.extend(node["items"])
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(scene)
+    return items
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_plot_of_every_golden_profile_is_drawn_or_says_why_not(name, kind):
+    profile = golden(name)
+    for heat in (None, heat_like(profile)):
+        found = draw(kind, profile, heat=heat)
+        assert found.kind == kind and found.title
+        if isinstance(found, Missing):
+            assert len(found.why) > 10
+            continue
+        assert found.spec["width"] == "container" and "config" not in found.spec
+        assert found.caption.endswith(".") and found.description.rstrip().endswith(".")
+        assert len(json.dumps(found.spec)) < LARGEST
+        columns, rows = found.table
+        assert rows and all(len(row) == len(columns) for row in rows)
+        assert "None" not in found.caption + found.description
+        assert "nan" not in json.dumps(found.spec).lower().replace("nanosecond", "")
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_plot_is_accepted_by_vega_lite_and_is_the_same_each_time(kind):
+    profile = golden("v3-netcdf-pnetcdf-4r")
+    heat = heat_like(profile)
+    if isinstance(draw(kind, profile, heat=heat), Missing):
+        profile, heat = workflow(), heat_like(workflow())
+    first, second = (image(drawing(kind, profile, heat), ".svg") for _ in range(2))
+    assert first == second
+    assert first.startswith(b"<svg") and first.count(b"<path") + first.count(b"<text") > 5
+    assert b"NaN" not in first and b"undefined" not in first and b"Infinity" not in first
+
+
+def test_without_the_calls_a_plot_over_time_says_what_to_do():
+    why = "the trace is gone"
+    assert draw("heat-map", golden("v3-cm1like-16r"), heat=why).why == why
+    assert "calls" in draw("heat-map", golden("v3-cm1like-16r")).why
+
+
+def test_a_kind_that_is_not_there_is_named_with_the_nearest():
+    with pytest.raises(InputError, match="did you mean 'heat-map'"):
+        draw("heatmap", golden("v3-cm1like-16r"))
+    with pytest.raises(InputError, match="known are heat-map, bandwidth"):
+        draw("xyzzy", golden("v3-cm1like-16r"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_of_the_heat_map_add_up_to_the_profile(name):
+    profile = golden(name)
+    heat = heat_like(profile)
+    if not (profile.workflow.io.bytes.total or 0):
+        return
+    found = drawing("heat-map", profile, heat)
+    titles = next(p["value"] for p in found.spec["params"] if p["name"] == "field_name")
+    sums: Counter[str] = Counter()
+    for cell in values_of(found.spec):
+        sums[titles[cell["f"]]] += cell["v"]
+        table = heat.read if titles[cell["f"]] == "read" else heat.written
+        assert table[cell["r"]][cell["t"]] == cell["v"]
+    assert sums["read"] == profile.workflow.io.bytes.read
+    assert sums["written"] == profile.workflow.io.bytes.written
+
+
+def test_vega_draws_each_cell_of_the_heat_map_where_it_belongs():
+    profile = golden("v3-cm1like-16r")
+    heat = heat_like(profile)
+    cells = sum(1 for t in (heat.read, heat.written) for row in t for v in row if v)
+    rects = [
+        i
+        for i in drawn_values(drawing("heat-map", profile, heat), "rect")
+        if (i.get("fill") or "").startswith("rgb")
+    ]
+    assert len(rects) == cells
+    # 16 rows in each of two fields, 50 columns.
+    assert len({round(r.get("y", 0), 3) for r in rects}) == 32
+    assert all(r["width"] > 1 and r["height"] > 1 for r in rects)
+
+
+def big_heat(rows: int, bins: int) -> HeatMap:
+    rng = random.Random(3)
+
+    def table() -> list[list[int]]:
+        return [
+            [int(10 ** rng.uniform(0, 12)) if rng.random() < 0.9 else 0 for _ in range(bins)]
+            for _ in range(rows)
+        ]
+
+    none = [0] * rows
+    return HeatMap(
+        bin_s=0.5,
+        bins=bins,
+        runtime_s=bins / 2,
+        rows=[HeatRow(app="a", trace=0, first_process=i, processes=1, ranks=(i, i)) for i in range(rows)],
+        read=table(),
+        written=table(),
+        busy_s=[[0.0] * bins for _ in range(rows)],
+        processes=ProcessTotals(bytes_read=none, bytes_written=none, operations=none, io_s=[1.0] * rows),
+        app_of_trace=["a"],
+        first_process=[0],
+        sizes=[],
+        layers=[],
+        unsized=0,
+        uses=[],
+    )
+
+
+def test_a_full_heat_map_of_512_rows_is_small_and_near_the_truth():
+    heat = big_heat(512, 150)
+    found = drawing("heat-map", golden("v3-cm1like-16r"), heat)
+    assert len(json.dumps(found.spec)) < LARGEST
+    letters = re.search(r"indexof\('([^']*)'", json.dumps(found.spec["layer"][0]["transform"]))[1]
+    letters = json.loads(f'"{letters}"')
+    assert len(set(letters)) == len(letters) > 80
+    low, high = found.spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    lines = found.spec["data"]["values"]
+    assert {(line["f"], line["r"]) for line in lines} == {(f, r) for f in (0, 1) for r in range(512)}
+    for line in lines[:40]:
+        table = heat.read if line["f"] == 0 else heat.written
+        for t, letter in enumerate(line["c"]):
+            exact = sum(table[line["r"]][2 * t : 2 * t + 2])
+            if letter == " ":
+                assert exact == 0
+            else:
+                about = low * (high / low) ** (letters.index(letter) / (len(letters) - 1))
+                assert about == pytest.approx(exact, rel=0.25)
+
+
+def test_vega_reads_the_letters_of_a_full_heat_map():
+    heat = big_heat(60, 100)
+    rects = [
+        i
+        for i in drawn_values(drawing("heat-map", golden("v3-cm1like-16r"), heat), "rect")
+        if (i.get("fill") or "").startswith("rgb")
+    ]
+    assert len(rects) == sum(1 for t in (heat.read, heat.written) for row in t for v in row if v)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bandwidth_adds_up_to_the_profile(name):
+    profile = golden(name)
+    heat = heat_like(profile)
+    found = draw("bandwidth", profile, heat=heat)
+    if isinstance(found, Missing):
+        assert not profile.workflow.io.bytes.total
+        return
+    sums: Counter[str] = Counter()
+    for value in values_of(found.spec):
+        sums[value["kind"]] += value["bytes"]
+        rate = value["bytes"] / heat.bin_s
+        assert value["high"] - value["low"] == pytest.approx(rate, abs=1e-6 * value["high"])
+    assert (sums["read"], sums["write"]) == (
+        profile.workflow.io.bytes.read,
+        profile.workflow.io.bytes.written,
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_hold_the_seconds_of_the_profile(name):
+    profile = golden(name)
+    time = profile.workflow.io.time_s
+    found = drawing("layers", profile)
+    got = {v["kind"]: v["seconds"] for v in values_of(found.spec)}
+    for kind in ("read", "write", "metadata"):
+        assert got.get(kind, 0.0) == pytest.approx(getattr(time, kind), rel=1e-6)
+
+
+def test_layers_with_calls_tell_libraries_apart():
+    profile = golden("v3-ior-ssf-hdf5-4r")
+    found = drawing("layers", profile, heat_like(profile))
+    got = {(v["layer"], v["kind"]): v["seconds"] for v in values_of(found.spec)}
+    assert got == {
+        ("HDF5", "read"): 1.5,
+        ("HDF5", "write"): 0.25,
+        ("POSIX", "read"): 1.0,
+        ("POSIX", "write"): 0.125,
+        ("POSIX", "metadata"): 3.0,
+    }
+    assert "HDF5: read 1.5 s, write 250 ms" in found.description
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_transfer_sizes_are_the_histograms_of_the_profile(name):
+    profile = golden(name)
+    sizes = profile.workflow.io.transfer_size
+    found = drawing("transfer-sizes", profile, heat_like(profile))
+    got: dict[str, dict[str, int]] = defaultdict(dict)
+    for value in values_of(found.spec):
+        got[value["kind"]][value["size"]] = value["operations"]
+        if "rate" in value:
+            # 100 bytes in 1 ms each, as `heat_like` has it.
+            assert value["rate"] == pytest.approx(100_000)
+    for kind, wanted in (("read", sizes.read), ("write", sizes.write)):
+        assert got[kind] == (wanted.histogram if wanted else {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_phases_lie_where_the_profile_says(name):
+    profile = golden(name)
+    found = drawing("phases", profile)
+    got = sorted((v["from"], v["to"], v["kind"]) for v in values_of(found.spec))
+    wanted = sorted((p.start_s, p.end_s, p.kind) for p in profile.phases)
+    assert len(got) == len(wanted)
+    for (a, b, kind), (c, d, other) in zip(got, wanted, strict=True):
+        assert (a, b) == (pytest.approx(c, rel=1e-6), pytest.approx(d, rel=1e-6))
+        assert kind == other
+
+
+def test_a_thousand_times_too_many_phases_are_joined_with_neighbours():
+    profile = golden("v3-ckpt-then-restart-8r")
+    (one, *_) = profile.phases
+    many = [
+        one.model_copy(
+            update={"index": i, "start_s": i * 0.01, "end_s": i * 0.01 + 0.001, "runtime_s": 0.001}
+        )
+        for i in range(20_000)
+    ]
+    profile = profile.model_copy(
+        update={"phases": many, "workflow": profile.workflow.model_copy(update={"runtime_s": 200.0})}
+    )
+    found = drawing("phases", profile)
+    assert len(json.dumps(found.spec)) < LARGEST
+    assert "20,000 phases are drawn as" in found.caption
+    values = values_of(found.spec)
+    assert values[0]["from"] == 0 and values[-1]["to"] == pytest.approx(199.991)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_processes_are_those_of_the_balance(name):
+    profile = golden(name)
+    found = draw("processes", profile)
+    if isinstance(found, Missing):
+        assert profile.workflow.processes == 1 or not any(a.balance for a in profile.apps)
+        return
+    marks = {(v["app"], v["mark"]): v["seconds"] for v in values_of(found.spec)}
+    balance = profile.apps[0].balance
+    assert marks[0, "slowest"] == pytest.approx(balance.slowest_io_time_s, rel=1e-6)
+    assert marks[0, "mean"] == pytest.approx(balance.mean_io_time_s, rel=1e-6)
+    assert f"rank {balance.slowest_rank}" in found.description
+
+
+def test_processes_with_calls_name_the_worst_rank_beside_the_mean():
+    profile = golden("v3-cm1like-16r")
+    heat = heat_like(profile)
+    busy = [1.0] * 16
+    busy[11] = 9.0
+    heat = heat.model_copy(
+        update={
+            "processes": ProcessTotals(
+                bytes_read=[0] * 15 + [1600], bytes_written=[0] * 16, operations=[1] * 16, io_s=busy
+            )
+        }
+    )
+    found = drawing("processes", profile, heat)
+    # The mean of 15 times 1 s and once 9 s is 1.5 s.
+    assert "rank 11: 9 s, 6 times the mean" in found.description
+    assert "rank 15: 1.6 kB, 16 times the mean" in found.description
+    ratios = {v["process"]: v["ratio"] for v in values_of(found.spec) if v["measure"] == "I/O time"}
+    assert ratios[11] == 6 and ratios[0] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_add_up_to_the_files_of_the_profile(name):
+    profile = golden(name)
+    found = drawing("files", profile)
+    sums: Counter[str] = Counter()
+    for value in values_of(found.spec):
+        sums[value["kind"]] += value["seconds"]
+    for kind in ("read", "write", "metadata"):
+        assert sums[kind] == pytest.approx(sum(getattr(f.io.time_s, kind) for f in profile.files), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ops_and_patterns_of_the_workload_are_those_of_the_profile(name):
+    profile = golden(name)
+    io = profile.workflow.io
+    found = drawing("ops", profile)
+    amounts = {(v["row"], v["kind"]): v["amount"] for v in values_of(found.spec)}
+    for kind in ("read", "write", "metadata"):
+        assert amounts.get((0, kind), 0) == getattr(io.ops, kind)
+        assert amounts.get((1, kind), 0) == pytest.approx(getattr(io.time_s, kind), rel=1e-6)
+    pattern = drawing("access-patterns", profile)
+    shares = {v["pattern"]: v["share"] for v in values_of(pattern.spec) if v["row"] == 0}
+    for kind in ("consecutive", "sequential", "strided", "random"):
+        assert shares.get(kind, 0.0) == pytest.approx(getattr(io.access_pattern, kind), rel=1e-6)
+
+
+def workflow(apps: int = 5) -> Profile:
+    """A workflow of apps in a row, with a dependency that skips one and one that leads back."""
+    edges = [(i, i + 1) for i in range(apps - 1)] + [(0, 2), (3, 1)]
+    return chained(golden("v3-cm1like-16r"), [f"step{i}" for i in range(apps)], edges)
+
+
+def chained(base: Profile, names: list[str], edges: list[tuple[int, int]]) -> Profile:
+    document = base.model_dump(by_alias=True)
+    (app,), (trace,) = document["apps"], document["traces"]
+    document["apps"] = [{**app, "name": n} for n in names]
+    document["traces"] = [{**trace, "app": n} for n in names]
+    document["phases"] = [{**p, "app": n} for n in names for p in document["phases"]]
+    document["workflow"] |= {
+        "apps": len(names),
+        "processes": 16 * len(names),
+        "app_dependencies": [
+            {"producer": names[a], "consumer": names[b], "files": 1, "bytes_written": 10, "bytes_read": 5 + a}
+            for a, b in edges
+        ],
+    }
+    return Profile.model_validate(document)
+
+
+def test_apps_stand_below_those_that_they_read_from():
+    found = drawing("apps", workflow())
+    nodes = {n["name"]: n["y"] for n in values_of(found.spec)}
+    # The edge from step3 back to step1 opens no other order.
+    assert [nodes[f"step{i}"] for i in range(5)] == sorted(nodes.values())
+    curves = found.spec["layer"][0]["data"]["values"]
+    assert len(curves) == len(found.table[1]) == 6
+
+
+def test_a_single_app_has_no_graph_of_apps():
+    assert "one app" in draw("apps", golden("v3-cm1like-16r")).why
+
+
+def test_data_flow_counts_writers_and_readers():
+    profile = golden("v3-cm1like-16r")
+    found = drawing("data-flow", profile, heat_like(profile))
+    assert "d/out_#.h5: 1 of 16 processes writes 5 kB" in found.description
+    assert "d/in.nc: 16 processes read 300 B" in found.description
+    texts = {i.get("text") for i in drawn_values(found, "text")}
+    assert {"7 files: 1 process writes", "16 processes read"} <= texts
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a\nb\r\x1b[31m::error::x",
+    "' + alert(1) + '",
+    '"]}; datum.x // \\',
+    "\u202eevil",
+    "\ud800half",
+    "n" * 5000,
+    "{{7*7}}${7*7}",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_are_data_and_stay_on_one_short_line(text):
+    names = [text, text + "2", "plain"]
+    profile = chained(golden("v3-cm1like-16r"), names, [(0, 1), (1, 2)])
+    files = [
+        f.model_copy(update={"path": f"/d/{text}/{i}", "apps": [text]}) for i, f in enumerate(profile.files)
+    ]
+    profile = profile.model_copy(update={"files": files})
+    heat = heat_like(profile)
+    heat = heat.model_copy(
+        update={"uses": [u.model_copy(update={"pattern": f"/d/{text}/x", "app": text}) for u in heat.uses]}
+    )
+    for kind in ALL:
+        found = drawing(kind, profile, heat)
+        content = json.dumps(found.spec, ensure_ascii=False)
+        assert all(c.isprintable() for c in content)
+        assert "n" * 300 not in content + found.description + found.caption
+        assert "\n" not in found.description + found.caption
+        # Expressions come from Vani alone: a name is only ever a value.
+        for expression in expressions(found.spec):
+            assert not text or len(text) < 3 or text[:20] not in expression
+        for row in found.table[1]:
+            assert all("\n" not in str(cell) and len(str(cell)) < 300 for cell in row)
+        svg = image(found, ".svg")
+        assert b"<script" not in svg and b"NaN" not in svg
+
+
+def expressions(spec: Any) -> list[str]:
+    found = []
+    if isinstance(spec, dict):
+        for key, value in spec.items():
+            if key in ("calculate", "filter", "labelExpr", "expr") and isinstance(value, str):
+                found.append(value)
+            elif key not in ("values", "value"):
+                found += expressions(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            found += expressions(value)
+    return found
+
+
+def test_a_huge_profile_gives_small_plots():
+    profile = chained(
+        golden("v3-cm1like-16r"),
+        [f"app-{i}-{'x' * 50}" for i in range(400)],
+        [(i, j) for i in range(60) for j in range(i + 1, 60)],
+    )
+    file = profile.files[0]
+    files = [
+        file.model_copy(
+            update={"path": f"/scratch/{'d' * 200}/{chr(97 + i % 26)}{'abc'[i % 3]}{i // 26}/f{i}.dat"}
+        )
+        for i in range(20_000)
+    ]
+    profile = profile.model_copy(update={"files": files, "phases": profile.phases * 20})
+    heat = big_heat(512, 150)
+    uses = [
+        FileUse(
+            pattern=f"/p/{'q' * 200}{i}",
+            files=i,
+            app=f"app-{i}-{'x' * 50}",
+            readers=i,
+            writers=3,
+            bytes_read=10**i % 10**15,
+            bytes_written=i,
+        )
+        for i in range(40)
+    ]
+    totals = ProcessTotals(
+        bytes_read=list(range(100_000)),
+        bytes_written=[7] * 100_000,
+        operations=[1] * 100_000,
+        io_s=[i / 7 for i in range(100_000)],
+    )
+    heat = heat.model_copy(update={"uses": uses, "processes": totals})
+    sizes = {}
+    for kind in ALL:
+        found = draw(kind, profile, heat=heat)
+        if isinstance(found, Drawing):
+            sizes[kind] = len(json.dumps(found.spec))
+            assert len(found.table[1]) <= 200
+            assert len(found.description) < 3000
+    assert max(sizes.values()) < LARGEST
+    # All of them together fit beside the libraries into a page of 2 MB.
+    assert sum(sizes.values()) < 500_000
+
+
+def contrast(a: str, b: str) -> float:
+    """Contrast of two colours (WCAG 2.2)."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(a), light(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("dark", "ground"), [(False, "#ffffff"), (True, "#15181b")])
+def test_colours_stand_out_from_their_ground(dark, ground):
+    config = theme(dark)
+    assert all(contrast(c, ground) >= 3 for c in config["range"]["category"][:4])
+    assert contrast(config["axis"]["labelColor"], ground) >= 7
+
+
+def test_paper_wins_over_dark():
+    assert theme(True, paper=True) == theme(False, paper=True)
+    assert theme(False, paper=True)["background"] == "#ffffff"
+
+
+def test_an_image_is_as_wide_as_asked_for():
+    found = drawing("ops", golden("v3-cm1like-16r"))
+    svg = image(found, ".svg", width_mm=127).decode()
+    # 127 mm are 5 inches: 360 points, and 1,500 pixels at 300 to the inch.
+    assert re.match(r'<svg[^>]*width="360pt"', svg)
+    png = image(found, ".png", width_mm=127, dpi=300)
+    assert int.from_bytes(png[16:20], "big") == pytest.approx(1500, abs=6)
+
+
+def test_json_is_a_whole_specification():
+    found = drawing("ops", golden("v3-cm1like-16r"))
+    spec = json.loads(image(found, ".json"))
+    assert spec["$schema"].endswith("vega-lite/v6.json")
+    assert spec["description"] == found.description
+    assert vl_convert.vegalite_to_svg(spec, vl_version="6.4").startswith("<svg")
+
+
+def without_times(value: Any) -> Any:
+    """A document as `vani profile --quick` leaves it: nothing that only time stamps tell."""
+    if not isinstance(value, dict):
+        return [without_times(v) for v in value] if isinstance(value, list) else value
+    found = {}
+    for key, part in value.items():
+        if key in ("time_s", "busy_s") and isinstance(part, dict):
+            found[key] = dict.fromkeys(part)
+        elif key in ("runtime_s", "app_dependencies", "process_dependencies", "span_s") or "io_time" in key:
+            found[key] = None
+        else:
+            found[key] = without_times(part)
+    return found
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_profile_without_times_says_so_or_shows_what_it_has(kind):
+    document = golden("v3-ckpt-then-restart-8r").model_dump(by_alias=True)
+    document = without_times({**document, "phases": []})
+    profile = Profile.model_validate(document)
+    found = draw(kind, profile)
+    if kind in ("layers", "phases", "processes", "files"):
+        assert "--quick" in found.why
+    elif kind in ("ops", "transfer-sizes", "access-patterns", "file-sizes"):
+        assert isinstance(found, Drawing)
+        assert "None" not in found.caption + found.description
+    # With the calls there are times again.
+    if kind in ("layers", "processes", "bandwidth"):
+        assert isinstance(draw(kind, profile, heat=heat_like(profile)), Drawing)
+
+
+def test_the_page_of_plots_names_every_kind():
+    page = (GOLDEN.parents[1] / "docs" / "plots.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (\w+) \| [^|]+ \|$", page, re.MULTILINE)
+    source = {
+        plot.kind: "calls" if plot.needs_calls else "both" if plot.uses_calls else "profile"
+        for plot in kinds().values()
+    }
+    assert dict(rows) == source

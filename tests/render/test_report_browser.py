@@ -1,0 +1,411 @@
+"""Promises about the page in a real browser: every plot has the profile's numbers, tables work, nothing leaves the page.
+
+The page is that of a workflow of four traces; Chromium is started once for all tests.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_inputs import ROOT, hostile, inputs_of
+
+from vani import api
+from vani.render.plots.catalogue import draw, kinds
+from vani.render.plots.drawing import Drawing
+from vani.render.report.page import page as written
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `test` has it)")
+PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no chromium, chromium-browser or google-chrome on the PATH")
+
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run",
+)  # fmt: skip
+WIDTHS = (1280, 390)
+
+
+@pytest.fixture(scope="module")
+def workflow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
+    """Profile and heat map of a workflow, and the page about it."""
+    folder = tmp_path_factory.mktemp("report")
+    store = folder / "store"
+    profile = api.profile(ROOT / "examples" / "coupled", store=store)
+    path = folder / "report.html"
+    path.write_text(api.report(profile, system="generic-lustre", store=store))
+    return profile, api.heat_map(profile, store=store), path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=PROGRAM, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a file; `page.complaints` collects what the browser says and asks the network for."""
+    pages = []
+
+    def open_page(path: Path, width: int = 1280, scheme: str = "light", **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, **options)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.complaints = complaints = []
+        page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: complaints.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-drawn=all]")
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.context.close()
+
+
+@pytest.fixture(scope="module")
+def shared(workflow: Any, opened: Callable[..., Any]) -> Any:
+    """The page on a desk in light colours, for tests that only look."""
+    return opened(workflow[2])
+
+
+@pytest.fixture(scope="module")
+def used(workflow: Any, opened: Callable[..., Any]) -> Any:
+    """A page for tests that click and type; each leaves it as it was, but for the order of rows."""
+    return opened(workflow[2], permissions=["clipboard-read", "clipboard-write"])
+
+
+def view_data(page: Any, kind: str) -> list[list[dict[str, Any]]]:
+    """The rows of every table of a drawn plot, as Vega holds them."""
+    return page.evaluate(
+        """kind => {
+          const data = document.querySelector(`figure[data-plot="${kind}"]`).drawn.view.getState({data: () => true, signals: () => false}).data;
+          const plain = row => Object.fromEntries(Object.entries(row).filter(([, v]) => ["number", "string"].includes(typeof v)));
+          return Object.values(data).filter(Array.isArray).map(rows => rows.map(plain));
+        }""",
+        kind,
+    )
+
+
+def rows_with(page: Any, kind: str, *fields: str) -> list[dict[str, Any]]:
+    """The first table of a plot whose rows have these fields."""
+    for rows in view_data(page, kind):
+        if rows and set(fields) <= set(rows[0]):
+            return rows
+    raise AssertionError(f"{kind} has no rows with {fields}")
+
+
+# --- nothing goes wrong, nothing goes out --------------------------------------------------------------
+
+
+def test_every_plot_of_the_workflow_is_drawn(workflow, shared):
+    profile, heat, _ = workflow
+    drawn = [kind for kind in kinds() if isinstance(draw(kind, profile, heat=heat), Drawing)]
+    assert len(drawn) == len(kinds())
+    found = shared.evaluate("[...document.querySelectorAll('figure[data-plot]')].map(f => [f.dataset.plot, f.dataset.drawn, f.querySelectorAll('svg .mark-rect path, svg .mark-symbol path, svg .mark-rule line, svg .mark-line path, svg .mark-text text').length])")
+    assert sorted(kind for kind, _, _ in found) == sorted(drawn)
+    assert [kind for kind, theme, marks in found if theme != "light" or not marks] == []
+
+
+def test_the_browser_has_no_complaint_and_asks_no_network(shared):
+    assert shared.complaints == []
+
+
+def test_hostile_names_do_nothing(tmp_path, opened):
+    path = tmp_path / "hostile.html"
+    path.write_text(written(inputs_of(*hostile(20))))
+    page = opened(path)
+    assert page.complaints == []
+    assert page.evaluate("document.images.length") == 0
+    assert page.evaluate("[document.documentElement.scrollWidth, innerWidth]") == [1280, 1280]
+    page.locator("figure[data-plot=files] .mark-rect path").first.hover(force=True)
+    assert page.complaints == []
+
+
+# --- the numbers are those of the profile ----------------------------------------------------------------
+
+
+def test_the_heat_map_has_all_bytes(workflow, shared):
+    profile, _, _ = workflow
+    cells = rows_with(shared, "heat-map", "f", "r", "t", "v")
+    assert sum(cell["v"] for cell in cells) == profile.workflow.io.bytes.total
+    assert {cell["r"] for cell in cells} <= set(range(profile.workflow.processes))
+
+
+def test_the_cost_per_layer_is_that_of_the_calls(workflow, shared):
+    profile, _, _ = workflow
+    rows = rows_with(shared, "layers", "layer", "kind", "seconds")
+    seconds = dict.fromkeys(("read", "write", "metadata"), 0.0)
+    for row in rows:
+        if row["layer"].lower() in ("posix", "stdio"):
+            seconds[row["kind"]] += row["seconds"]
+    for kind, found in seconds.items():
+        assert found == pytest.approx(getattr(profile.workflow.io.time_s, kind), rel=1e-3)
+
+
+def test_transfer_sizes_are_those_of_the_histogram(workflow, shared):
+    profile, _, _ = workflow
+    sizes = profile.workflow.io.transfer_size
+    wanted = {("read", size): n for size, n in sizes.read.histogram.items()} | {("write", size): n for size, n in sizes.write.histogram.items()}
+    found = {(row["kind"], row["size"]): row["operations"] for row in rows_with(shared, "transfer-sizes", "kind", "size", "operations")}
+    assert {key: n for key, n in found.items() if n} == {key: n for key, n in wanted.items() if n}
+
+
+def test_phases_begin_and_end_as_in_the_profile(workflow, shared):
+    profile, _, _ = workflow
+    rows = rows_with(shared, "phases", "app", "kind", "from", "to")
+    assert len(rows) == len(profile.phases)
+    wanted = sorted((phase.start_s, phase.kind) for phase in profile.phases)
+    for row, (start, kind) in zip(sorted(rows, key=lambda r: (r["from"], r["kind"])), wanted, strict=True):
+        assert row["from"] == pytest.approx(start, rel=1e-5)
+        assert row["kind"] == kind
+
+
+def test_files_cost_what_the_profile_says(workflow, shared):
+    profile, _, _ = workflow
+    seconds = sum(row["seconds"] for row in rows_with(shared, "files", "kind", "seconds"))
+    parts = sum(f.io.time_s.read + f.io.time_s.write + f.io.time_s.metadata for f in profile.files)
+    assert math.isclose(seconds, parts, rel_tol=1e-3)
+
+
+def test_the_slowest_process_of_each_app_is_marked(workflow, shared):
+    profile, _, _ = workflow
+    found = sorted(row["seconds"] for row in rows_with(shared, "processes", "app", "mark", "seconds") if row["mark"] == "slowest")
+    assert found == pytest.approx(sorted(app.balance.slowest_io_time_s for app in profile.apps if app.balance), rel=1e-5)
+
+
+def test_the_graph_has_every_app(workflow, shared):
+    profile, _, _ = workflow
+    names = {row["name"] for rows in view_data(shared, "apps") for row in rows if "name" in row}
+    assert names >= {app.name for app in profile.apps}
+
+
+# --- tables --------------------------------------------------------------------------------------------
+
+
+def column(page: Any, place: int) -> list[float]:
+    return page.evaluate(
+        "place => [...document.querySelectorAll('#table-files > tbody > tr:first-child')].map(r => r.cells[place]).filter(c => c.dataset.value).map(c => Number(c.dataset.value))",
+        place,
+    )
+
+
+def test_files_sort_by_numbers_and_by_names(used):
+    heads = used.locator("#table-files thead th")
+    size = [text.strip() for text in heads.all_inner_texts()].index("Written")
+    heads.nth(size).get_by_role("button").click()
+    assert heads.nth(size).get_attribute("aria-sort") == "descending"
+    assert column(used, size) == sorted(column(used, size), reverse=True)
+    heads.nth(size).get_by_role("button").click()
+    assert heads.nth(size).get_attribute("aria-sort") == "ascending"
+    assert column(used, size) == sorted(column(used, size))
+    heads.nth(0).get_by_role("button").click()
+    assert heads.nth(size).get_attribute("aria-sort") is None
+    names = used.evaluate("[...document.querySelectorAll('#table-files tbody tr:first-child .path')].map(e => e.textContent)")
+    assert names == used.evaluate("names => [...names].sort((a, b) => a.localeCompare(b, 'en', {numeric: true}))", names)
+
+
+def test_the_filter_keeps_what_matches_and_says_how_much(used):
+    total = used.locator("#table-files > tbody").count()
+    used.get_by_label("Show rows with").fill("chk")
+    shown = used.locator("#table-files > tbody:visible")
+    assert 0 < shown.count() < total
+    assert all("chk" in text for text in shown.all_inner_texts())
+    assert used.locator("[data-count]").inner_text() == f"{shown.count()} of {total} rows"
+    used.get_by_label("Show rows with").fill("no such file")
+    assert shown.count() == 0
+    used.get_by_label("Show rows with").fill("")
+    assert shown.count() == total
+
+
+def test_a_filter_that_matches_a_member_opens_its_dataset(used):
+    member = used.evaluate("document.querySelector('tbody.group .member .path').textContent")
+    used.get_by_label("Show rows with").fill(member)
+    assert member in used.locator("#table-files .member:visible").first.inner_text()
+    used.get_by_label("Show rows with").fill("")
+    assert used.locator("#table-files .member:visible").count() == 0
+
+
+def test_a_dataset_opens_by_keyboard_and_moves_as_one(used):
+    button = used.locator("tbody.group .open").first
+    members = used.locator("tbody.group").first.locator(".member")
+    assert button.get_attribute("aria-expanded") == "false"
+    assert not members.first.is_visible()
+    button.focus()
+    used.keyboard.press("Enter")
+    assert button.get_attribute("aria-expanded") == "true"
+    assert members.first.is_visible()
+    used.locator("#table-files thead button").first.click()
+    assert used.evaluate("[...document.querySelectorAll('.member')].every(r => r.parentNode.rows[0] !== r)")
+    used.locator(".open[aria-expanded=true]").click()
+    assert used.locator(".member:visible").count() == 0
+
+
+# --- for everybody ----------------------------------------------------------------------------------------
+
+
+def test_everything_that_acts_is_reached_by_tab_and_shows_focus(shared):
+    shared.evaluate("document.activeElement.blur()")
+    shared.keyboard.press("Tab")
+    assert shared.evaluate("document.activeElement.className") == "skip"
+    assert shared.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+    seen = set()
+    for _ in range(30):
+        shared.keyboard.press("Tab")
+        seen.add(shared.evaluate("document.activeElement.tagName + '.' + document.activeElement.className"))
+        assert shared.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert {"BUTTON.js-only", "A.", "A.term"} <= seen
+
+
+def test_controls_have_names_and_images_have_words(shared):
+    nameless = shared.evaluate(
+        """() => [...document.querySelectorAll("button, a, input, [role=img], [role=region], summary")]
+          .filter(e => !(e.getAttribute("aria-label") || e.labels?.length || e.textContent.trim())).map(e => e.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def least_contrast(page: Any) -> tuple[float, str]:
+    """The text that is hardest to read, by the ratio of WCAG 2.2, 1.4.3."""
+    return page.evaluate(
+        """() => {
+          const rgb = text => text.match(/[\\d.]+/g).map(Number);
+          const light = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
+          const ground = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+          let least = [99, ""];
+          for (const e of document.querySelectorAll("main *, nav a, header *, footer *")) {
+            if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || e.closest("svg") || !e.checkVisibility()) continue;
+            const [a, b] = [light(rgb(getComputedStyle(e).color)), light(ground(e))].sort((x, y) => y - x);
+            const ratio = (a + .05) / (b + .05);
+            if (ratio < least[0]) least = [ratio, e.outerHTML.slice(0, 200)];
+          }
+          return least;
+        }"""
+    )
+
+
+def test_the_button_changes_page_and_plots_and_text_has_contrast_in_both(used):
+    button = used.get_by_role("button", name="Dark")
+    assert button.get_attribute("aria-pressed") == "false"
+    assert least_contrast(used)[0] >= 4.5, least_contrast(used)
+    button.click()
+    used.wait_for_selector("figure[data-plot=files][data-drawn=dark]")
+    assert button.get_attribute("aria-pressed") == "true"
+    assert used.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    assert least_contrast(used)[0] >= 4.5, least_contrast(used)
+    button.click()
+    used.wait_for_selector("figure[data-plot=files][data-drawn=light]")
+
+
+def test_a_term_is_explained_on_hover_on_focus_and_on_touch(workflow, used, opened):
+    tip = used.locator("#tip")
+    term = used.locator("main a.term").first
+    meaning = used.locator(f"#{term.get_attribute('aria-describedby')}").inner_text()
+    term.hover()
+    assert tip.inner_text() == meaning
+    used.keyboard.press("Escape")
+    assert not tip.is_visible()
+    used.mouse.move(0, 0)
+    term.focus()
+    assert tip.is_visible()
+    touched = opened(workflow[2], 390, has_touch=True)
+    touched.locator("main a.term").first.tap()
+    assert touched.locator("#tip").inner_text() == meaning
+    assert "#" not in touched.url
+    box = touched.locator("#tip").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
+def test_lines_are_copied_as_they_stand(used):
+    page = used
+    button = page.locator("[data-copy]").first
+    button.click()
+    page.wait_for_selector("[data-copy]:has-text('Copied')")
+    code = page.locator(f"#{button.get_attribute('data-copy')}").text_content()
+    assert page.evaluate("navigator.clipboard.readText()") == code
+
+
+def test_a_plot_is_saved_as_svg(used, tmp_path):
+    with used.expect_download() as waiting:
+        used.get_by_role("button", name="Save I/O cost per layer as SVG").click()
+    assert waiting.value.suggested_filename == "layers.svg"
+    waiting.value.save_as(tmp_path / "layers.svg")
+    assert (tmp_path / "layers.svg").read_text().startswith("<svg")
+
+
+# --- places where it is read -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_wider_than_the_window_in_light_and_dark(workflow, opened, width):
+    page = opened(workflow[2], width)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_selector(f"body:not(:has(figure[data-plot]:not([data-drawn={scheme}])))")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        beyond = page.evaluate(
+            """() => [...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll, pre, .sr, svg") && e.checkVisibility()
+              && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))"""
+        )
+        assert beyond == []
+        plots = page.evaluate("[...document.querySelectorAll('.canvas svg')].map(s => s.getBoundingClientRect().width)")
+        assert all(width * 0.5 < found <= width for found in plots)
+    assert page.complaints == []
+
+
+def test_it_prints_with_every_section_open_and_plots_for_paper(workflow, opened):
+    # The width of A4 without its margins.
+    page = opened(workflow[2], 696, "dark")
+    page.evaluate("addEventListener('beforeprint', () => { window.closed = document.querySelectorAll('details.section:not([open])').length; })")
+    content = page.pdf(format="A4", prefer_css_page_size=True, print_background=True)
+    assert content.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) > 5
+    assert page.evaluate("window.closed") == 0
+    colours = colours_of(content)
+    assert "#0072b2" in colours  # reading, on light
+    assert not colours & {"#56b4e9", "#15181b", "#e8e8e8"}  # reading, ground and letters, on dark
+    # Afterwards it is as it was.
+    page.wait_for_selector("body:not(:has(figure[data-plot]:not([data-drawn=dark])))")
+    assert page.locator("details.section[open]").count() == 0
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 696
+    assert not page.locator("nav").is_visible()
+
+
+def colours_of(pdf: bytes) -> set[str]:
+    """Colours that the streams of a PDF fill or draw with."""
+    found = set()
+    for packed in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
+        try:
+            text = zlib.decompress(packed)
+        except zlib.error:
+            continue
+        for colour in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) (?:rg|RG)\b", text):
+            found.add("#" + "".join(f"{round(float(part) * 255):02x}" for part in colour))
+    return found
+
+
+def test_without_scripts_texts_and_tables_are_there(workflow, opened):
+    profile, _, path = workflow
+    page = opened(path, java_script_enabled=False)
+    words = page.locator("body").inner_text()
+    for app in profile.apps:
+        assert app.name in words
+    assert page.locator("#table-files .member").first.is_visible()
+    assert page.get_by_text("Heat map of", exact=False).first.is_visible()
+    assert page.get_by_role("button", name="Dark").count() == 0
+    assert not page.locator("#filter-files").is_visible()

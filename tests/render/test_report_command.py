@@ -1,0 +1,121 @@
+"""Promises about `vani report`: what it takes, where it writes, what it says about bad input."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vani import api
+from vani.cli.main import main
+from vani.errors import InputError
+from vani.schema.profile import Profile
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = ROOT / "tests" / "data" / "traces" / "v3-posix-mix-nonmpi"
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A folder with a profile, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    shutil.copy(ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml", "profile.yaml")
+    return tmp_path
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as leaving:
+        main([str(argument) for argument in arguments])
+    return leaving.value.code
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [("r.html", "<!doctype html>"), ("r.md", "## I/O of "), ("r.txt", "v3-cm1like-16r\n==="), ("r", "<!doctype html>")],
+)
+def test_the_name_of_the_file_says_the_format(desk, name, begin):
+    assert run("report", "profile.yaml", "-o", name) == 0
+    assert (desk / name).read_text().startswith(begin)
+
+
+def test_a_format_that_is_named_wins_and_stdout_has_the_report_alone(desk, capfdbinary):
+    assert run("report", "profile.yaml", "--format", "markdown") == 0
+    out, err = capfdbinary.readouterr()
+    assert out.startswith(b"## I/O of ")
+    assert err == b""
+
+
+def test_two_runs_give_the_same_bytes(desk):
+    run("report", "profile.yaml", "-o", "a.html")
+    run("report", "profile.yaml", "-o", "b.html")
+    assert (desk / "a.html").read_bytes() == (desk / "b.html").read_bytes()
+
+
+def test_a_trace_is_profiled_first_and_has_a_heat_map(desk):
+    assert run("report", TRACE, "--store", "store", "-o", "r.html") == 0
+    made = (desk / "r.html").read_text()
+    assert 'data-plot="heat-map"' in made
+    assert (desk / "store").is_dir()
+
+
+def test_a_profile_whose_trace_is_gone_says_what_is_missing(desk):
+    made = (desk / "profile.yaml").read_text()
+    assert "\n- path: " in made
+    assert run("report", "profile.yaml", "-o", "r.html") == 0
+    page = (desk / "r.html").read_text()
+    assert '<section class="plot missing" aria-labelledby="title-heat-map">' in page
+    assert "--store" in page
+
+
+def test_advice_that_was_given_is_shown(desk):
+    assert run("advise", "profile.yaml", "--system", "lassen", "-o", "advice.yaml", "--quiet") == 0
+    assert run("report", "profile.yaml", "--advice", "advice.yaml", "-o", "r.txt") == 0
+    assert "Judged by the machine lassen." in (desk / "r.txt").read_text()
+
+
+def test_advice_about_another_profile_is_refused(desk, capsys):
+    run("advise", "profile.yaml", "-o", "advice.yaml", "--quiet")
+    with (desk / "profile.yaml").open("a") as file:
+        file.write("# another one\n")
+    assert run("report", "profile.yaml", "--advice", "advice.yaml", "-o", "r.html") == 2
+    assert capsys.readouterr().err == (
+        "vani: advice.yaml: was made from another profile (its sha256 differs); "
+        "run `vani advise` on this profile, or leave --advice out\n"
+    )
+    assert not (desk / "r.html").exists()
+
+
+def test_advice_brings_its_machine(desk, capsys):
+    run("advise", "profile.yaml", "-o", "advice.yaml", "--quiet")
+    assert run("report", "profile.yaml", "--advice", "advice.yaml", "--system", "lassen") == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("none.yaml",), "none.yaml: no such file"),
+        (("profile.yaml", "--advice", "none.yaml"), "none.yaml: no such file"),
+        (("profile.yaml", "--store", "none"), "none: no such folder"),
+        (("profile.yaml", "--system", "nowhere"), "no machine and no file is called 'nowhere'"),
+        (("profile.yaml", "-o", "no/r.html"), "no/r.html: cannot be written: its folder does not exist"),
+        (("empty",), "empty"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(desk, capsys, arguments, words):
+    (desk / "empty").mkdir()
+    assert run("report", *arguments) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert words in err
+    assert not list(desk.glob("**/r.html"))
+
+
+def test_a_model_may_be_given_instead_of_a_file(desk):
+    profile = Profile.load("profile.yaml")
+    advice = api.advise(profile)
+    assert api.report(profile, advice=advice, format="txt").startswith("v3-cm1like-16r\n")
+    with pytest.raises(InputError, match="made from another profile"):
+        api.report(profile.model_copy(update={"files": []}), advice=advice)

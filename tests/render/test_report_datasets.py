@@ -1,0 +1,101 @@
+"""Promises about datasets: files that belong together are one row, and every file is counted exactly once."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from report_inputs import file_at, golden, inputs_of, with_files
+
+from vani.render.report.bounds import LEVELS
+from vani.render.report.datasets import file_groups, pattern
+from vani.render.report.prepared import prepare
+
+
+def names(paths, **changed):
+    return [group.name for group in file_groups([file_at(path, **changed) for path in paths])]
+
+
+def test_ten_thousand_numbered_files_are_one_row():
+    groups = file_groups([file_at(f"/s/out_{i:05d}") for i in range(10_000)])
+    assert [(group.name, len(group.files)) for group in groups] == [("/s/out_%05d", 10_000)]
+
+
+def test_numbers_without_zeros_in_front_have_no_width():
+    assert names([f"/s/r{i}.dat" for i in (1, 20, 300)]) == ["/s/r%d.dat"]
+    assert names([f"/s/r{i}.dat" for i in (100, 200, 300)]) == ["/s/r%d.dat"]
+
+
+def test_a_number_that_all_share_stays():
+    assert names([f"/run42/step{i:03d}/x2.h5" for i in range(4)]) == ["/run42/step%03d/x2.h5"]
+
+
+def test_two_files_are_two_rows():
+    assert names(["/s/a1", "/s/a2"]) == ["/s/a1", "/s/a2"]
+
+
+def test_files_that_differ_in_more_than_numbers_are_rows_of_their_own():
+    assert names(["/s/u1.dat", "/s/v1.dat", "/s/w1.dat"]) == ["/s/u1.dat", "/s/v1.dat", "/s/w1.dat"]
+
+
+def test_input_and_output_of_one_naming_are_two_datasets():
+    files = [file_at(f"/s/x{i}", role=role) for i, role in enumerate(["input", "output"] * 3)]
+    assert [(group.name, len(group.files)) for group in file_groups(files)] == [("/s/x%d", 3), ("/s/x%d", 3)]
+
+
+def test_many_files_with_names_of_digests_are_one_row_by_folder_and_suffix():
+    letters = "abcdefghijklmnopqrst"
+    assert names([f"/s/{a}.npz" for a in letters]) == ["/s/*.npz"]
+    assert len(names([f"/s/{a}.npz" for a in letters[:-1]])) == 19
+
+
+def test_groups_and_their_files_come_with_the_most_io_time_first():
+    cheap, dear = file_at("/s/a1", io_time=1.0), file_at("/s/a2", io_time=9.0)
+    groups = file_groups([cheap, file_at("/s/z", io_time=50.0), dear, file_at("/s/a3", io_time=2.0)])
+    assert [group.name for group in groups] == ["/s/z", "/s/a%d"]
+    assert [file.path for file in groups[1].files] == ["/s/a2", "/s/a3", "/s/a1"]
+
+
+def test_without_times_the_most_bytes_come_first():
+    nothing = golden().files[0].io.time_s.model_copy(update={"total": None})
+
+    def timeless(path, moved):
+        file = file_at(path, moved=moved)
+        return file.model_copy(update={"io": file.io.model_copy(update={"time_s": nothing})})
+
+    assert [group.name for group in file_groups([timeless("/s/small", 1), timeless("/s/large", 2)])] == ["/s/large", "/s/small"]
+
+
+@given(st.lists(st.from_regex(r"/s/[ab]{1,2}[0-9]{1,3}(\.h5|_[0-9]{2})?", fullmatch=True), unique=True, max_size=60))
+def test_every_file_is_in_exactly_one_group(paths):
+    groups = file_groups([file_at(path) for path in paths])
+    assert sorted(file.path for group in groups for file in group.files) == sorted(paths)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.integers(1, 9))
+def test_a_pattern_says_how_its_paths_are_written(numbers, width):
+    made = pattern([f"/s/x_{n:0{width}d}.h5" for n in numbers])
+    written = {f"{n:0{width}d}" for n in numbers}
+    if made.count("%"):
+        assert {made % int(number) for number in written} == {f"/s/x_{number}.h5" for number in written}
+    else:
+        assert made == f"/s/x_{written.pop()}.h5"
+
+
+def test_a_row_of_a_dataset_adds_its_files_up():
+    files = [file_at(f"/s/deep/x{i}", moved=1000 * i, io_time=float(i)) for i in range(1, 5)]
+    row = prepare(inputs_of(with_files(files)), with_plots=False).files.rows[0]
+    columns = {c.title: cell for c, cell in zip(prepare(inputs_of(with_files(files)), with_plots=False).files.columns, row.cells, strict=True)}
+    assert columns["File or dataset"].text == "x%d"
+    assert columns["File or dataset"].note == "dataset of 4 files"
+    assert (columns["Written"].value, columns["I/O time"].value) == (10_000, 10.0)
+    assert columns["Data calls"].value == 4 * (files[0].io.ops.read + files[0].io.ops.write)
+    assert [member.cells[0].text for member in row.members] == ["x4", "x3", "x2", "x1"]
+
+
+def test_what_the_table_leaves_out_is_said():
+    files = [file_at(f"/s/x{i:05d}") for i in range(3000)]
+    report = prepare(inputs_of(with_files(files)), LEVELS[0], with_plots=False)
+    row = report.files.rows[0]
+    assert len(row.members) + row.unlisted == 3000
+    assert len(row.members) == LEVELS[0].members
+    assert f"{row.unlisted:,} files of datasets: their dataset's row counts them." in report.left_out

@@ -1,0 +1,191 @@
+"""`vani check`: the gate of a project's CI."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Sequence
+from datetime import date, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import click
+
+import vani
+from vani.cli.output import check_output, emit, eyes, progress_bar, quiet_option, watched
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.check import Check, Level
+
+__all__ = ["check"]
+
+FORMATS: Final = ("text", "json", "sarif", "junit", "github", "gitlab")
+# They show files by their path in the repository, wherever the command was run.
+_HOSTS: Final = ("sarif", "junit", "github", "gitlab")
+
+
+@click.command()
+@click.argument("profile", type=click.Path(path_type=Path), metavar="PROFILE|TRACE")
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What is asked; the nearest vani.toml or .vani.yaml, from here upwards, by default.",
+)
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="FILE",
+    help="Compare with this baseline or profile, a folder or a glob of them; may be given several times.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What is written to stdout, or to the file of -o.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="[FORMAT=]FILE",
+    help="Write here; with FORMAT= besides what --format says, any number of times.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "note"]),
+    help="The least level that makes the check fail.  [default: error, or what the policy says]",
+)
+@click.option("--allow-empty", is_flag=True, help="Nothing to check is a success.")
+@click.option(
+    "--update-baseline",
+    is_flag=True,
+    help="Afterwards, passed or failed, make the baseline anew from this run.",
+)
+@click.option("--system", metavar="NAME|FILE", help="The machine that rules judge by.")
+@click.option("--today", metavar="DATE", help="The day by which exceptions expire; today (UTC) by default.")
+@quiet_option
+@click.pass_context
+def check(
+    ctx: click.Context,
+    profile: Path,
+    policy: Path | None,
+    baselines: tuple[str, ...],
+    kind: str,
+    outputs: tuple[str, ...],
+    fail_on: Level | None,
+    allow_empty: bool,
+    update_baseline: bool,
+    system: str | None,
+    today: str | None,
+    quiet: bool,
+) -> None:
+    """Hold a profile against a policy and against earlier runs.
+
+    A directory is a trace, which is profiled first. Exit status: 0 all holds, 1 something was found at or above
+    the level of --fail-on, 2 nothing to check or bad input.
+    """
+    wanted = _outputs(kind, outputs)
+    check_output(*(path for _, path in wanted))
+    day = _day(today)
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    look = watched(quiet=quiet)
+    # Of a profile, nothing that is made here becomes garbage before the verdict is there.
+    if profile.is_file():
+        gc.disable()
+    try:
+        with progress_bar(show=look and profile.is_dir()) as progress:
+            found = api.check(
+                profile,
+                policy=policy,
+                baselines=baselines,
+                system=system,
+                fail_on=fail_on,
+                allow_empty=allow_empty,
+                update_baseline=update_baseline,
+                today=day,
+                progress=progress,
+            )
+    finally:
+        gc.enable()
+    # All are made before the first is written: a fault in one leaves nothing half done.
+    texts = [(_written(found, one), path) for one, path in wanted]
+    for text, path in texts:
+        emit(text, path)
+    if any(one == "github" for one, _ in wanted):
+        _summarise(found)
+    if look and not any(one == "text" and path is None for one, path in wanted):
+        from vani.render.check_text import render  # noqa: PLC0415
+
+        eyes().print(render(found, version=vani.__version__), markup=False, end="", soft_wrap=True)
+    ctx.exit(0 if found.verdict == "pass" else 1)
+
+
+def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]:
+    """Formats and where each goes; without a file of its own that of --format goes to stdout."""
+    main: list[Path] = []
+    others: list[tuple[str, Path | None]] = []
+    for text in outputs:
+        name, equals, file = text.partition("=")
+        if equals and name in FORMATS:
+            if not file:
+                raise click.BadParameter(f"{text!r} names no file", param_hint="--output")
+            others.append((name, Path(file)))
+        elif equals and name.isalpha() and not Path(text).parent.name:
+            raise click.BadParameter(
+                f"{name!r} is no format; known are {', '.join(FORMATS)} (a file of that name: ./{text})",
+                param_hint="--output",
+            )
+        else:
+            main.append(Path(text))
+    if len(main) > 1:
+        raise click.BadParameter(
+            f"{str(main[1])!r} is a second file for --format {kind}; write FORMAT=FILE", param_hint="--output"
+        )
+    return [(kind, main[0] if main else None), *others]
+
+
+def _day(text: str | None) -> date | None:
+    if text is None:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no day such as 2026-12-31", param_hint="--today") from None
+
+
+def _written(check: Check, kind: str) -> str:
+    if kind == "json":
+        tree = check.model_dump(by_alias=True)
+        return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if kind in _HOSTS:
+        from vani.render.repository import in_repository  # noqa: PLC0415
+
+        check = in_repository(check, folder=Path.cwd())
+    module = import_module(f"vani.render.check_{kind}")
+    return cast("str", module.render(check, version=vani.__version__))
+
+
+def _summarise(check: Check) -> None:
+    """Append the whole table to the page of the job, where GitHub runs this."""
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not place:
+        return
+    from vani.render.check_github import summary  # noqa: PLC0415
+    from vani.render.repository import in_repository  # noqa: PLC0415
+
+    try:
+        with Path(place).open("ab") as file:
+            file.write(summary(in_repository(check, folder=Path.cwd())).encode())
+    except OSError as error:
+        raise InputError(
+            f"the summary cannot be written ({error.strerror})", where=place, todo="unset GITHUB_STEP_SUMMARY"
+        ) from error

@@ -1,0 +1,68 @@
+"""`vani diff`: two runs, attribute by attribute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vani.cli.output import check_output, emit, progress_bar, quiet_option, watched
+
+if TYPE_CHECKING:
+    from vani.schema.diff import Diff
+
+__all__ = ["diff"]
+
+
+@click.command()
+@click.argument("a", type=click.Path(path_type=Path), metavar="A")
+@click.argument("b", type=click.Path(path_type=Path), metavar="B")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="What is written.",
+)
+@click.option("--all", "everything", is_flag=True, help="Also what is within the tolerance, and repetitions.")
+@click.option(
+    "--strip",
+    multiple=True,
+    metavar="PATTERN",
+    help="Beginning of paths that differs from run to run, such as '/scratch/job*'; that of the policy by default.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here, not to stdout."
+)
+@quiet_option
+def diff(
+    a: Path, b: Path, kind: str, everything: bool, strip: tuple[str, ...], output: Path | None, quiet: bool
+) -> None:
+    """Tell what changed from A to B, the most important first.
+
+    A and B are profiles, baselines or traces. Files, apps and phases are matched by name. What exceeds the
+    tolerance and concerns at least 1 % of the I/O time is marked.
+    """
+    check_output(output)
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    look = watched(quiet=quiet)
+    with progress_bar(show=look and (a.is_dir() or b.is_dir())) as progress:
+        found = api.diff(a, b, strip=strip or None, progress=progress)
+    emit(_written(found, kind, everything=everything), output)
+
+
+def _written(found: Diff, kind: str, *, everything: bool) -> str:
+    if kind == "json":
+        tree = found.model_dump(by_alias=True)
+        if not everything:
+            tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
+        return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if kind == "markdown":
+        from vani.render.diff_markdown import render  # noqa: PLC0415
+    else:
+        from vani.render.diff_text import render  # noqa: PLC0415
+    return render(found, everything=everything)

@@ -1,0 +1,79 @@
+"""`vani report`: one page for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, cast
+
+import click
+
+from vani.cli.output import check_output, emit, progress_bar, quiet_option, scheduler_option, watched
+from vani.errors import InputError
+
+__all__ = ["report"]
+
+_SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "txt"}
+
+
+@click.command()
+@click.argument("profile", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here, not to stdout."
+)
+@click.option(
+    "--advice",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `vani advise` wrote about this profile; all rules are asked by default.",
+)
+@click.option("--system", metavar="NAME|FILE", help="The machine: a bundled name or a system.yaml.")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the decoded calls lie, for the plots over time; the user's cache by default.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["html", "markdown", "txt"]),
+    help="What is written; by default what the name of FILE ends in, else html.",
+)
+@scheduler_option
+@quiet_option
+def report(
+    profile: Path,
+    output: Path | None,
+    advice: Path | None,
+    system: str | None,
+    store: Path | None,
+    kind: str | None,
+    scheduler: str | None,
+    quiet: bool,
+) -> None:
+    """Write a report about PROFILE that a scientist, a support engineer and a reviewer can each use.
+
+    The page is one HTML file: it needs no network, prints, and says what it leaves out. PROFILE may also be a
+    trace, which is profiled first.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_output(output)
+    if advice is not None and system is not None:
+        raise InputError(
+            "--system and --advice exclude each other",
+            todo="the advice names its machine: leave --system out",
+        )
+    named = None if output is None else _SUFFIXES.get(output.suffix.lower())
+    chosen = cast(Literal["html", "markdown", "txt"], kind or named or "html")
+    with progress_bar(show=watched(quiet=quiet)) as progress:
+        text = api.report(
+            profile,
+            advice=advice,
+            system=system,
+            store=store,
+            format=chosen,
+            scheduler=scheduler,
+            progress=progress,
+        )
+    emit(text, output)

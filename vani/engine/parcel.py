@@ -1,0 +1,75 @@
+"""Tasks and results as bytes: what many tasks have in common travels once, apart from them.
+
+A run has a few large objects that every task refers to (an open trace, the names of all files) and many small tasks.
+Objects are told apart by identity: where one of the `constants` turns up inside a task, its number is written.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["call_each", "call_each_from_file", "fold_each", "fold_results", "load", "pack"]
+
+
+class _Packer(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, constants: Sequence[Any]) -> None:
+        super().__init__(file, protocol=5)
+        self._number = {id(c): i for i, c in enumerate(constants)}
+
+    def persistent_id(self, obj: Any) -> int | None:
+        return self._number.get(id(obj))
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, constants: Sequence[Any]) -> None:
+        super().__init__(file)
+        self._constants = constants
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self._constants[pid]
+
+
+def pack(value: Any, constants: Sequence[Any] = ()) -> bytes:
+    """Bytes of a value, with references in place of the constants in it."""
+    file = io.BytesIO()
+    _Packer(file, constants).dump(value)
+    return file.getvalue()
+
+
+def load(parcel: bytes, constants: Sequence[Any] = ()) -> Any:
+    """The value that `pack` made bytes of, in this or another process of the same run."""
+    return _Unpacker(io.BytesIO(parcel), constants).load()
+
+
+def call_each(parcel: bytes, constants: Sequence[Any]) -> bytes:
+    """Call a packed (function, items) for each item; the list of results, packed."""
+    function, items = load(parcel, constants)
+    return pack([function(item) for item in items])
+
+
+def fold_each(parcel: bytes, constants: Sequence[Any]) -> bytes:
+    """Call a packed (function, items, combine) for each item; the results combined, packed."""
+    function, items, combine = load(parcel, constants)
+    return pack(combine([function(item) for item in items]))
+
+
+def fold_results(results: Sequence[bytes], combine: bytes, constants: Sequence[Any]) -> bytes:
+    """Combine what `fold_each` and `fold_results` handed on."""
+    function: Callable[[list[Any]], Any] = load(combine, constants)
+    return pack(function([load(r) for r in results]))
+
+
+@lru_cache(maxsize=2)
+def _constants_in(path: Path) -> Sequence[Any]:
+    found: Sequence[Any] = load(path.read_bytes())
+    return found
+
+
+def call_each_from_file(parcel: bytes, path: Path) -> bytes:
+    """`call_each` with the constants that this run put into a file, which each process loads once."""
+    return call_each(parcel, _constants_in(path))

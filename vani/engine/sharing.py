@@ -1,0 +1,108 @@
+"""Do workers see the files that this machine sees? Asked once before work begins, of one worker on each host."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from vani.errors import InputError
+
+__all__ = ["Question", "ask", "question", "trouble"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """`reads`: (folder, name of something in it, its size). `token`: a file here whose content is `content`."""
+
+    reads: tuple[tuple[str, str, int], ...]
+    token: str
+    content: str
+
+
+@contextmanager
+def question(reads: Sequence[Path], writes: Path) -> Iterator[Question]:
+    """Put a file where workers will write, for as long as they are asked about it.
+
+    Raises
+    ------
+    InputError
+        Nothing can be written there from here.
+    """
+    place = writes.absolute()
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
+    try:
+        handle, name = tempfile.mkstemp(prefix=".vani-", suffix=".shared", dir=place)
+    except OSError as error:
+        raise InputError(
+            f"cannot write here ({error.strerror})", where=place, todo="name a folder that is writable"
+        ) from error
+    content = os.urandom(16).hex()
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(content)
+        yield Question(tuple(_sample(path) for path in reads), name, content)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _sample(folder: Path) -> tuple[str, str, int]:
+    """The first file of a folder, by name: what another machine must find there, too."""
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.is_file():
+            return str(folder.absolute()), entry.name, entry.stat().st_size
+    return str(folder.absolute()), "", 0
+
+
+def ask(asked: Question) -> tuple[str, str, str] | None:
+    """Run by a worker: (host, what is wrong, path), or None where all is well.
+
+    What is wrong is `trace` (not seen, or another one), `store` (not seen) or `write` (seen, but not writable).
+    """
+    host = socket.gethostname()
+    for folder, name, size in asked.reads:
+        try:
+            here = Path(folder, name)
+            same = here.stat().st_size == size if name else here.is_dir()
+        except OSError:
+            same = False
+        if not same:
+            return host, "trace", folder
+    token = Path(asked.token)
+    try:
+        if token.read_text() != asked.content:
+            return host, "store", str(token.parent)
+    except OSError:
+        return host, "store", str(token.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".vani-", suffix=".shared", dir=token.parent)
+        os.close(handle)
+        with suppress(OSError):
+            Path(name).unlink()
+    except OSError:
+        return host, "write", str(token.parent)
+    return None
+
+
+def trouble(host: str, what: str, path: str) -> InputError:
+    """What a worker's answer means for the user."""
+    if what == "trace":
+        return InputError(
+            f"is not what workers see on {host}",
+            where=path,
+            todo="put the trace on a file system that all nodes share",
+        )
+    if what == "store":
+        return InputError(
+            f"is not seen by workers on {host}",
+            where=path,
+            todo="name a folder that all nodes share (profile --store DIR; convert: STORE)",
+        )
+    return InputError(
+        f"cannot be written by workers on {host}", where=path, todo="name a folder that they can write"
+    )

@@ -1,0 +1,304 @@
+"""The language of attribute paths: keys of profile.yaml with dots between, and selectors of lists.
+
+    path       = aggregate "(" steps ")" | steps
+    aggregate  = "count" | "sum" | "mean" | "min" | "max"
+    steps      = key { "." key | "[" selector "]" }
+    key        = letter { letter | digit | "_" | "-" } | text | "*"
+    selector   = "*" | number | condition { "," condition }
+    condition  = key { "." key } comparison value
+    comparison = "=" | "==" | "!=" | "~" | "!~" | "<=" | "<" | ">=" | ">"
+    value      = text | number with unit | word
+    text       = '"' ... '"' (with \\" and \\\\) | "'" ... "'"
+
+`~` compares with a pattern (`vani.gate.pattern`). This module knows the grammar only; which keys there are is
+`vani.gate.shape`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from vani.errors import one_line
+from vani.gate.quantity import QUANTITY, Quantity, parse_quantity
+
+__all__ = [
+    "COMPARISONS",
+    "AnyKey",
+    "Attribute",
+    "AttributeSyntaxError",
+    "Condition",
+    "Each",
+    "Index",
+    "Key",
+    "Reader",
+    "Step",
+    "Where",
+    "key_text",
+    "parse_attribute",
+    "quoted",
+]
+
+AGGREGATES: Final = ("count", "sum", "mean", "min", "max")
+COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+}
+MAX_STEPS: Final = 50
+
+_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.+/-]*")
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
+_OPERATOR: Final = re.compile(r"!~|<=|>=|==|!=|=|~|<|>")
+_DOUBLE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_SINGLE: Final = re.compile(r"'([^']*)'")
+
+
+class AttributeSyntaxError(ValueError):
+    """The text is no attribute path: what was expected, and where (a position from 1)."""
+
+    def __init__(self, expected: str, text: str, at: int) -> None:
+        found = f"{_excerpt(text, at)!r}" if at < len(text) else "the end"
+        super().__init__(f"expected {expected} at character {at + 1} of `{one_line(text)}`, found {found}")
+        self.at = at
+
+
+def _excerpt(text: str, at: int) -> str:
+    return text[at : at + 12] + ("..." if len(text) > at + 12 else "")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a mapping."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{key_text(self.name)}"
+
+
+@dataclass(frozen=True)
+class AnyKey:
+    """Every key of a mapping."""
+
+    def __str__(self) -> str:
+        return ".*"
+
+
+@dataclass(frozen=True)
+class Index:
+    """The entry of a list at a position from 0."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"[{self.number}]"
+
+
+@dataclass(frozen=True)
+class Each:
+    """Every entry of a list."""
+
+    def __str__(self) -> str:
+        return "[*]"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What an attribute of a list's entry must be; `operator` is never `==`, which is written `=`."""
+
+    keys: tuple[str, ...]
+    operator: str
+    value: str | Quantity
+
+    def __str__(self) -> str:
+        value = self.value.text if isinstance(self.value, Quantity) else quoted(self.value)
+        return ".".join(map(key_text, self.keys)) + self.operator + value
+
+
+@dataclass(frozen=True)
+class Where:
+    """The entries of a list for which all conditions hold."""
+
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.conditions))}]"
+
+
+Step = Key | AnyKey | Index | Each | Where
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A path, perhaps with an aggregate of all that it leads to. Its text is canonical: parsing it gives it back."""
+
+    steps: tuple[Step, ...]
+    aggregate: str | None = None
+
+    def __str__(self) -> str:
+        path = "".join(map(str, self.steps)).removeprefix(".")
+        return f"{self.aggregate}({path})" if self.aggregate else path
+
+
+def quoted(text: str) -> str:
+    """`text` in double quotes, as the grammar reads it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def key_text(name: str) -> str:
+    """A key as it is written: bare if it can be."""
+    return name if _BARE.fullmatch(name) else quoted(name)
+
+
+def parse_attribute(text: str) -> Attribute:
+    """Read an attribute path, and nothing behind it.
+
+    Raises
+    ------
+    AttributeSyntaxError
+        The text is none.
+    """
+    reader = Reader(text)
+    attribute = reader.attribute()
+    reader.end("`.`, `[` or the end")
+    return attribute
+
+
+class Reader:
+    """Reads a text from left to right, by recursive descent."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def attribute(self) -> Attribute:
+        """A path or an aggregate of one, from the current position."""
+        self.space()
+        match = _BARE.match(self.text, self.at)
+        if match is None or self.text[match.end() :].lstrip()[:1] != "(":
+            return Attribute(self._steps())
+        if match[0] not in AGGREGATES:
+            raise self.expected(f"one of {', '.join(AGGREGATES)} before `(`")
+        self.at = match.end()
+        self.take("(")
+        steps = self._steps()
+        if not self.take(")"):
+            raise self.expected("`)`, `.` or `[`")
+        return Attribute(steps, match[0])
+
+    def end(self, expected: str) -> None:
+        """Refuse what is left."""
+        self.space()
+        if self.at < len(self.text):
+            raise self.expected(expected)
+
+    def space(self) -> None:
+        """Pass over blanks."""
+        while self.at < len(self.text) and self.text[self.at] in " \t\r\n":
+            self.at += 1
+
+    def take(self, token: str) -> bool:
+        """Pass over blanks and `token`, if that comes next."""
+        self.space()
+        found = self.text.startswith(token, self.at)
+        self.at += len(token) if found else 0
+        return found
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Pass over blanks and what fits `pattern`."""
+        self.space()
+        found = pattern.match(self.text, self.at)
+        if found is not None:
+            self.at = found.end()
+        return found
+
+    def string(self) -> str | None:
+        """A text in quotes, if one comes next."""
+        if (found := self.match(_DOUBLE)) is not None:
+            return re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
+        if (found := self.match(_SINGLE)) is not None:
+            return found[1]
+        if self.text[self.at : self.at + 1] in ('"', "'"):
+            raise AttributeSyntaxError("a closing quote", self.text, len(self.text))
+        return None
+
+    def expected(self, what: str) -> AttributeSyntaxError:
+        """An error at the current position."""
+        self.space()
+        return AttributeSyntaxError(what, self.text, self.at)
+
+    def _steps(self) -> tuple[Step, ...]:
+        steps: list[Step] = [self._key()]
+        while True:
+            if len(steps) > MAX_STEPS:
+                raise self.expected(f"no more than {MAX_STEPS} steps")
+            if self.take("["):
+                steps.append(self._selector())
+            elif self.take("."):
+                steps.append(self._key())
+            else:
+                return tuple(steps)
+
+    def _key(self) -> Key | AnyKey:
+        if self.take("*"):
+            return AnyKey()
+        if (name := self._name()) is None:
+            raise self.expected("a key")
+        return Key(name)
+
+    def _name(self) -> str | None:
+        if (name := self.string()) is not None:
+            return name
+        found = self.match(_BARE)
+        return None if found is None else found[0]
+
+    def _selector(self) -> Step:
+        if self.take("*"):
+            step: Step = Each()
+        elif (found := self.match(_INDEX)) is not None:
+            step = Index(int(found[0]))
+        else:
+            conditions = [self._condition()]
+            while self.take(","):
+                if len(conditions) >= MAX_STEPS:
+                    raise self.expected(f"no more than {MAX_STEPS} conditions")
+                conditions.append(self._condition())
+            step = Where(tuple(conditions))
+        if not self.take("]"):
+            raise self.expected("`]` or `,`" if isinstance(step, Where) else "`]`")
+        return step
+
+    def _condition(self) -> Condition:
+        first = self._name()
+        if first is None:
+            raise self.expected('`*`, a position from 0, or a condition such as `role="output"`')
+        keys = [first]
+        while self.take("."):
+            if (name := self._name()) is None:
+                raise self.expected("a key")
+            keys.append(name)
+        operator = self.match(_OPERATOR)
+        if operator is None:
+            raise self.expected("one of = != ~ !~ <= < >= >")
+        return Condition(tuple(keys), "=" if operator[0] == "==" else operator[0], self._value(operator[0]))
+
+    def _value(self, operator: str) -> str | Quantity:
+        if (text := self.string()) is not None:
+            return text
+        self.space()
+        at = self.at
+        if (found := self.match(QUANTITY)) is not None and operator not in ("~", "!~"):
+            try:
+                return parse_quantity(found[0])
+            except ValueError as error:
+                raise AttributeSyntaxError(f"a number ({error})", self.text, at) from None
+        self.at = at
+        if (found := self.match(_WORD)) is not None:
+            return found[0]
+        raise self.expected("a text in quotes" if operator in ("~", "!~") else "a text in quotes or a number")

@@ -1,0 +1,119 @@
+"""Budgets: bounds that attributes of one profile must keep."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from vani.gate.attribute import COMPARISONS
+from vani.gate.entities import Names
+from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
+from vani.gate.matching import Match, Value, aggregated, matches, why_null
+from vani.gate.policy import BudgetCheck
+from vani.gate.quantity import Dimension, shown
+from vani.gate.reading import Figures
+
+__all__ = ["judge_budget"]
+
+
+def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Finding]:
+    """One finding for each place that the attribute leads to; one that says nothing if it leads nowhere."""
+    found = [match for leaf in check.leaves for match in matches(leaf, figures.tree, names, figures.path)]
+    if check.attribute.aggregate is not None:
+        return [_aggregate(check, found)]
+    if not found:
+        return [_unknown(check, None, _why_nothing(check, figures))]
+    return folded([_pending(check, match, figures) for match in found])
+
+
+def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
+    if match.value is None:
+        status: Status = "fail" if check.required else "unknown"
+        return Pending(status, match.trail, 0.0, partial(_null, check, match, figures))
+    holds = _compare(match.value, check.operator, check.limit)
+    write = partial(_held, check, match, match.value, match.leaf.dimension, holds=holds)
+    closeness = _closeness(match.value, check.operator, check.limit)
+    return Pending("pass" if holds else "fail", match.trail, closeness, write)
+
+
+def _aggregate(check: BudgetCheck, found: list[Match]) -> Finding:
+    value, dimension = aggregated(check.attribute, found)
+    if value is None:
+        why = "is of nothing: all that it leads to is null" if found else "is of nothing: no entity fits"
+        return _unknown(check, None, why)
+    return _held(check, None, value, dimension, holds=_compare(value, check.operator, check.limit))
+
+
+def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
+    why = "leads to nothing in this profile"
+    total = figures.model.dataset.files
+    if check.leaves[0].dotted.startswith("files.") and figures.listed < total:
+        why += f", which lists {figures.listed:,} of {total:,} files (`vani profile --files all` lists all)"
+    return why
+
+
+def _null(check: BudgetCheck, match: Match, figures: Figures) -> Finding:
+    return _unknown(check, match, f"is not known ({why_null(match.leaf, figures.model.provenance)})")
+
+
+def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Finding:
+    attribute = str(check.attribute) if match is None else match.attribute
+    return Finding(
+        judgement(
+            check.name,
+            "missing" if check.required else "budget",
+            "fail" if check.required else "unknown",
+            check.level,
+            f"{attribute} {why}",
+            against=attribute if match is None else match.against,
+            attribute=attribute,
+            target=None if match is None else match.target,
+            limit=check.limit_text,
+            reason=check.reason,
+            todo="make the profile so that it is known, or drop `required`" if check.required else None,
+            place=check.place,
+        ),
+        stripped=None if match is None else stripped_target(match),
+    )
+
+
+def _held(
+    check: BudgetCheck, match: Match | None, value: Value, dimension: Dimension, *, holds: bool
+) -> Finding:
+    attribute = str(check.attribute) if match is None else match.attribute
+    text = shown(value, dimension)
+    if not holds and not isinstance(check.limit, str) and text == shown(check.limit, dimension):
+        text = shown(value, dimension, exact=True)
+    return Finding(
+        judgement(
+            check.name,
+            "budget",
+            "pass" if holds else "fail",
+            check.level,
+            f"{attribute} is {text}; allowed is {check.limit_text}",
+            against=attribute if match is None else match.against,
+            attribute=attribute,
+            target=None if match is None else match.target,
+            value=value,
+            limit=check.limit_text,
+            reason=check.reason,
+            todo=None if holds else "`vani advise` tells what to change; if it is meant, change the limit",
+            place=check.place,
+        ),
+        stripped=None if match is None else stripped_target(match),
+    )
+
+
+def _compare(value: Value, operator: str, limit: float | str | bool) -> bool:
+    if isinstance(limit, (str, bool)):
+        return (value == limit) is (operator == "==")
+    return isinstance(value, (int, float)) and COMPARISONS[operator](value, limit)
+
+
+def _closeness(value: Value, operator: str, limit: float | str | bool) -> float:
+    """The larger, the nearer to the limit."""
+    if isinstance(value, (str, bool)) or isinstance(limit, (str, bool)) or value is None:
+        return 0.0
+    if operator in ("<", "<="):
+        return float(value)
+    return -float(value) if operator in (">", ">=") else -math.fabs(value - limit)

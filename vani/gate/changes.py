@@ -1,0 +1,215 @@
+"""Changes: how far attributes may be from what they were in the runs of a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from vani.gate.entities import Names
+from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
+from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
+from vani.gate.policy import ChangeCheck
+from vani.gate.quantity import Dimension, shown
+from vani.gate.reading import Figures, Tree
+from vani.gate.shape import Leaf
+from vani.gate.tolerance import Allowed, Tolerance, allowed, tolerance_of
+from vani.schema.policy import Direction
+
+__all__ = ["allowed_text", "change_text", "judge_change", "relative_change"]
+
+_SIGNS: Final[dict[Direction, str]] = {"increase": "+", "decrease": "-", "both": "±"}
+_NO: Final[dict[Direction, str]] = {"increase": "no increase", "decrease": "no decrease", "both": "no change"}
+_ACCEPT: Final = "if it is meant: vani check --update-baseline; `vani diff` shows all that changed"
+
+
+def judge_change(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> list[Finding]:
+    """One finding for each place that the attribute leads to, in the profile or in a run of the baseline."""
+    if not runs:
+        return [_unknown(check, None, "has no baseline to be compared with")]
+    if check.attribute.aggregate is not None:
+        return [_aggregate(check, figures, runs, names)]
+    found = folded([one for leaf in check.leaves for one in _each(check, leaf, figures, runs, names)])
+    if not found and check.place is not None:
+        return [_unknown(check, None, "leads to nothing, neither in the profile nor in the baseline")]
+    return found
+
+
+def _each(
+    check: ChangeCheck, leaf: Leaf, figures: Figures, runs: Sequence[Tree], names: Names
+) -> Iterator[Pending]:
+    limits = _Limits(check, tolerance_of(leaf.dotted))
+    seen = set()
+    for match in matches(leaf, figures.tree, names, figures.path):
+        seen.add(match.trail)
+        made = _one(check, match, [find(match.trail, run, names) for run in runs], figures, limits)
+        if made is not None:
+            yield made
+    # What the built-in list compares is in every profile, or its absence is an app's, which is counted.
+    if check.place is None and not check.required:
+        return
+    for run in runs:
+        for match in matches(leaf, run, names, "baseline"):
+            if match.trail in seen or match.value is None or find(match.trail, figures.tree, names)[0]:
+                continue
+            seen.add(match.trail)
+            yield _said(check, match, _why_gone(match, figures))
+
+
+def _one(
+    check: ChangeCheck,
+    match: Match,
+    earlier: Sequence[tuple[bool, Value]],
+    figures: Figures,
+    limits: _Limits,
+) -> Pending | None:
+    """The finding about one place; None where a check of the built-in list has nothing to say."""
+    known = [value for value in (number(value) for _, value in earlier) if value is not None]
+    if isinstance(match.value, (int, float)) and known:
+        return limits.pending(match, match.value, known)
+    if check.place is None and (match.value is None) == (not known):
+        return None
+    if match.value is None:
+        return _said(check, match, f"is not known ({why_null(match.leaf, figures.model.provenance)})")
+    if any(is_there for is_there, _ in earlier):
+        return _said(check, match, "is not known in the baseline")
+    return _said(check, match, "is not in the baseline")
+
+
+def _said(check: ChangeCheck, match: Match, why: str) -> Pending:
+    return Pending(
+        "fail" if check.required else "unknown", match.trail, 0.0, partial(_unknown, check, match, why)
+    )
+
+
+def _why_gone(match: Match, figures: Figures) -> str:
+    what = "is in the baseline and not in the profile"
+    if match.trail[0] == "files" and figures.listed < figures.model.dataset.files:
+        what += f", which lists {figures.listed:,} of {figures.model.dataset.files:,} files"
+    return what
+
+
+def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> Finding:
+    def of(tree: Tree, where: str) -> tuple[Value, Dimension]:
+        found = [match for leaf in check.leaves for match in matches(leaf, tree, names, where)]
+        return aggregated(check.attribute, found)
+
+    value, dimension = of(figures.tree, figures.path)
+    known = [old for old in (number(of(run, "baseline")[0]) for run in runs) if old is not None]
+    if not isinstance(value, (int, float)) or not known:
+        return _unknown(check, None, "is of nothing" if value is None else "is of nothing in the baseline")
+    # The number of entities is as exact as one that is counted.
+    dotted = "dataset.files" if check.attribute.aggregate == "count" else check.leaves[0].dotted
+    limits = _Limits(check, tolerance_of(dotted))
+    return limits.compared(None, value, limits.of(known), len(known), dimension)
+
+
+class _Limits:
+    """What a check allows, once the table of tolerances has filled in what it leaves open."""
+
+    def __init__(self, check: ChangeCheck, tolerance: Tolerance) -> None:
+        own = check.relative is not None
+        self.check = check
+        self.relative = check.relative if check.relative is not None else tolerance.relative
+        self.absolute = check.absolute if own and check.absolute is not None else tolerance.absolute
+        self.direction = check.direction or tolerance.direction
+        self.level = check.level or tolerance.level
+
+    def of(self, known: Sequence[float]) -> Allowed:
+        """What is allowed around the values of a baseline."""
+        return allowed(known, relative=self.relative, absolute=self.absolute, noise=self.check.noise)
+
+    def pending(self, match: Match, value: float, known: Sequence[float]) -> Pending:
+        """The comparison of one place."""
+        limits = self.of(known)
+        status: Status = "pass" if limits.accepts(value, self.direction) else "fail"
+        closeness = (
+            abs(value - limits.center) / limits.most if value != limits.center and limits.most else 0.0
+        )
+        write = partial(self.compared, match, value, limits, len(known), match.leaf.dimension)
+        return Pending(status, match.trail, closeness, write)
+
+    def compared(
+        self, match: Match | None, value: float, limits: Allowed, runs: int, dimension: Dimension
+    ) -> Finding:
+        """The finding of a comparison, of a place or of an aggregate."""
+        check, center = self.check, limits.center
+        holds = limits.accepts(value, self.direction)
+        attribute = str(check.attribute) if match is None else match.attribute
+        limit = allowed_text(self.relative, self.absolute, limits, self.direction, dimension)
+        now, before = shown(value, dimension), shown(center, dimension)
+        if now == before and value != center:
+            now, before = shown(value, dimension, exact=True), shown(center, dimension, exact=True)
+        was = f"{before} in the baseline" + (f" (median of {runs} runs)" if runs > 1 else "")
+        message = f"{attribute} is {now}{change_text(value, center)}, and was {was}; allowed: {limit}"
+        return Finding(
+            judgement(
+                check.name,
+                "change",
+                "pass" if holds else "fail",
+                self.level,
+                f"{attribute} is {now} as in the baseline" if value == center else message,
+                against=attribute if match is None else match.against,
+                attribute=attribute,
+                target=None if match is None else match.target,
+                value=value,
+                limit=limit,
+                baseline=center,
+                change=relative_change(center, value),
+                reason=check.reason,
+                todo=None if holds else _ACCEPT,
+                place=check.place,
+            ),
+            stripped=None if match is None else stripped_target(match),
+        )
+
+
+def relative_change(before: float, after: float) -> float | None:
+    """(after - before) / before; None where before is 0."""
+    return (after - before) / abs(before) if before else None
+
+
+def change_text(value: float, center: float) -> str:
+    """` (+25 %)`, ` (3.2 times as much)`, or nothing where there was nothing before."""
+    change = relative_change(center, value)
+    if change is None:
+        return ""
+    return (
+        f" ({value / center:,.3g} times as much)"
+        if change > 3 and center > 0
+        else f" ({change * 100:+.3g} %)"
+    )
+
+
+def allowed_text(
+    relative: float, absolute: float, limits: Allowed, direction: Direction, dimension: Dimension
+) -> str:
+    """`+25 % or +100 ms`, `no increase`."""
+    sign = _SIGNS[direction]
+    parts = [f"{sign}{relative * 100:.4g} %"] if relative else []
+    parts += [sign + shown(absolute, dimension)] if absolute else []
+    if limits.by_noise > limits.by_tolerance:
+        parts.append(f"{sign}{shown(limits.by_noise, dimension)} of noise")
+    return " or ".join(parts) or _NO[direction]
+
+
+def _unknown(check: ChangeCheck, match: Match | None, why: str) -> Finding:
+    attribute = str(check.attribute) if match is None else match.attribute
+    return Finding(
+        judgement(
+            check.name,
+            "missing" if check.required else "change",
+            "fail" if check.required else "unknown",
+            check.level or tolerance_of(check.leaves[0].dotted).level,
+            f"{attribute} {why}",
+            against=attribute if match is None else match.against,
+            attribute=attribute,
+            target=None if match is None else match.target,
+            reason=check.reason,
+            todo="`vani baseline save` makes a baseline that has it, or drop `required`"
+            if check.required
+            else None,
+            place=check.place,
+        ),
+        stripped=None if match is None else stripped_target(match),
+    )

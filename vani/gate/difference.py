@@ -1,0 +1,324 @@
+"""Two profiles, attribute by attribute: what changed, by how much, and whether it matters.
+
+A difference matters if it exceeds the tolerance (`vani.gate.tolerance`) and concerns at least 1 % of the I/O time,
+in either profile: nobody waits for the rest. What follows from other attributes (shares of counts and of times,
+sums of bytes) and moments (when something began) are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from vani.gate.attribute import AnyKey, Key, key_text
+from vani.gate.columns import Column
+from vani.gate.entities import Names, aliases_of, label
+from vani.gate.matching import number
+from vani.gate.quantity import Dimension
+from vani.gate.reading import Tree
+from vani.gate.shape import Leaf, leaves
+from vani.gate.tolerance import Allowed, allowed, tolerance_of
+from vani.schema import profile
+from vani.schema.base import Model
+from vani.schema.check import Source
+from vani.schema.diff import Diff, DiffCounts, Difference
+
+__all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
+
+MATTERS: Final = 0.01
+"""Share of the I/O time: the least by which `vani advise` calls a gain low rather than nothing."""
+
+FILE_COLUMNS: Final[tuple[Column, ...]] = (
+    ("format",), ("size",), ("role",), ("access",), ("processes",), ("readers",), ("writers",), ("opens",),
+    ("interface",), ("io", "bytes"), ("io", "past_end"), ("io", "ops"), ("io", "time_s"), ("io", "access_pattern"),
+)  # fmt: skip
+"""What is compared of the files of a long profile."""
+
+_LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
+    (("apps",), profile.App),
+    (("phases",), profile.Phase),
+    (("interfaces",), profile.Interface),
+    (("workflow", "app_dependencies"), profile.AppDependency),
+    (("files",), profile.FileEntity),
+)
+_SKIPPED: Final = {"schema", "generator", "provenance"}
+_DERIVED: Final = {"ops_share", "time_share", "start_s", "end_s", "first_s", "last_s", "busy_s", "path"}
+_REPEATING: Final = ("apps", "phases", "dataset")
+_RANKS: Final = {"worse": 0, "changed": 1, "new": 1, "gone": 1, "better": 2, "within": 3}
+_KINDS: Final = {
+    "read": "read", "bytes_read": "read", "readers": "read", "write": "write", "written": "write",
+    "bytes_written": "write", "writers": "write", "metadata": "metadata", "opens": "metadata",
+}  # fmt: skip
+# What the tolerance calls noise in a time is noise in a rate over that time.
+_SHORT_S: Final = tolerance_of("io.time_s.total").absolute
+# Part of a histogram that may be elsewhere before it has changed, as for other shares.
+_MOVED: Final = 0.05
+
+Status = Literal["worse", "better", "changed", "within", "new", "gone"]
+Value = int | float | str | bool | None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: a profile, or the runs of a baseline."""
+
+    source: Source
+    runs: tuple[Tree, ...]
+    lists_all_files: bool
+    is_saved: bool = False
+    """A saved baseline, which leaves out nulls, some attributes and what is beyond its most important entities."""
+
+
+def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Diff:
+    """All differences between `a` and `b`, the most important first."""
+    aliases = aliases_of(b.runs[0], (*b.runs[1:], *a.runs))
+    found = _Comparison(a, b, Names(strip, aliases))
+    differences = sorted(found.differences(), key=_order)
+    own = [one for one in differences if one.same_as is None]
+    status = Counter(one.status for one in own)
+    counts = DiffCounts(
+        **{name: status[cast("Status", name)] for name in _RANKS},
+        matters=sum(one.matters for one in own),
+        compared=found.compared,
+    )
+    return Diff(version=version, a=a.source, b=b.source, counts=counts, differences=differences)
+
+
+def _order(one: Difference) -> tuple[bool, int, float, float, str]:
+    size = abs(one.change) if one.change is not None else 0.0
+    return not one.matters, _RANKS[one.status], -(one.io_time_share or 0.0), -size, one.attribute
+
+
+class _Comparison:
+    def __init__(self, a: Side, b: Side, names: Names) -> None:
+        self.a, self.b, self.names = a, b, names
+        self.compared = 0
+        self.whole = [
+            _median([_at(run, ("workflow", "io", "time_s", "total")) for run in s.runs]) for s in (a, b)
+        ]
+        self.seen: dict[tuple[str, Any, Any], str] = {}
+
+    def differences(self) -> Iterator[Difference]:
+        for keys, leaf in leaves(profile.Profile):
+            if keys[0] not in _SKIPPED:
+                group = keys[:1] if keys[0] in ("workflow", "dataset", "excluded") else ()
+                before = [
+                    [run.get(keys[0]) for run in side.runs] if group else list(side.runs)
+                    for side in (self.a, self.b)
+                ]
+                rest = keys[1:] if group else keys
+                yield from self._attribute(
+                    ".".join(keys), None, rest, leaf, before[0], before[1], ".".join(group)
+                )
+        for path, model in _LISTS:
+            yield from self._list(path, model)
+
+    def _list(self, path: tuple[str, ...], model: type[Model]) -> Iterator[Difference]:
+        key = path[-1]
+        sides = [[_entities(run, path) for run in side.runs] for side in (self.a, self.b)]
+        found = [
+            [dict(zip(self.names.identities(key, one), one, strict=True)) for one in runs] for runs in sides
+        ]
+        everyone = dict.fromkeys(identity for runs in found for run in runs for identity in run)
+        for identity in everyone:
+            before, after = ([run.get(identity) for run in runs] for runs in found)
+            text = ".".join(path) + label(key, identity)
+            one = next(entity for entity in (*after, *before) if entity is not None)
+            target = next(
+                (str(one[name]) for name in ("path", "name", "app") if isinstance(one.get(name), str)), None
+            )
+            if not any(before) or not any(after):
+                other = self.b if any(before) else self.a
+                if other.lists_all_files if key == "files" else not (other.is_saved and key == "phases"):
+                    yield self._only_one(
+                        text, target, [one for one in (*before, *after) if one], is_new=any(after)
+                    )
+                continue
+            for keys, leaf in leaves(model):
+                yield from self._attribute(f"{text}.{'.'.join(keys)}", target, keys, leaf, before, after, key)
+
+    def _attribute(
+        self,
+        text: str,
+        target: str | None,
+        keys: tuple[str, ...],
+        leaf: Leaf,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        group: str,
+    ) -> Iterator[Difference]:
+        if set(keys) & _DERIVED or keys[-2:] == ("bytes", "total"):
+            return
+        old, new = ([_at(one, keys) for one in side] for side in (before, after))
+        if isinstance(leaf.steps[-1], AnyKey):
+            yield from self._table(text, target, keys, leaf, old, new, (before, after), group)
+        else:
+            yield from self._value(
+                text, target, keys, _dotted(group, leaf), leaf.dimension, old, new, (before, after), group
+            )
+
+    def _table(
+        self, text: str, target: str | None, keys: tuple[str, ...], leaf: Leaf, old: Sequence[Any], new: Sequence[Any],
+        entities: tuple[Sequence[Any], Sequence[Any]], group: str,
+    ) -> Iterator[Difference]:  # fmt: skip
+        if self._left_out(next(iter(old), None), next(iter(new), None)):
+            return
+        tables = [one if isinstance(one, Mapping) else {} for one in (*old, *new)]
+        if keys[-1] == "histogram":
+            a, b = tables[0], tables[len(old)]
+            if a != b and len(tables) == 2 and a and b:
+                self.compared += 1
+                shown = _bins(a, b), _bins(b, a)
+                status: Status = "changed" if _moved(a, b) > _MOVED else "within"
+                yield self._difference(text, target, keys, "histogram", shown, None, status, entities, group)
+            return
+        for name in dict.fromkeys(name for table in tables for name in table):
+            values = [table.get(name) for table in tables]
+            # A table of counts lacks what there is none of.
+            values = [0 if value is None and leaf.dimension == "count" else value for value in values]
+            yield from self._value(
+                f"{text}.{key_text(name)}", target, (*keys, name), _dotted(group, leaf), leaf.dimension,
+                values[: len(old)], values[len(old) :], entities, group,
+            )  # fmt: skip
+
+    def _value(
+        self, text: str, target: str | None, keys: tuple[str, ...], dotted: str, dimension: Dimension,
+        old: Sequence[Any], new: Sequence[Any], entities: tuple[Sequence[Any], Sequence[Any]], group: str,
+    ) -> Iterator[Difference]:  # fmt: skip
+        if dimension in ("text", "flag"):
+            before, after = (
+                next((one for one in side if isinstance(one, (str, bool))), None) for side in (old, new)
+            )
+            if (before is None and after is None) or self._left_out(before, after):
+                return
+            self.compared += 1
+            if before != after:
+                yield self._difference(
+                    text, target, keys, dimension, (before, after), None, "changed", entities, group
+                )
+            return
+        known = [one for one in map(number, old) if one is not None]
+        a, b = _median(old), _median(new)
+        if (a is None and b is None) or self._left_out(a, b):
+            return
+        self.compared += 1
+        if a == b:
+            return
+        if a is None or b is None:
+            yield self._difference(text, target, keys, dimension, (a, b), None, "changed", entities, group)
+            return
+        tolerance = tolerance_of(dotted)
+        limits = allowed(known, relative=tolerance.relative, absolute=tolerance.absolute)
+        change = (b - a) / abs(a) if a else None
+        status = _status(b, limits, tolerance.direction)
+        yield self._difference(text, target, keys, dimension, (a, b), change, status, entities, group)
+
+    def _left_out(self, before: Any, after: Any) -> bool:
+        """Whether a saved baseline may have known what is null in it."""
+        return (before is None and self.a.is_saved) or (after is None and self.b.is_saved)
+
+    def _difference(
+        self,
+        text: str,
+        target: str | None,
+        keys: tuple[str, ...],
+        unit: Dimension | Literal["histogram", "entity"],
+        values: tuple[Value, Value],
+        change: float | None,
+        status: Status,
+        entities: tuple[Sequence[Any], Sequence[Any]],
+        group: str,
+    ) -> Difference:
+        seconds, share = self._io_time(entities, keys)
+        if unit == "rate" and seconds is not None and seconds < _SHORT_S:
+            status = "within"
+        rest = ".".join(keys)
+        same_as = self.seen.get((rest, *values)) if group in _REPEATING else None
+        if group in ("workflow", "apps"):
+            self.seen.setdefault((rest, *values), text)
+        return Difference(
+            attribute=text,
+            target=target,
+            unit=unit,
+            before=values[0],
+            after=values[1],
+            change=change,
+            status=status,
+            matters=status != "within" and (share is None or share >= MATTERS),
+            io_time_s=seconds,
+            io_time_share=share,
+            same_as=same_as,
+        )
+
+    def _only_one(
+        self, text: str, target: str | None, entities: Sequence[Any], *, is_new: bool
+    ) -> Difference:
+        sides = ([], entities) if is_new else (entities, [])
+        status: Status = "new" if is_new else "gone"
+        return self._difference(text, target, (), "entity", (not is_new, is_new), None, status, sides, "")
+
+    def _io_time(
+        self, entities: tuple[Sequence[Any], Sequence[Any]], keys: tuple[str, ...]
+    ) -> tuple[float | None, float | None]:
+        """I/O time that an attribute of an entity concerns, and its share of all: the larger of both sides."""
+        kind = next((_KINDS[key] for key in reversed(keys) if key in _KINDS), "total")
+        seconds: list[float] = []
+        shares: list[float] = []
+        for side, whole in zip(entities, self.whole, strict=True):
+            times = [_at(one, ("io", "time_s", kind)) for one in side]
+            time = _median(
+                [_at(one, ("time_s",)) if t is None else t for t, one in zip(times, side, strict=True)]
+            )
+            if time is not None:
+                seconds.append(float(time))
+                if whole:
+                    shares.append(min(1.0, time / whole))
+        return max(seconds, default=None), max(shares, default=None)
+
+
+def _status(value: float, limits: Allowed, direction: str) -> Status:
+    if limits.accepts(value, "both"):
+        return "within"
+    if direction == "both":
+        return "changed"
+    return "worse" if (value > limits.center) is (direction == "increase") else "better"
+
+
+def _dotted(group: str, leaf: Leaf) -> str:
+    keys = ".".join(step.name if isinstance(step, Key) else "*" for step in leaf.steps)
+    return keys if not group or keys.startswith(f"{group}.") else f"{group}.{keys}"
+
+
+def _at(node: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def _entities(run: Tree, path: Sequence[str]) -> list[Any]:
+    found = _at(run, path)
+    return found if isinstance(found, list) and all(isinstance(one, Mapping) for one in found) else []
+
+
+def _median(values: Sequence[Any]) -> int | float | None:
+    known = [one for one in map(number, values) if one is not None]
+    return allowed(known, relative=0, absolute=0).center if known else None
+
+
+def _bins(table: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The bins that are not the same in both, the fullest first."""
+    bins = [(name, number(count) or 0) for name, count in table.items() if count != other.get(name)]
+    bins.sort(key=lambda one: (-one[1], one[0]))
+    shown = ", ".join(f"{name}: {count:,}" for name, count in bins[:4])
+    return (shown + (", ..." if len(bins) > 4 else "")) or "none"
+
+
+def _moved(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
+    """Total variation distance of two histograms: the part that would have to be moved to make one of the other."""
+    sums = [sum(number(count) or 0 for count in table.values()) for table in (a, b)]
+    if not all(sums):
+        return 1.0
+    names = dict.fromkeys((*a, *b))
+    return sum(abs((number(a.get(n)) or 0) / sums[0] - (number(b.get(n)) or 0) / sums[1]) for n in names) / 2

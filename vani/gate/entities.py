@@ -1,0 +1,128 @@
+"""Which entity of one profile is which of another: files by path, apps by name, phases by app and index.
+
+Paths that differ from run to run, such as the folder of a job, can be stripped (`[check.paths] strip`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from vani.gate.attribute import quoted
+
+__all__ = ["IDENTITIES", "Identity", "Names", "aliases_of", "label", "stripped"]
+
+IDENTITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "files": ("path",),
+    "apps": ("name",),
+    "phases": ("app", "index"),
+    "interfaces": ("app", "layer"),
+    "traces": ("path",),
+    "app_dependencies": ("producer", "consumer"),
+}
+"""By the key of a list: attributes that tell its entities apart. Entries of other lists go by position."""
+
+Identity = tuple[Hashable, ...]
+
+
+def stripped(path: str, strip: Iterable[str]) -> str:
+    """`path` without the first of the patterns that its folders begin with; a path is never emptied.
+
+    `/scratch/job*` makes `out/x.h5` of `/scratch/job123/out/x.h5`: a `*` ends at a slash.
+    """
+    parts = path.split("/")
+    for pattern in strip:
+        wanted = pattern.rstrip("/").split("/")
+        if len(wanted) < len(parts) and all(map(fnmatchcase, parts, wanted)):
+            return "/".join(parts[len(wanted) :]) or path
+    return path
+
+
+class Names:
+    """Identities of the entities of trees.
+
+    `aliases` are names of apps that stand for others.
+    """
+
+    def __init__(self, strip: Sequence[str] = (), aliases: Mapping[str, str] | None = None) -> None:
+        self.strip = tuple(strip)
+        self.aliases = dict(aliases or {})
+        self.ways: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
+        """Entities that were found before, by tree and path (`vani.gate.matching`)."""
+        self._known: dict[int, tuple[Any, list[Identity], dict[Identity, Any]]] = {}
+
+    def identities(self, key: str, entities: Sequence[Any]) -> list[Identity]:
+        """One identity for each entity of the list `key`; no two are equal.
+
+        Where two paths become one by stripping, both stay whole. What is there twice is numbered.
+        """
+        return self._looked_up(key, entities)[0]
+
+    def find(self, key: str, entities: Sequence[Any], identity: Identity) -> Any:
+        """The entity of this identity, or None."""
+        known = self._known.get(id(entities))
+        return (known[2] if known is not None else self._looked_up(key, entities)[1]).get(identity)
+
+    def _looked_up(self, key: str, entities: Sequence[Any]) -> tuple[list[Identity], dict[Identity, Any]]:
+        known = self._known.get(id(entities))
+        if known is None:
+            found = self._identities(key, entities)
+            # The list is kept, so that no other can take its address.
+            known = self._known[id(entities)] = (entities, found, dict(zip(found, entities, strict=True)))
+        return known[1], known[2]
+
+    def _identities(self, key: str, entities: Sequence[Any]) -> list[Identity]:
+        names = IDENTITIES.get(key)
+        if names is None or not all(isinstance(one, dict) for one in entities):
+            return [(position,) for position in range(len(entities))]
+        plain: list[Identity] = [tuple(one.get(name) for name in names) for one in entities]
+        if self.aliases and names != ("path",):
+            plain = [tuple(self.aliases.get(str(part), part) for part in one) for one in plain]
+        if names == ("path",) and self.strip:
+            short = [(stripped(str(path), self.strip),) for (path,) in plain]
+            often = Counter(short)
+            plain = [s if often[s] == 1 else p for s, p in zip(short, plain, strict=True)]
+        seen: Counter[Identity] = Counter()
+        numbered: list[Identity] = []
+        for one in plain:
+            seen[one] += 1
+            numbered.append(one if seen[one] == 1 else (*one, seen[one]))
+        return numbered
+
+
+def aliases_of(tree: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Names of apps in `others` that stand for one in `tree`: where each has a single app, it is the same.
+
+    An app without a name of its own is called like its trace, which may be another for each run.
+    """
+    here = _app_names(tree)
+    found: dict[str, str] = {}
+    for other in others:
+        there = _app_names(other)
+        if len(here) != 1 or len(there) != 1:
+            return {}
+        if there[0] != here[0]:
+            found[there[0]] = here[0]
+    return found
+
+
+def _app_names(tree: Mapping[str, Any]) -> list[str]:
+    apps = tree.get("apps")
+    return (
+        [str(app.get("name")) for app in apps if isinstance(app, Mapping)] if isinstance(apps, list) else []
+    )
+
+
+def label(key: str, identity: Identity) -> str:
+    """`[path="/scratch/x.h5"]`, or `[3]` where position is all there is; `#2` for the second of a name."""
+    names = IDENTITIES.get(key)
+    if names is None or len(identity) < len(names):
+        return f"[{identity[0]}]"
+    parts = (
+        f"{name}={quoted(value) if isinstance(value, str) else value}"
+        for name, value in zip(names, identity, strict=False)
+    )
+    again = f"#{identity[-1]}" if len(identity) > len(names) else ""
+    return f"[{', '.join(parts)}]{again}"

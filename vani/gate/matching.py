@@ -1,0 +1,281 @@
+"""Where an attribute path leads in a profile: every single value, with the entity that it belongs to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from vani.errors import DocumentError
+from vani.gate.attribute import (
+    COMPARISONS,
+    AnyKey,
+    Attribute,
+    Condition,
+    Each,
+    Index,
+    Key,
+    Step,
+    Where,
+    key_text,
+)
+from vani.gate.columns import Column
+from vani.gate.entities import IDENTITIES, Identity, Names, label
+from vani.gate.pattern import fits
+from vani.gate.quantity import Dimension, Quantity
+from vani.gate.shape import Leaf
+
+__all__ = [
+    "Match",
+    "Trail",
+    "aggregated",
+    "columns_of",
+    "find",
+    "matches",
+    "number",
+    "trail_text",
+    "why_null",
+]
+
+Value = int | float | str | bool | None
+Trail = tuple[str | Identity, ...]
+"""Keys, and identities of entities of lists: it leads to the same place in any profile."""
+
+_LARGEST: Final = 1e300
+_EXACT: Final = 1 << 62
+_TARGETS: Final = ("path", "name", "app")
+
+
+class Match(NamedTuple):
+    """One value."""
+
+    trail: Trail
+    whole: Trail
+    """The trail with paths as they are, not stripped."""
+    entity: Any
+    """The innermost entity of a list on the way, or None."""
+    value: Value
+    leaf: Leaf
+
+    @property
+    def target(self) -> str | None:
+        """The file or app that it belongs to."""
+        if not isinstance(self.entity, dict):
+            return None
+        return next((self.entity[name] for name in _TARGETS if isinstance(self.entity.get(name), str)), None)
+
+    @property
+    def attribute(self) -> str:
+        """Path with the entities' own names: it leads here and nowhere else."""
+        return trail_text(self.whole)
+
+    @property
+    def against(self) -> str:
+        """The same with stripped names: equal in every run."""
+        return trail_text(self.trail)
+
+
+def trail_text(trail: Trail) -> str:
+    """A trail as a path."""
+    text, key = "", ""
+    for step in trail:
+        if isinstance(step, tuple):
+            text += label(key, step)
+        else:
+            key = step
+            text += f".{key_text(step)}"
+    return text.removeprefix(".")
+
+
+def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> Iterator[Match]:
+    """Every place that a plain path leads to; none for a list without fitting entries.
+
+    A null on the way is a match without a value.
+
+    Raises
+    ------
+    DocumentError
+        A number is no number (in parts of a long profile that were not checked when it was read).
+    """
+    # Attributes of one entity come one after the other: the way to the entities is the same for all.
+    last = max((i for i, step in enumerate(leaf.steps) if not isinstance(step, Key)), default=-1) + 1
+    known = names.ways.get((id(tree), leaf.steps[:last]))
+    if known is None:
+        # The tree is kept, so that no other can take its address.
+        known = names.ways[(id(tree), leaf.steps[:last])] = (tree, _reached(tree, leaf.steps[:last], names))
+    keys = tuple(step.name for step in leaf.steps[last:] if isinstance(step, Key))
+    places = _below(known[1], keys, drop_null=False) if keys else known[1]
+    numeric = leaf.dimension not in ("text", "flag") and not leaf.entities
+    for node, trail, whole, entity in places:
+        # Nearly all: a fast way through the checks.
+        value = (
+            node if numeric and type(node) is int and node < _EXACT else _checked(node, leaf, whole, where)
+        )
+        yield Match(trail, whole, entity, value, leaf)
+
+
+def find(trail: Trail, tree: Any, names: Names) -> tuple[bool, Value]:
+    """What stands at the end of a trail: whether its entities are there, and the value (None: null or missing)."""
+    key = ""
+    for step in trail:
+        if isinstance(step, str):
+            key = step
+            tree = tree.get(step) if type(tree) is dict else None
+        else:
+            tree = names.find(key, tree, step) if type(tree) is list else None
+            if tree is None:
+                return False, None
+    return True, tree if isinstance(tree, str) or number(tree) is not None else None
+
+
+def number(value: object) -> int | float | None:
+    """The value if it is a number that can be computed with, else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if -_LARGEST < value < _LARGEST else None
+
+
+def aggregated(attribute: Attribute, found: Sequence[Match]) -> tuple[Value, Dimension]:
+    """The aggregate of all values that are known; None where there is none of them, but for a count."""
+    values = [one.value for one in found if one.leaf.entities or one.value is not None]
+    dimension: Dimension = found[0].leaf.dimension if found else "count"
+    if attribute.aggregate == "count":
+        return len(values), "count"
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    if not numbers:
+        return None, dimension
+    if attribute.aggregate == "sum":
+        return sum(numbers) if all(isinstance(n, int) for n in numbers) else math.fsum(numbers), dimension
+    if attribute.aggregate == "mean":
+        return math.fsum(numbers) / len(numbers), "number" if dimension == "count" else dimension
+    chosen: Callable[[Sequence[int | float]], int | float] = min if attribute.aggregate == "min" else max
+    return chosen(numbers), dimension
+
+
+def why_null(leaf: Leaf, provenance: Mapping[str, str]) -> str:
+    """Why a value is null: the profile's own words, else what the schema says of it."""
+    keys = leaf.dotted.split(".")
+    for names in (keys, keys[1:]):
+        for length in range(len(names), 0, -1):
+            why = provenance.get(".".join(names[:length]))
+            if why:
+                return why
+    _, null, told = leaf.description.partition("null")
+    return f"null{told}" if null else "it is null in the profile"
+
+
+def columns_of(leaves: Sequence[Leaf]) -> set[Column]:
+    """Which attributes of files these paths look at, in their conditions, too."""
+    columns: set[Column] = set()
+    for leaf in leaves:
+        if not leaf.steps or leaf.steps[0] != Key("files"):
+            continue
+        for step in leaf.steps:
+            if isinstance(step, Where):
+                columns |= {condition.keys for condition in step.conditions}
+        keys = tuple(step.name for step in leaf.steps[1:] if isinstance(step, Key))
+        if keys:
+            columns.add(keys)
+    return columns
+
+
+class _Place(NamedTuple):
+    node: Any
+    trail: Trail
+    whole: Trail
+    entity: Any
+
+
+def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> list[_Place]:
+    places = [_Place(tree, (), (), None)]
+    parts = list(_parts(steps))
+    for part in parts:
+        if isinstance(part, tuple):
+            places = list(_below(places, part, drop_null=True))
+        elif isinstance(part, AnyKey):
+            places = [
+                _Place(below, (*one.trail, name), (*one.whole, name), one.entity)
+                for one in places
+                if isinstance(one.node, dict)
+                for name, below in one.node.items()
+            ]
+        else:
+            places = [below for one in places for below in _entities(one, part, names)]
+    return places
+
+
+def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Each | Index | Where]:
+    """The steps, with keys that follow each other in one part."""
+    for is_key, some in groupby(steps, key=lambda step: isinstance(step, Key)):
+        if is_key:
+            yield tuple(step.name for step in some if isinstance(step, Key))
+        else:
+            yield from (step for step in some if not isinstance(step, Key))
+
+
+def _below(places: Sequence[_Place], keys: tuple[str, ...], *, drop_null: bool) -> Iterator[_Place]:
+    for node, trail, whole, entity in places:
+        found: Any = node
+        for key in keys:
+            found = found.get(key) if type(found) is dict else None
+        if found is not None or not drop_null:
+            deeper = trail + keys
+            yield _Place(found, deeper, deeper if whole is trail else whole + keys, entity)
+
+
+def _entities(place: _Place, step: Each | Index | Where, names: Names) -> Iterator[_Place]:
+    node = place.node
+    if not isinstance(node, list):
+        return
+    key = str(place.trail[-1])
+    for position, (entity, identity) in enumerate(zip(node, names.identities(key, node), strict=True)):
+        if isinstance(step, Index) and position != step.number:
+            continue
+        if isinstance(step, Where) and not all(_holds(one, entity) for one in step.conditions):
+            continue
+        trail = (*place.trail, identity)
+        full = _full(key, entity, identity) if names.strip else identity
+        yield _Place(entity, trail, trail if full is identity else (*place.whole, full), entity)
+
+
+def _full(key: str, entity: Any, identity: Identity) -> Identity:
+    """The identity with paths as they are, not stripped."""
+    if IDENTITIES.get(key) != ("path",) or not isinstance(entity, dict):
+        return identity
+    return (entity.get("path"), *identity[1:])
+
+
+def _holds(condition: Condition, entity: Any) -> bool:
+    value = entity
+    for key in condition.keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    wanted, operator = condition.value, condition.operator
+    if value is None:
+        return False
+    if isinstance(wanted, Quantity):
+        compare = COMPARISONS["==" if operator == "=" else operator]
+        return isinstance(value, (int, float)) and compare(value, wanted.value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if operator in ("~", "!~"):
+        return fits(wanted, text) is (operator == "~")
+    return (text == wanted) is (operator == "=")
+
+
+def _checked(value: Any, leaf: Leaf, whole: Trail, where: str) -> Value:
+    if leaf.entities or value is None:
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if leaf.dimension in ("text", "flag"):
+        right = isinstance(value, str if leaf.dimension == "text" else bool)
+    else:
+        right = number(value) is not None
+    if right:
+        found: Value = value
+        return found
+    wanted = {"text": "text", "flag": "true or false"}.get(leaf.dimension, "a number below 1e300")
+    text = value if isinstance(value, str) else str(type(value).__name__)
+    raise DocumentError(
+        f"{trail_text(whole)} is {text[:40]!r}, not {wanted}", where=where, todo="make the profile anew"
+    )

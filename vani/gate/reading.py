@@ -1,0 +1,89 @@
+"""Profiles as trees of plain values, which paths are looked up in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from vani.errors import DocumentError
+from vani.gate.columns import Column, file_columns
+from vani.schema.document import loads
+from vani.schema.excerpt import excerpt
+from vani.schema.profile import Profile
+
+__all__ = ["Figures", "Tree", "path_text", "read_figures"]
+
+Tree = dict[str, Any]
+
+SHORT_BYTES: Final = 1_000_000
+"""A profile of this length is read and checked as a whole in a tenth of a second."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A profile as a tree, and where it is from."""
+
+    tree: Tree
+    path: str
+    sha256: str
+    version: str
+    model: Profile
+    """The same as a model; of a long profile only with the files of the most I/O time."""
+    listed: int
+    """Files that the profile lists."""
+    kept: tuple[int, ...] | None = None
+    """Positions of the model's files in the whole list; None: it has all of them."""
+
+
+def read_figures(content: bytes, where: str, columns: Collection[Column], *, model_files: int = 1) -> Figures:
+    """Read a profile's text; of a long one only some attributes of its files.
+
+    Parameters
+    ----------
+    columns
+        Attributes of files that are wanted, besides their paths.
+    model_files
+        So many files of a long profile are in `Figures.model`.
+
+    Raises
+    ------
+    DocumentError
+        It is no valid profile. Of a long profile, attributes of files that nobody wants are not looked at.
+    """
+    found = excerpt(content, model_files) if len(content) > SHORT_BYTES else None
+    if found is not None:
+        files = file_columns(content, columns)
+        model = _model(found.text, where) if files is not None else None
+        if files is not None and model is not None:
+            tree = model.model_dump(by_alias=True) | {"files": files}
+            return _figures(tree, model, where, content, kept=found.kept)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError("is not UTF-8 text", where=where, todo="give a profile.yaml") from error
+    whole = loads(text, Profile, where=where)
+    return _figures(whole.model_dump(by_alias=True), whole, where, content, kept=None)
+
+
+def path_text(path: str | Path) -> str:
+    """A path as text that every document can hold; bytes that are no UTF-8 are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _model(text: bytes, where: str) -> Profile | None:
+    """The excerpt as a model; None for one with an error, which the whole text shows at the right line."""
+    try:
+        return loads(text.decode("utf-8-sig"), Profile, where=where)
+    except (DocumentError, UnicodeDecodeError):
+        return None
+
+
+def _figures(
+    tree: Tree, model: Profile, where: str, content: bytes, *, kept: tuple[int, ...] | None
+) -> Figures:
+    digest = hashlib.sha256(content).hexdigest()
+    return Figures(tree, where, digest, model.generator.version, model, len(tree["files"]), kept)

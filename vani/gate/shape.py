@@ -1,0 +1,334 @@
+"""What the schema of profiles says about a path: which keys there are, in which unit, and what they mean.
+
+A misspelt key is found here, whatever the profile holds. `io.` may be left out: `files[*].ops.read` is
+`files[*].io.ops.read`, since no entity with `io` has keys of the same names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from vani.gate.attribute import AnyKey, Attribute, Condition, Each, Key, Step, Where
+from vani.gate.quantity import Dimension, Quantity
+from vani.schema import profile
+from vani.schema.base import Model
+
+__all__ = ["Leaf", "UnknownAttributeError", "leaves", "refuse_never", "resolve"]
+
+_DIMENSIONS: Final[dict[Any, Dimension]] = {
+    profile.Bytes: "bytes",
+    profile.Seconds: "seconds",
+    profile.Share: "share",
+    profile.Rate: "rate",
+    profile.Count: "count",
+    int: "count",
+    float: "number",
+    str: "text",
+    bool: "flag",
+}
+_MAX_LEAVES: Final = 2000
+
+
+class UnknownAttributeError(ValueError):
+    """The path leads nowhere in a profile; names the nearest key."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A single attribute, or with an aggregate of entities the entities.
+
+    `steps` are plain: `*` stands for a key only in tables such as histograms, and `io` is written out.
+    """
+
+    steps: tuple[Step, ...]
+    dimension: Dimension
+    description: str
+    entities: bool = False
+    accepted: tuple[str, ...] = ()
+    """The values that text can have, where the schema lists them."""
+
+    @property
+    def dotted(self) -> str:
+        """Its keys alone: `files.io.ops.read`."""
+        return ".".join(step.name if isinstance(step, Key) else "*" for step in self.steps if _is_key(step))
+
+
+def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
+    """Hold a path against the schema: the path with `io` written out, and all single attributes it stands for.
+
+    Raises
+    ------
+    UnknownAttributeError
+        A key that is not there, a selector where there is no list, or a path that ends in a group.
+    """
+    counted = attribute.aggregate == "count"
+    found = tuple(_walk(profile.Profile, "", attribute.steps, (), "", entities=counted))
+    if not found:
+        raise UnknownAttributeError(f"nothing in a profile is called {attribute}")
+    if attribute.aggregate not in (None, "count"):
+        for leaf in found:
+            if leaf.dimension in ("text", "flag"):
+                raise UnknownAttributeError(
+                    f"{leaf.dotted} is {leaf.dimension}: only numbers have a {attribute.aggregate}"
+                )
+    # Where a single path was meant, what it became is what is shown.
+    steps = found[0].steps if len(found) == 1 else attribute.steps
+    return Attribute(steps, attribute.aggregate), found
+
+
+@functools.cache
+def leaves(model: type[Model]) -> tuple[tuple[tuple[str, ...], Leaf], ...]:
+    """All single attributes of a model that stand in no list of it, and its tables, by their keys.
+
+    The path of a table ends in `*`.
+    """
+    return tuple(
+        (tuple(s.name for s in leaf.steps if isinstance(s, Key)), leaf) for leaf in _below(model, ())
+    )
+
+
+def _below(model: type[Model], steps: tuple[Step, ...]) -> Iterator[Leaf]:
+    for name, (kind, about) in _fields(model).items():
+        deeper = (*steps, Key(name))
+        if _is_model(kind):
+            yield from _below(kind, deeper)
+        elif (dimension := _dimension(kind)) is not None:
+            yield Leaf(deeper, dimension, about)
+        elif _is_table(kind) and (below := _dimension(_plain(get_args(kind)[1]))) is not None:
+            yield Leaf((*deeper, AnyKey()), below, about)
+
+
+def _walk(
+    kind: Any, path: str, steps: tuple[Step, ...], done: tuple[Step, ...], about: str, *, entities: bool
+) -> Iterator[Leaf]:
+    """The attributes that `steps` lead to from a place of type `kind`, which is called `path`."""
+    if len(done) > 3 * len(steps) + 100:
+        return
+    if not steps:
+        yield _end(kind, path, done, about, entities=entities)
+        return
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, (Key, AnyKey)):
+        yield from _into_keys(kind, path, step, rest, done, about, entities=entities)
+        return
+    if get_origin(kind) is not list:
+        raise UnknownAttributeError(f"{path} is no list: leave out {step}")
+    element = _plain(get_args(kind)[0])
+    if isinstance(step, Where):
+        step = Where(tuple(_condition(element, path, one) for one in step.conditions))
+    yield from _walk(element, f"{path}[]", rest, (*done, step), about, entities=entities)
+
+
+def _into_keys(
+    kind: Any,
+    path: str,
+    step: Key | AnyKey,
+    rest: tuple[Step, ...],
+    done: tuple[Step, ...],
+    about: str,
+    *,
+    entities: bool,
+) -> Iterator[Leaf]:
+    if _is_model(kind):
+        fields = _fields(kind)
+        if isinstance(step, AnyKey):
+            yield from _any_of(fields, path, rest, done, entities=entities)
+            return
+        if step.name not in fields:
+            if (inner := _io_of(fields)) is not None and step.name in _fields(inner):
+                yield from _walk(kind, path, (Key("io"), step, *rest), done, about, entities=entities)
+                return
+            raise _unknown(step.name, path, [*fields, *(_fields(inner) if inner else ())])
+        below, description = fields[step.name]
+        name = f"{path}.{step.name}" if path else step.name
+        yield from _walk(below, name, rest, (*done, step), description, entities=entities)
+    elif _is_table(kind):
+        yield from _walk(
+            _plain(get_args(kind)[1]), f"{path}{step}", rest, (*done, step), about, entities=entities
+        )
+    elif get_origin(kind) is list:
+        raise UnknownAttributeError(
+            f"{path} is a list: say which of them, such as {path}[*] or {path}[0], before `{step}`"
+        )
+    else:
+        raise UnknownAttributeError(f"{path} is a single value: leave out `{step}`")
+
+
+def _any_of(
+    fields: dict[str, tuple[Any, str]],
+    path: str,
+    rest: tuple[Step, ...],
+    done: tuple[Step, ...],
+    *,
+    entities: bool,
+) -> Iterator[Leaf]:
+    """All keys below which the rest of the path exists; at least one of them."""
+    found = 0
+    why: UnknownAttributeError | None = None
+    for name, (kind, about) in fields.items():
+        if rest and _is_table(kind):
+            # Any key may be in a table: a misspelt one would be found there.
+            continue
+        try:
+            for leaf in _walk(
+                kind, f"{path}.{name}".lstrip("."), rest, (*done, Key(name)), about, entities=entities
+            ):
+                found += 1
+                if found > _MAX_LEAVES:
+                    raise UnknownAttributeError(f"{path}.* stands for too many attributes: name fewer")
+                yield leaf
+        except UnknownAttributeError as error:
+            why = error
+    if not found:
+        raise UnknownAttributeError(
+            f"none of the keys of {path or 'a profile'} leads to {_text(rest)}"
+        ) from why
+
+
+def _text(steps: tuple[Step, ...]) -> str:
+    return "".join(map(str, steps)).removeprefix(".") or "a single value"
+
+
+def _end(kind: Any, path: str, done: tuple[Step, ...], about: str, *, entities: bool) -> Leaf:
+    dimension = _dimension(kind)
+    if dimension is not None:
+        return Leaf(done, dimension, about, accepted=_accepted(kind))
+    if entities:
+        if get_origin(kind) is list:
+            return Leaf((*done, Each()), "count", about, entities=True)
+        if _is_model(kind) and done and not isinstance(done[-1], Key):
+            return Leaf(done, "count", about, entities=True)
+    if get_origin(kind) is list:
+        raise UnknownAttributeError(f"{path} is a list: name an attribute of its entries, or count({path})")
+    if _is_table(kind):
+        raise UnknownAttributeError(f"{path} is a table: name one of its keys, or write {path}.*")
+    known = ", ".join(_fields(kind)) if _is_model(kind) else ""
+    raise UnknownAttributeError(f"{path} is a group: name one of its attributes ({known}), or write {path}.*")
+
+
+def _condition(element: Any, path: str, condition: Condition) -> Condition:
+    """A condition with `io` written out, if it makes sense for entries of this type."""
+    where = f"{path}[]"
+    if not _is_model(element):
+        raise UnknownAttributeError(f"the entries of {path} have no attributes: use {path}[*] or a position")
+    leaf = next(_walk(element, where, tuple(map(Key, condition.keys)), (), "", entities=False))
+    keys = tuple(step.name for step in leaf.steps if isinstance(step, Key))
+    value, operator = condition.value, condition.operator
+    name = ".".join(keys)
+    if leaf.dimension == "flag":
+        if value not in ("true", "false") or operator not in ("=", "!="):
+            raise UnknownAttributeError(f"{where}.{name} is true or false: write {name}=true")
+    elif leaf.dimension == "text":
+        if isinstance(value, Quantity):
+            value = value.text
+        if operator not in ("=", "!=", "~", "!~"):
+            raise UnknownAttributeError(f"{where}.{name} is text, which has no order: use = != ~ !~")
+        if operator in ("=", "!="):
+            refuse_never(f"{where}.{name}", leaf, value)
+    elif not isinstance(value, Quantity) or operator in ("~", "!~"):
+        raise UnknownAttributeError(f"{where}.{name} is a number: compare it with a number by = != <= < >= >")
+    elif not value.fits(leaf.dimension):
+        raise UnknownAttributeError(
+            f"{where}.{name} is {_words(leaf.dimension)}, and {value.text} is {value.meaning()}"
+        )
+    return Condition(keys, operator, value)
+
+
+def _words(dimension: Dimension) -> str:
+    return Quantity(0, dimension, "").meaning()
+
+
+def refuse_never(name: str, leaf: Leaf, value: str) -> None:
+    """Refuse a text that the attribute never is.
+
+    Raises
+    ------
+    UnknownAttributeError
+        The schema lists other values.
+    """
+    if leaf.accepted and value not in leaf.accepted:
+        raise UnknownAttributeError(f"{name} is never {value!r}; {_near(value, leaf.accepted)}")
+
+
+def _accepted(kind: Any) -> tuple[str, ...]:
+    return tuple(map(str, get_args(kind))) if get_origin(kind) is Literal else ()
+
+
+def _unknown(name: str, path: str, known: list[str]) -> UnknownAttributeError:
+    where = f"in {path}" if path else "at the top of a profile"
+    return UnknownAttributeError(f"unknown key {name!r} {where}; {_near(name, tuple(known))}")
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+
+
+# --- types of the schema ----------------------------------------------------------------------------
+
+
+@functools.cache
+def _fields(model: type[Model]) -> dict[str, tuple[Any, str]]:
+    """Types (without null) and descriptions of a model's keys."""
+    hints: dict[str, Any] = {}
+    # typing.get_type_hints would read those of pydantic's own class for every model, which takes longer than a check.
+    for kind in reversed(model.__mro__[: model.__mro__.index(Model)]):
+        hints |= inspect.get_annotations(kind, eval_str=True)
+    return {
+        field.alias or name: (_plain(hints[name]), field.description or "")
+        for name, field in model.model_fields.items()
+    }
+
+
+def _plain(annotation: Any) -> Any:
+    """A type without null, and without what describes it beyond its unit."""
+    if annotation in _DIMENSIONS:
+        return annotation
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        kinds = [arg for arg in get_args(annotation) if arg is not types.NoneType]
+        return _plain(kinds[0]) if len(kinds) == 1 else annotation
+    if origin is Annotated:
+        base, *extras = get_args(annotation)
+        return (
+            annotation
+            if any(isinstance(one, FieldInfo) for one in extras) and base in (int, float)
+            else _plain(base)
+        )
+    return annotation
+
+
+def _dimension(kind: Any) -> Dimension | None:
+    if kind in _DIMENSIONS:
+        return _DIMENSIONS[kind]
+    if get_origin(kind) is Literal:
+        return "text"
+    if get_origin(kind) is Annotated:
+        return _DIMENSIONS.get(get_args(kind)[0])
+    return None
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Model)
+
+
+def _is_table(kind: Any) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _is_key(step: Step) -> bool:
+    return isinstance(step, (Key, AnyKey))
+
+
+def _io_of(fields: dict[str, tuple[Any, str]]) -> type[Model] | None:
+    kind = fields.get("io", (None, ""))[0]
+    return kind if _is_model(kind) else None

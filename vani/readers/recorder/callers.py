@@ -1,0 +1,351 @@
+"""Who called whom, without expanding the grammar.
+
+Which library calls surround a call depends on what was recorded before it: a call of depth d + 1 belongs to the
+nearest call of depth d before it on the same thread (see `nesting`). A rule of the grammar may be used where
+different calls surround it, so rules are told apart by what lies around them where they begin. What matters of the
+surrounding call is only through which layers it was made, of which there are few, so few rules become several.
+
+One pass for each depth (and thread): a rule's last call of depth d is found from the leaves up, then what precedes
+each use of a rule from the start down. Every step works on all rules of one height, of all grammars together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.calls import Layer
+from vani.errors import TraceError
+from vani.readers.recorder.grammar import Grammar, ragged
+
+__all__ = ["Callers", "Resolved"]
+
+_NONE, _ANY = -1, -2
+"""What surrounds a rule: nothing, or whatever it is (no call in the rule depends on it)."""
+_MOST_GROWTH = 16
+_FREE_SYMBOLS = 1 << 20
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """How often each call signature of each grammar occurs within the same layers; shape (n,) each.
+
+    `via` is the layer of the outermost call around, `within` has a bit for each layer around and the own one,
+    `nested` tells that a file-system call surrounds it.
+    """
+
+    grammar: Ints
+    terminal: Ints
+    via: NDArray[np.int8]
+    within: NDArray[np.int16]
+    nested: Bools
+    count: Ints
+
+
+@dataclass
+class _Calls:
+    """Signatures of all grammars, told apart by what surrounds them; shape (n,) each."""
+
+    grammar: Ints
+    terminal: Ints
+    depth: Ints
+    thread: Ints
+    layer: NDArray[np.int8]
+    via: NDArray[np.int8]
+    within: NDArray[np.int16]
+    inside: Bools
+
+    def take(self, rows: Ints) -> _Calls:
+        return _Calls(*(getattr(self, name)[rows] for name in _Calls.__dataclass_fields__))
+
+
+@dataclass
+class _Rules:
+    """Grammars behind one another: values >= 0 are positions in `_Calls`, others -1 - (index of a rule)."""
+
+    bodies: Ints
+    values: Ints
+    exponents: Ints
+    levels: list[Ints]
+    starts: Ints
+
+
+class Callers:
+    """Collects grammars, then finds what surrounds the calls of all of them."""
+
+    def __init__(self) -> None:
+        self._grammars: list[Grammar] = []
+        self._numbers: list[int] = []
+        self._columns: list[tuple[NDArray[Any], ...]] = []
+        self.symbols = 0
+
+    def __len__(self) -> int:
+        return len(self._grammars)
+
+    def add(
+        self,
+        number: int,
+        grammar: Grammar,
+        depth: NDArray[np.int8],
+        thread: NDArray[np.int32],
+        layer: NDArray[np.int8],
+    ) -> None:
+        """Take one grammar; the columns are those of its `names`."""
+        self._grammars.append(grammar)
+        self._numbers.append(number)
+        self._columns.append((depth, thread, layer))
+        self.symbols += grammar.symbols
+
+    def resolve(self, where: str) -> Resolved:
+        """Find what surrounds every call, and count.
+
+        Raises
+        ------
+        TraceError
+            Rules are used in so many surroundings that telling them apart would take too much memory.
+        """
+        calls, rules = self._joined()
+        most = _MOST_GROWTH * len(rules.values) + _FREE_SYMBOLS
+        for depth in range(1, int(calls.depth.max(initial=0)) + 1):
+            for thread in np.unique(calls.thread[calls.depth == depth]).tolist():
+                rules, calls = _resolve_depth(rules, calls, depth, thread)
+                if len(rules.values) > most:
+                    raise TraceError(
+                        "calls are nested in too many ways to tell from the grammar",
+                        where=where,
+                        todo="profile without --quick",
+                    )
+        count = _count(rules, len(calls.terminal))
+        used = np.flatnonzero(count)
+        own = calls.take(used)
+        fs = own.layer <= Layer.STDIO
+        return Resolved(own.grammar, own.terminal, own.via, own.within, own.inside & fs, count[used])
+
+    def _joined(self) -> tuple[_Calls, _Rules]:
+        nodes = np.array([len(g.names) for g in self._grammars], dtype=np.int64)
+        first_node = np.cumsum(nodes) - nodes
+        rule_counts = np.array([len(g.bodies) - 1 for g in self._grammars], dtype=np.int64)
+        first_rule = np.cumsum(rule_counts) - rule_counts
+        symbols = np.array([len(g.values) for g in self._grammars], dtype=np.int64)
+        first_symbol = np.cumsum(symbols) - symbols
+        values = [
+            np.where(g.values >= 0, g.values + n, g.values - r)
+            for g, n, r in zip(self._grammars, first_node.tolist(), first_rule.tolist(), strict=True)
+        ]
+        levels: list[list[Ints]] = []
+        for grammar, first in zip(self._grammars, first_rule.tolist(), strict=True):
+            while len(levels) < len(grammar.levels):
+                levels.append([])
+            for height, level in enumerate(grammar.levels):
+                levels[height].append(level + first)
+        bodies = [g.bodies[:-1] + s for g, s in zip(self._grammars, first_symbol.tolist(), strict=True)]
+        rules = _Rules(
+            np.append(np.concatenate(bodies), symbols.sum()),
+            np.concatenate(values),
+            np.concatenate([g.exponents for g in self._grammars]),
+            [np.concatenate(level) for level in levels],
+            np.array([g.start for g in self._grammars]) + first_rule,
+        )
+        depth, thread, layer = (np.concatenate([columns[i] for columns in self._columns]) for i in range(3))
+        # Threads are numbered within their grammar: those of different processes need no pass of their own.
+        owner = np.repeat(np.arange(len(nodes)), nodes)
+        key = owner << 32 | thread.astype(np.int64)
+        distinct, code = np.unique(key, return_inverse=True)
+        begins = np.searchsorted(distinct, np.arange(len(nodes)) << 32)
+        layer = layer.astype(np.int8)
+        calls = _Calls(
+            grammar=np.repeat(np.array(self._numbers, dtype=np.int64), nodes),
+            terminal=np.concatenate([g.names for g in self._grammars]),
+            depth=depth.astype(np.int64),
+            thread=code - begins[owner],
+            layer=layer,
+            via=layer,
+            within=(np.int16(1) << layer.astype(np.int16)).astype(np.int16),
+            inside=np.zeros(len(layer), np.bool_),
+        )
+        return calls, rules
+
+
+def _symbols_of(rules: _Rules, chosen: Ints) -> tuple[Ints, Ints, Ints]:
+    """Symbols of the chosen rules, one rule after the other: (positions, where each rule begins, length of each)."""
+    lengths = rules.bodies[chosen + 1] - rules.bodies[chosen]
+    return ragged(rules.bodies[chosen], lengths), np.cumsum(lengths) - lengths, lengths
+
+
+def _before(mark: Ints, first: Ints) -> Ints:
+    """Position of the nearest mark (>= 0) before each symbol of its rule, -1 for none.
+
+    `first` is the position at which each symbol's rule begins.
+    """
+    at = np.maximum.accumulate(np.where(mark >= 0, np.arange(len(mark)), -1))
+    found = np.empty(len(mark), np.int64)
+    found[:1] = -1
+    found[1:] = at[:-1]
+    found[found < first] = -1
+    return found
+
+
+def _resolve_depth(rules: _Rules, calls: _Calls, depth: int, thread: int) -> tuple[_Rules, _Calls]:
+    """Resolve the calls of one depth of one thread, of every grammar; those of smaller depth are resolved."""
+    of_thread = calls.thread == thread
+    target = of_thread & (calls.depth == depth)
+    marks = np.flatnonzero(of_thread & (calls.depth == depth - 1))
+    around = (
+        calls.via[marks].astype(np.int64) << 32
+        | calls.within[marks].astype(np.int64) << 1
+        | (calls.inside[marks] | (calls.layer[marks] <= Layer.STDIO))
+    )
+    states, state = np.unique(around, return_inverse=True)
+    mark = np.full(len(calls.depth), _NONE)
+    mark[marks] = state
+    last, exposed = _summaries(rules, mark, target)
+    width = len(states) + 2
+    keys, bodies = _specialised(rules, mark, target, last, exposed, width)
+    return _rebuilt(rules, calls, keys, bodies, states, width)
+
+
+def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
+    """Of each rule: the state that it leaves behind (-1: that from before), and whether it depends on it."""
+    count = len(rules.bodies) - 1
+    last = np.full(count, _NONE)
+    exposed = np.zeros(count, np.bool_)
+    for level in rules.levels:
+        symbols, begins, lengths = _symbols_of(rules, level)
+        if not len(symbols):
+            continue
+        values = rules.values[symbols]
+        is_rule = values < 0
+        child = np.where(is_rule, -1 - values, 0)
+        here = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
+        depends = np.where(is_rule, exposed[child], target[np.maximum(values, 0)])
+        before = _before(here, np.repeat(begins, lengths))
+        full = lengths > 0
+        heads = begins[full]
+        exposed[level[full]] = np.logical_or.reduceat(depends & (before < 0), heads)
+        ends = heads + lengths[full] - 1
+        final = np.where(here[ends] >= 0, ends, before[ends])
+        last[level[full]] = np.where(final >= 0, here[np.maximum(final, 0)], _NONE)
+    return last, exposed
+
+
+def _specialised(
+    rules: _Rules, mark: Ints, target: Bools, last: Ints, exposed: Bools, width: int
+) -> tuple[list[Ints], list[tuple[Ints, Ints, Ints, Ints]]]:
+    """Rules by what surrounds them, level by level from the start down.
+
+    Returns
+    -------
+    keys
+        Of each level: rule * width + surrounding state + 2, ascending.
+    bodies
+        Of each level: (symbols of each rule, value, key, exponent); the key is -1 for terminals that do not depend on
+        what surrounds them, (state + 2) for those that do, and that of the rule for rules.
+    """
+    height = np.empty(len(rules.bodies) - 1, np.int64)
+    for number, level in enumerate(rules.levels):
+        height[level] = number
+    waiting: list[list[Ints]] = [[] for _ in rules.levels]
+
+    def use(rule: Ints, state: Ints) -> Ints:
+        key = rule * width + np.where(exposed[rule], state, _ANY) + 2
+        distinct = np.unique(key)
+        heights = height[distinct // width]
+        for one in np.unique(heights).tolist():
+            waiting[one].append(distinct[heights == one])
+        return key
+
+    use(rules.starts, np.full(len(rules.starts), _NONE))
+    keys: list[Ints] = [np.empty(0, np.int64)] * len(rules.levels)
+    bodies: list[tuple[Ints, Ints, Ints, Ints]] = [(keys[0],) * 4] * len(rules.levels)
+    for number in reversed(range(len(rules.levels))):
+        if not waiting[number]:
+            continue
+        key = np.unique(np.concatenate(waiting[number]))
+        rule, outer = key // width, key % width - 2
+        symbols, begins, lengths = _symbols_of(rules, rule)
+        owner = np.repeat(np.arange(len(rule)), lengths)
+        values, exponents = rules.values[symbols], rules.exponents[symbols]
+        is_rule = values < 0
+        child = np.where(is_rule, -1 - values, 0)
+        here = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
+        before = _before(here, begins[owner])
+        state = np.where(before >= 0, here[np.maximum(before, 0)], outer[owner])
+        # A rule that depends on what surrounds it and changes that sees itself from its second repetition on.
+        again = is_rule & (exponents > 1)
+        again[again] = exposed[child[again]] & (last[child[again]] >= 0)
+        again[again] = last[child[again]] != state[again]
+        if again.any():
+            copies = 1 + again
+            rows = np.repeat(np.arange(len(values)), copies)
+            second = np.zeros(len(rows), np.bool_)
+            second[np.cumsum(copies)[again] - 1] = True
+            twice = again[rows]
+            state = np.where(second, last[child[rows]], state[rows])
+            exponents = np.where(second, exponents[rows] - 1, np.where(twice, 1, exponents[rows]))
+            values, is_rule, child, owner = values[rows], is_rule[rows], child[rows], owner[rows]
+        made = np.full(len(values), -1)
+        depends = np.flatnonzero(~is_rule & target[np.maximum(values, 0)])
+        made[depends] = state[depends] + 2
+        made[is_rule] = use(child[is_rule], state[is_rule])
+        keys[number] = key
+        bodies[number] = (np.bincount(owner, minlength=len(key)), values, made, exponents)
+    return keys, bodies
+
+
+def _rebuilt(
+    rules: _Rules,
+    calls: _Calls,
+    keys: list[Ints],
+    bodies: list[tuple[Ints, Ints, Ints, Ints]],
+    states: Ints,
+    width: int,
+) -> tuple[_Rules, _Calls]:
+    sizes = [len(key) for key in keys]
+    first = np.cumsum([0, *sizes])
+    levels = [np.arange(a, b) for a, b in zip(first[:-1].tolist(), first[1:].tolist(), strict=True)]
+    every = np.concatenate(keys)
+    order = np.argsort(every)
+    lengths, values, made, exponents = (np.concatenate([body[i] for body in bodies]) for i in range(4))
+    is_rule = values < 0
+    found = np.empty(len(values), np.int64)
+    found[is_rule] = -1 - order[np.searchsorted(every, made[is_rule], sorter=order)]
+    node = values[~is_rule] * width + np.maximum(made[~is_rule], 0)
+    distinct, code = np.unique(node, return_inverse=True)
+    found[~is_rule] = code
+    refined = calls.take(distinct // width)
+    state = distinct % width - 2
+    rows = np.flatnonzero(state >= 0)
+    around = states[state[rows]]
+    refined.via[rows] = (around >> 32).astype(np.int8)
+    refined.within[rows] |= (around >> 1 & 0x7FFF).astype(np.int16)
+    refined.inside[rows] = (around & 1).astype(np.bool_)
+    key = rules.starts * width
+    # A start rule is surrounded by nothing, or does not care.
+    at = np.searchsorted(every, key + 1, sorter=order)
+    at[at == len(every)] = 0
+    starts = np.where(every[order[at]] == key + 1, order[at], -1)
+    other = np.flatnonzero(starts < 0)
+    starts[other] = order[np.searchsorted(every, key[other], sorter=order)]
+    return _Rules(np.append(0, np.cumsum(lengths)), found, exponents, levels, starts), refined
+
+
+def _count(rules: _Rules, calls: int) -> Ints:
+    """How often each call occurs; shape (calls,)."""
+    times = np.zeros(len(rules.bodies) - 1, np.int64)
+    times[rules.starts] = 1
+    count = np.zeros(calls, np.int64)
+    for level in reversed(rules.levels):
+        used = level[times[level] > 0]
+        symbols, _, lengths = _symbols_of(rules, used)
+        weight = np.repeat(times[used], lengths) * rules.exponents[symbols]
+        values = rules.values[symbols]
+        is_rule = values < 0
+        np.add.at(times, -1 - values[is_rule], weight[is_rule])
+        np.add.at(count, values[~is_rule], weight[~is_rule])
+    return count

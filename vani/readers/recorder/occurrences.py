@@ -1,0 +1,145 @@
+"""How often each call occurs, counted on the grammars: nothing is expanded and no time stamp is read.
+
+A process that shares its grammar with others costs nothing of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.calls import OCCURRENCES, Flag, Layer, Occurrences
+from vani.columns import to_arrow
+from vani.readers.recorder.callers import Callers
+from vani.readers.recorder.grammar import Grammar
+from vani.readers.recorder.signatures import NO_VALUE, Signatures
+
+__all__ = ["occurrences"]
+
+_ROWS = 1 << 19
+"""Rows of a batch, and symbols of the grammars that are looked at together."""
+_AT_ONCE = 1024
+"""Ranks with tables of their own in a batch."""
+
+Ints = NDArray[np.int64]
+
+
+class _Rows(NamedTuple):
+    """Columns of some rows of `OCCURRENCES` besides those of the signatures themselves."""
+
+    group: Ints
+    terminal: Ints
+    via: NDArray[np.int8]
+    within: NDArray[np.int16]
+    nested: NDArray[np.bool_]
+    often: Ints
+
+
+TablesOf = Callable[[int], "tuple[Signatures, Grammar] | None"]
+
+
+def occurrences(group_of_rank: Ints, of_rank: TablesOf, *, by_time: bool, where: str) -> Occurrences:
+    """Count the calls of a trace.
+
+    Parameters
+    ----------
+    group_of_rank
+        Shape (ranks,): ranks of one group share their tables; -1 for ranks without calls.
+    of_rank
+        Signatures and grammar of a rank.
+    by_time
+        No depth is stored: intervals of time alone tell who called whom.
+    where
+        Named in errors.
+    """
+    return Occurrences(group_of_rank, lambda: _joined(_batches(group_of_rank, of_rank, by_time, where)))
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches, of which there is one for each rank that has tables of its own."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(b.num_rows for b in waiting) >= _ROWS or len(waiting) >= _AT_ONCE:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def _batches(group_of_rank: Ints, of_rank: TablesOf, by_time: bool, where: str) -> Iterator[pa.RecordBatch]:
+    shared: Signatures | None = None
+    waiting: list[_Rows] = []
+    rows = 0
+    nested = Callers()
+    used = np.flatnonzero(group_of_rank >= 0)
+    groups, first = np.unique(group_of_rank[used], return_index=True)
+    for group, rank in zip(groups.tolist(), used[first].tolist(), strict=True):
+        found = of_rank(rank)
+        if found is None:
+            continue
+        signatures, grammar = found
+        if signatures is not shared:
+            yield from _put_out(shared, waiting, nested, where)
+            waiting, rows, nested, shared = [], 0, Callers(), signatures
+        ids, count = grammar.used
+        if not by_time and signatures.depth[ids].any():
+            names = grammar.names
+            nested.add(
+                group, grammar, signatures.depth[names], signatures.thread[names], signatures.layer[names]
+            )
+        else:
+            waiting.append(_flat(group, signatures, ids, count, by_time=by_time))
+            rows += len(ids)
+        if rows + nested.symbols > _ROWS:
+            yield from _put_out(shared, waiting, nested, where)
+            waiting, rows, nested = [], 0, Callers()
+    yield from _put_out(shared, waiting, nested, where)
+
+
+def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time: bool) -> _Rows:
+    """Calls that nothing surrounds, or nobody knows what."""
+    layer = signatures.layer[ids]
+    via, within = layer, (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
+    if by_time and ((layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)).any():
+        unknown = layer <= Layer.STDIO
+        via, within = (
+            np.where(unknown, -1, via).astype(np.int8),
+            np.where(unknown, -1, within).astype(np.int16),
+        )
+    return _Rows(np.full(len(ids), group), ids, via, within, np.zeros(len(ids), np.bool_), count)
+
+
+def _put_out(
+    signatures: Signatures | None, waiting: list[_Rows], nested: Callers, where: str
+) -> Iterator[pa.RecordBatch]:
+    if len(nested):
+        found = nested.resolve(where)
+        waiting = [
+            *waiting,
+            _Rows(found.grammar, found.terminal, found.via, found.within, found.nested, found.count),
+        ]
+    if signatures is None or not waiting:
+        return
+    rows = _Rows(*(np.concatenate(columns) for columns in zip(*waiting, strict=True)))
+    ids = rows.terminal
+    flags = signatures.flags[ids] | np.where(rows.nested, Flag.NESTED, 0).astype(np.int16)
+    file, rename_to, size = signatures.file[ids], signatures.rename_to[ids], signatures.bytes[ids]
+    columns = [
+        to_arrow(rows.group.astype(np.int32)),
+        to_arrow(signatures.func[ids]),
+        to_arrow(signatures.layer[ids]),
+        to_arrow(signatures.kind[ids]),
+        to_arrow(rows.via, rows.via < 0),
+        to_arrow(rows.within, rows.within < 0),
+        to_arrow(flags),
+        to_arrow(file, file < 0),
+        to_arrow(rename_to, rename_to < 0),
+        to_arrow(size, size == NO_VALUE),
+        to_arrow(rows.often),
+    ]
+    yield pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)

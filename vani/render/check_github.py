@@ -1,0 +1,169 @@
+"""The verdict of a check for GitHub Actions: annotations of a pull request, and the page of the job.
+
+Sources: GitHub documentation, "Workflow commands for GitHub Actions" (commands, escapes, 10 annotations of a type in a
+step, 50 in a job; 1 MiB of summary in a step); the runner's `ActionCommand`, which reads the commands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.render.judgement_text import RANKS, counted, cut, number, place, verdict_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vani.schema.check import Check, Judgement
+
+__all__ = ["MOST_ANNOTATIONS", "MOST_SUMMARY_BYTES", "render", "summary"]
+
+MOST_ANNOTATIONS: Final = 10
+"""GitHub drops further annotations of a type in a step without a word."""
+MOST_SUMMARY_BYTES: Final = 1024 * 1024
+"""GitHub drops a larger summary of a step as a whole."""
+
+_COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+_STATUSES: Final = {"fail": "failed", "excepted": "excepted", "unknown": "unknown", "pass": "passed"}
+_LONGEST_TITLE: Final = 200
+_LONGEST_TEXT: Final = 2000
+# A cell is for eyes; the whole text is in the other formats.
+_LONGEST_CELL: Final = 500
+# For the line that says what was left out.
+_ROOM_AT_THE_END: Final = 1000
+
+
+# --- annotations ------------------------------------------------------------------------------------
+
+
+def render(check: Check, *, version: str) -> str:
+    """Write workflow commands for a step's stdout: the ten worst failures, then one line with the rest.
+
+    That line is there if failures are left out or anything could not be judged. Nothing is written if all holds.
+    """
+    del version  # nobody reads it in an annotation
+    failed = [one for one in check.judgements if one.status == "fail"]
+    failed.sort(key=lambda one: RANKS[one.level])
+    shown = failed[:MOST_ANNOTATIONS]
+    # The line with the rest is a notice, too, and would be the eleventh.
+    if all(one.level == "note" for one in shown):
+        shown = shown[: MOST_ANNOTATIONS - 1]
+    lines = [_annotation(check, one) for one in shown]
+    left = failed[len(shown) :]
+    unknown = check.counts.unknown
+    if left or unknown:
+        rest = counted(_by_level(left))
+        text = f"{len(left)} more: {rest}" if left else ""
+        if unknown:
+            text += f"{'; ' if text else ''}{unknown} could not be judged"
+        lines.append(
+            _command("notice", {"title": "vani check"}, f"{text}. The job's summary has all of them.")
+        )
+    return "".join(line + "\n" for line in lines)
+
+
+def _by_level(judgements: Iterable[Judgement]) -> dict[str, int]:
+    counts: Counter[str] = Counter(one.level for one in judgements)
+    return {level: counts[level] for level in RANKS}
+
+
+def _annotation(check: Check, one: Judgement) -> str:
+    path, line = place(check, one)
+    properties = {
+        "file": one_line(path),
+        "line": str(line),
+        "title": cut(f"{one.check or 'vani check'} ({one.level})", _LONGEST_TITLE),
+    }
+    lines = [one.message or one.id, one.todo or ""]
+    return _command(
+        _COMMANDS[one.level], properties, "\n".join(cut(text, _LONGEST_TEXT) for text in lines if text)
+    )
+
+
+def _command(name: str, properties: dict[str, str], message: str) -> str:
+    told = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{name} {told}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# --- the job's summary ------------------------------------------------------------------------------
+
+
+def summary(check: Check) -> str:
+    """Write the whole table in GitHub's Markdown, as much of it as the job's summary can hold.
+
+    Text of the policy and of traces is neither markup nor a link nor HTML there, and ends no cell.
+    """
+    badge = ":white_check_mark:" if check.verdict == "pass" else ":x:"
+    head = [
+        f"## {badge} vani check",
+        "",
+        f"{verdict_line(check)} (fails on: {check.fail_on})",
+        "",
+        f"Profile {_code(check.profile.path)}"
+        + ("" if check.policy is None else f", policy {_code(check.policy.path)}")
+        + "".join(f", baseline {_code(one.path)}" for one in check.baselines[:10]),
+        "",
+    ]
+    if not check.judgements:
+        return "\n".join(head)
+    head += [
+        "| | level | check | of | value | allowed | baseline | change | found |",
+        "| --- | --- | --- | --- | ---: | --- | ---: | ---: | --- |",
+    ]
+    size = sum(len(line.encode()) + 1 for line in head)
+    rows: list[str] = []
+    for one in check.judgements:
+        row = _row(one)
+        size += len(row.encode()) + 1
+        if size > MOST_SUMMARY_BYTES - _ROOM_AT_THE_END:
+            break
+        rows.append(row)
+    tail = []
+    left = check.judgements[len(rows) :]
+    if left:
+        counts = Counter(_STATUSES[one.status] for one in left)
+        told = counted({name: counts[name] for name in _STATUSES.values()})
+        tail = ["", f"{len(left)} rows are left out ({told}): the summary of a step holds 1 MiB."]
+    return "\n".join([*head, *rows, *tail]) + "\n"
+
+
+def _row(one: Judgement) -> str:
+    found = one.message
+    if one.status == "fail" and one.todo:
+        found += f" → {one.todo}"
+    if one.excepted is not None:
+        found += f" (until {one.excepted.until}: {one.excepted.reason})"
+    cells = [
+        _STATUSES[one.status],
+        one.level,
+        _code(one.check),
+        _code(one.target or one.attribute or ""),
+        _code("" if one.value is None else number(one.value)),
+        _code(one.limit or ""),
+        _code("" if one.baseline is None else number(one.baseline)),
+        "" if one.change is None else _escaped(f"{one.change:+.1%}"),
+        _escaped(cut(found, _LONGEST_CELL)),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is, in a table, too."""
+    text = re.sub(r"([\\`*_{}\[\]<>#|~&!@:$])", r"\\\1", one_line(text))
+    # GitHub makes links of these without any markup.
+    return re.sub(r"(?i)\b(www)\.", r"\1\\.", text)
+
+
+def _code(text: str) -> str:
+    """Text in the font of code. Backticks would not do: no escape in them keeps a backslash before a bar."""
+    return f"<code>{_escaped(cut(text, _LONGEST_CELL))}</code>" if text else ""

@@ -1,0 +1,51 @@
+"""The verdict of a check as a code quality report of GitLab.
+
+Source: GitLab documentation, "Code Quality report format": an array of objects with description, check_name,
+fingerprint, severity, location.path (relative to the repository, not starting with ./) and location.lines.begin.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.render.judgement_text import cut, fingerprint, place
+
+if TYPE_CHECKING:
+    from vani.schema.check import Check
+
+__all__ = ["render"]
+
+# GitLab knows info, minor, major, critical and blocker.
+_SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
+# A line in a widget: more is cut off there anyway.
+_TEXT: Final = 1024
+
+
+def render(check: Check, *, version: str) -> str:
+    """Write an entry per judgement that failed, worst first; exceptions and what is unknown are no defects."""
+    del version  # the format has no place for the tool that wrote it
+    entries = []
+    for one in check.judgements:
+        if one.status != "fail":
+            continue
+        path, line = place(check, one)
+        text = (one.message or one.id).rstrip(".")
+        entries.append(
+            {
+                "description": cut(f"{text}; {one.todo}" if one.todo else text, _TEXT),
+                "check_name": cut(one.check, 255) or "check",
+                "fingerprint": fingerprint(one),
+                "severity": _SEVERITIES[one.level],
+                "location": {"path": _in_repository(path), "lines": {"begin": line}},
+            }
+        )
+    return json.dumps(entries, indent=2, ensure_ascii=True) + "\n"
+
+
+def _in_repository(path: str) -> str:
+    """GitLab drops entries whose path is absolute or leads out of the repository: such a path keeps its end."""
+    text = posixpath.normpath("/" + one_line(path)).lstrip("/")
+    return text or "."

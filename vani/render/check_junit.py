@@ -1,0 +1,111 @@
+"""The verdict of a check as JUnit XML, which Jenkins, GitLab and the reporters of GitHub read.
+
+Elements and attributes are those of `junit-10.xsd` of Jenkins' xUnit plug-in, which is strict: a file or a line of a
+test case would be refused there, so both are in its text.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.render.judgement_text import blocks, details, fingerprint, place
+
+if TYPE_CHECKING:
+    from vani.schema.check import Check, Judgement
+
+__all__ = ["render"]
+
+
+def render(check: Check, *, version: str) -> str:
+    """Write a suite per check of the policy, a case per judgement.
+
+    Only what makes `vani check` fail is a failure, so that the report and the exit status agree. What failed below
+    `fail_on`, what is excepted and what could not be judged is skipped, with the reason. Characters that XML 1.0
+    does not know are escaped as in Python.
+    """
+    suites: dict[str, list[Judgement]] = {}
+    for one in check.judgements:
+        suites.setdefault(one.check, []).append(one)
+    failures = sum(blocks(check, one) for one in check.judgements)
+    total = {"tests": str(len(check.judgements)), "failures": str(failures), "errors": "0", "time": "0"}
+    root = ET.Element("testsuites", {"name": "vani check", **total})
+    for name, judgements in suites.items():
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=one_line(name) or "check",
+            tests=str(len(judgements)),
+            failures=str(sum(blocks(check, one) for one in judgements)),
+            errors="0",
+            skipped=str(sum(_skipped(check, one) is not None for one in judgements)),
+            time="0",
+        )
+        if check.policy is not None:
+            suite.set("file", one_line(check.policy.path))
+        _properties(suite, check, version)
+        for one in judgements:
+            _case(suite, check, one)
+    ET.indent(root)
+    # Every character that XML 1.0 forbids is one that is not printable: one_line() has escaped it.
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _properties(suite: ET.Element, check: Check, version: str) -> None:
+    known = {
+        "vani": version,
+        "profile": check.profile.path,
+        "verdict": check.verdict,
+        "fail_on": check.fail_on,
+    }
+    properties = ET.SubElement(suite, "properties")
+    for name, value in known.items():
+        ET.SubElement(properties, "property", name=name, value=one_line(value))
+
+
+def _case(suite: ET.Element, check: Check, one: Judgement) -> None:
+    # GitLab shows the class as the suite, and of equal names only the first; Jenkins wants a package.
+    case = ET.SubElement(
+        suite, "testcase", name=_name(one), classname=f"vani.{one_line(one.check) or 'check'}", time="0"
+    )
+    message = one_line(one.message) or _name(one)
+    reason = _skipped(check, one)
+    if reason is not None:
+        skipped = ET.SubElement(case, "skipped", type=one.status, message=f"{reason}: {message}")
+        skipped.text = _without_attachments(f"{reason}: {message}")
+    elif one.status == "fail":
+        failure = ET.SubElement(case, "failure", type=one.level, message=message)
+        failure.text = _text(check, one, message)
+        return
+    ET.SubElement(case, "system-out").text = _text(check, one, message)
+
+
+def _name(one: Judgement) -> str:
+    """The id; it is unique, and stays so where characters of it had to be escaped."""
+    text = one_line(one.id)
+    return text if text and text == one.id else f"{text} #{fingerprint(one)[:8]}".lstrip()
+
+
+def _skipped(check: Check, one: Judgement) -> str | None:
+    """Why a case counts neither as passed nor as failed; null if it does."""
+    if one.status == "excepted":
+        return "excepted" if one.excepted is None else f"excepted until {one_line(one.excepted.until)}"
+    if one.status == "unknown":
+        return "could not be judged"
+    if one.status == "fail" and not blocks(check, one):
+        return f"{one.level}, below --fail-on {check.fail_on}"
+    return None
+
+
+def _text(check: Check, one: Judgement, message: str) -> str:
+    path, line = place(check, one)
+    lines = [message, *(f"{name}: {text}" for name, text in details(one)), f"place: {one_line(path)}:{line}"]
+    return _without_attachments("\n".join(lines))
+
+
+def _without_attachments(text: str) -> str:
+    """GitLab, and Jenkins with a plug-in, fetch and show the file of `[[ATTACHMENT|file]]`: no name may ask for it."""
+    while "[[" in text:
+        text = text.replace("[[", "[ [")
+    return text

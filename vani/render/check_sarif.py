@@ -1,0 +1,184 @@
+"""The verdict of a check as SARIF 2.1.0, for code scanning and editors.
+
+Code hosts show every result as an alert, whatever its `kind` (GitHub documents none, and shows `pass` as a
+problem). So there is a result for what failed and for what an exception covers, but none for what holds: how many
+those are is among the properties of the run. What could not be judged is a notification of the run.
+
+An exception is a suppression. GitHub keeps suppressed results open, so they come as notes, which block nothing
+there; the level of the policy is among the properties.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from vani.errors import one_line
+from vani.render.judgement_text import cut, details, fingerprint, place
+from vani.render.sarif_document import document, uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vani.schema.check import Check, Judgement, Source
+
+__all__ = ["MOST_RESULTS", "render"]
+
+MOST_RESULTS: Final = 25_000
+"""GitHub refuses an upload with more results in a run, or more rules (it shows 5,000, worst first)."""
+
+# GitHub's limits of a rule's name and of its descriptions.
+_NAME: Final = 255
+_TEXT: Final = 1024
+_PROBLEM: Final = {"error": "error", "warning": "warning", "note": "recommendation"}
+
+
+def render(check: Check, *, version: str) -> str:
+    """Write one run: a rule per check of the policy, a result per judgement that failed or is excepted.
+
+    A result lies at the line of the policy that asks for it, else at the profile. Its fingerprints depend on its
+    id alone, so that an alert stays the same one when values, limits and lines change.
+    """
+    rules = _rules(check.judgements)
+    found = [one for one in check.judgements if one.status in ("fail", "excepted")]
+    notes = [_unknown(check, one, rules) for one in check.judgements if one.status == "unknown"]
+    if len(found) > MOST_RESULTS:
+        text = f"{len(found) - MOST_RESULTS} results are left out: code hosts take {MOST_RESULTS}"
+        notes.append({"level": "warning", "message": {"text": text}})
+    invocation: dict[str, Any] = {"executionSuccessful": True}
+    if notes:
+        invocation["toolExecutionNotifications"] = notes
+    return document(
+        [_result(check, one, rules) for one in found[:MOST_RESULTS]],
+        rules=[rule for _, rule in rules.values()],
+        version=version,
+        invocation=invocation,
+        properties={
+            "verdict": check.verdict,
+            "failOn": check.fail_on,
+            "counts": check.counts.model_dump(),
+            "profile": _source(check.profile),
+            "policy": None if check.policy is None else _source(check.policy),
+            "baselines": [_source(one) for one in check.baselines],
+        },
+    )
+
+
+Rules = dict[str, tuple[int, dict[str, Any]]]
+
+
+def _rules(judgements: Iterable[Judgement]) -> Rules:
+    """By the name of a check: index and descriptor of its rule."""
+    first: dict[str, Judgement] = {}
+    for one in judgements:
+        first.setdefault(one.check, one)
+    return {
+        name: (i, _rule(_rule_id(name), first[name])) for i, name in enumerate(sorted(first)[:MOST_RESULTS])
+    }
+
+
+def _rule_id(name: str) -> str:
+    """The name; made unique again where control characters had to be escaped or it was cut."""
+    text = cut(name, _NAME) or "check"
+    if text == name:
+        return text
+    # Only a stranger's policy comes here: readable names are kept as they are.
+    import hashlib  # noqa: PLC0415
+
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{text[: _NAME - 9]}-{mark}"
+
+
+def _rule(id_: str, one: Judgement) -> dict[str, Any]:
+    what = one_line(one.attribute or one.kind)
+    title = f"{what} {one_line(one.limit)}" if one.limit else what
+    help_ = [f"{name}: {text}" for name, text in details(one) if name in ("attribute", "allowed", "reason")]
+    return {
+        "id": id_,
+        "name": id_,
+        "shortDescription": {"text": cut(title, _TEXT)},
+        "fullDescription": {"text": cut(one.reason or title, _TEXT)},
+        "defaultConfiguration": {"level": one.level},
+        "help": {"text": "\n".join(help_) or title},
+        "properties": {"tags": ["io", "performance", one.kind], "problem.severity": _PROBLEM[one.level]},
+    }
+
+
+def _result(check: Check, one: Judgement, rules: Rules) -> dict[str, Any]:
+    index, rule = rules[one.check]
+    mark = fingerprint(one)
+    result: dict[str, Any] = {
+        "ruleId": rule["id"],
+        "ruleIndex": index,
+        "kind": "fail",
+        "level": one.level,
+        "message": {"text": _message(one)},
+        "locations": [_location(check, one)],
+        # The first is all that GitHub looks at. Its uploader would make one from the line of the policy, which all
+        # files that a check judges have in common, and would show them as one alert.
+        "partialFingerprints": {"primaryLocationLineHash": f"{mark}:1", "vaniJudgement/v1": mark},
+        "properties": {
+            "id": one_line(one.id),
+            "kind": one.kind,
+            "level": one.level,
+            "attribute": _text(one.attribute),
+            "target": _text(one.target),
+            "value": _text(one.value) if isinstance(one.value, str) else _finite(one.value),
+            "limit": _text(one.limit),
+            "baseline": _finite(one.baseline),
+            "change": _finite(one.change),
+            "reason": _text(one.reason),
+            "todo": _text(one.todo),
+        },
+    }
+    if one.status == "excepted":
+        result["level"] = "note"
+        why = "excepted by the policy"
+        if one.excepted is not None:
+            why = f"until {one_line(one.excepted.until)}: {one_line(one.excepted.reason)}"
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": why}]
+    return result
+
+
+def _unknown(check: Check, one: Judgement, rules: Rules) -> dict[str, Any]:
+    index, rule = rules[one.check]
+    return {
+        "level": "warning" if one.level == "error" else "note",
+        "message": {"text": _message(one)},
+        "locations": [_location(check, one)],
+        "associatedRule": {"id": rule["id"], "index": index},
+    }
+
+
+def _message(one: Judgement) -> str:
+    text = one_line(one.message) or one_line(one.id)
+    if one.todo:
+        text += "\n\n" + one_line(one.todo)
+    # `[text](target)` is a link in messages of SARIF; nothing that a trace names may be one.
+    return text.replace("](", "] (")
+
+
+def _location(check: Check, one: Judgement) -> dict[str, Any]:
+    path, line = place(check, one)
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": uri(path)}, "region": {"startLine": line}}
+    }
+    logical = []
+    if one.attribute:
+        logical.append({"fullyQualifiedName": one_line(one.attribute), "kind": "member"})
+    if one.target:
+        logical.append({"name": one_line(one.target), "kind": "resource"})
+    return location | ({"logicalLocations": logical} if logical else {})
+
+
+def _source(one: Source) -> dict[str, str]:
+    return {"path": one_line(one.path), "sha256": one_line(one.sha256)}
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else one_line(text)
+
+
+def _finite(value: float | str | None) -> float | str | None:
+    """JSON knows neither infinity nor NaN."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,98 @@
+"""The verdict of `vani check` as plain text: what failed first, then what is let pass and what says nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+
+if TYPE_CHECKING:
+    from vani.schema.check import Check, Judgement
+
+__all__ = ["LISTED", "headline", "render"]
+
+LISTED: Final = 20
+"""So many failures of one check, and so many lines of what is excepted or says nothing."""
+
+_WIDTH: Final = 100
+
+
+def render(check: Check, *, version: str) -> str:
+    """Write the verdict for people, without colours; names from traces cannot leave their line."""
+    del version
+    lines = [headline(check), *_sources(check)]
+    shown: Counter[str] = Counter()
+    for one in check.judgements:
+        if one.status != "fail":
+            continue
+        shown[one.check] += 1
+        if shown[one.check] <= LISTED:
+            lines += ["", *_failure(one)]
+    for name, count in shown.items():
+        if count > LISTED:
+            lines += ["", _line(f"{one_line(name)}: {count - LISTED:,} more (--format json lists all)")]
+    for title, status in (("Let pass:", "excepted"), ("Says nothing:", "unknown")):
+        some = [one for one in check.judgements if one.status == status]
+        if some:
+            lines += ["", title]
+            lines += [_line(_brief(one), "  ") for one in some[:LISTED]]
+            if len(some) > LISTED:
+                lines.append(f"  and {len(some) - LISTED:,} more (--format json lists all)")
+    return "\n".join(lines) + "\n"
+
+
+def headline(check: Check) -> str:
+    """`fail: 2 errors, 1 warning; 14 hold, 1 let pass, 2 say nothing`."""
+    counts = check.counts
+    bad = [
+        f"{count:,} {name}{'' if count == 1 else 's'}"
+        for count, name in ((counts.error, "error"), (counts.warning, "warning"), (counts.note, "note"))
+        if count
+    ]
+    rest = [f"{counts.passed:,} {'holds' if counts.passed == 1 else 'hold'}"]
+    if counts.excepted:
+        rest.append(f"{counts.excepted:,} let pass")
+    if counts.unknown:
+        rest.append(f"{counts.unknown:,} {'says' if counts.unknown == 1 else 'say'} nothing")
+    return f"{check.verdict}: {', '.join(bad) or 'nothing found'}; {', '.join(rest)}"
+
+
+def _sources(check: Check) -> Iterator[str]:
+    yield f"profile   {one_line(check.profile.path)}"
+    yield f"policy    {one_line(check.policy.path) if check.policy else 'none'}"
+    for one in check.baselines:
+        yield f"baseline  {one_line(one.path)}"
+
+
+def _failure(one: Judgement) -> Iterator[str]:
+    place = f" ({one_line(one.place.path)}:{one.place.line})" if one.place else ""
+    yield _line(f"{one.level} {one_line(one.check)}{place}")
+    yield _line(one_line(one.message), "  ")
+    if one.reason:
+        yield _line(f"Why: {one_line(one.reason)}", "  ")
+    if one.todo:
+        yield _line(f"Do: {one_line(one.todo)}", "  ")
+
+
+def _brief(one: Judgement) -> str:
+    text = one_line(one.message)
+    if one.excepted is not None:
+        return f"{text} (until {one.excepted.until}: {one_line(one.excepted.reason)})"
+    return text
+
+
+def _line(text: str, indent: str = "") -> str:
+    """Break at blanks only, so that a path can be copied."""
+    return "\n".join(
+        textwrap.wrap(
+            text,
+            _WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent + "  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )

@@ -1,0 +1,49 @@
+"""What `vani diff` found as Markdown, for a pull request."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.render.diff_rows import headline, rows
+
+if TYPE_CHECKING:
+    from vani.schema.diff import Diff
+
+__all__ = ["render"]
+
+
+def render(diff: Diff, *, everything: bool = False) -> str:
+    """Write a table; text from traces stands in spans of code and can be neither markup nor a link."""
+    shown, hidden = rows(diff, everything=everything)
+    lines = [
+        "# I/O of two runs",
+        "",
+        f"A: {_code(diff.a.path)}  ",
+        f"B: {_code(diff.b.path)}",
+        "",
+        headline(diff),
+    ]
+    if shown:
+        lines += [
+            "",
+            "| | attribute | A | B | change | I/O time |",
+            "| --- | --- | ---: | ---: | ---: | ---: |",
+        ]
+    for row in shown:
+        status = f"**{row.status}**" if row.matters else row.status
+        cells = [status, _code(row.attribute), _code(row.before), _code(row.after), row.change, row.io_time]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    if hidden:
+        lines += ["", hidden]
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    """Text as a span of code: its fence is longer than any run of backticks in it."""
+    text = one_line(text)
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"

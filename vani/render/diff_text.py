@@ -1,0 +1,33 @@
+"""What `vani diff` found as plain text: three lines a difference, so that paths of any length fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.render.diff_rows import Row, headline, rows
+
+if TYPE_CHECKING:
+    from vani.schema.diff import Diff
+
+__all__ = ["render"]
+
+
+def render(diff: Diff, *, everything: bool = False) -> str:
+    """Write the most important differences, or all of them; `*` marks those that matter."""
+    shown, hidden = rows(diff, everything=everything)
+    lines = [f"A  {one_line(diff.a.path)}", f"B  {one_line(diff.b.path)}", headline(diff)]
+    wide = max((len(row.status) for row in shown), default=0)
+    for row in shown:
+        lines += ["", *_lines(row, wide)]
+    if hidden:
+        lines += ["", hidden]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(row: Row, wide: int) -> list[str]:
+    change = f"  {row.change}" if row.change else ""
+    time = f"  I/O time {row.io_time}" if row.io_time else ""
+    mark = "*" if row.matters else " "
+    values = f"{row.before} -> {row.after}{change}{time}"
+    return [f"{mark} {row.status.ljust(wide)}  {row.attribute}", f"  {' ' * wide}  {values}"]

@@ -1,0 +1,78 @@
+"""What the renderers of a check say alike about one judgement: its place, its details, its fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+
+if TYPE_CHECKING:
+    from vani.schema.check import Check, CheckCounts, Judgement
+
+__all__ = ["RANKS", "blocks", "counted", "cut", "details", "fingerprint", "number", "place", "verdict_line"]
+
+RANKS: Final = {"error": 0, "warning": 1, "note": 2}
+"""Levels, worst first."""
+
+_ELLIPSIS: Final = "…"
+
+
+def blocks(check: Check, one: Judgement) -> bool:
+    """Whether this judgement makes the whole check fail: it fails at or above the level of `fail_on`."""
+    return one.status == "fail" and RANKS[one.level] <= RANKS[check.fail_on]
+
+
+def place(check: Check, one: Judgement) -> tuple[str, int]:
+    """File and line to show a judgement at: where the policy asks for it, else the profile's first line."""
+    if one.place is not None and one.place.path:
+        return one.place.path, max(1, one.place.line)
+    return check.profile.path or "profile.yaml", 1
+
+
+def fingerprint(one: Judgement) -> str:
+    """32 hexadecimal digits that name a judgement in every run, whatever its value and its line are."""
+    return hashlib.sha256(b"vani.check/1\0" + one.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def details(one: Judgement) -> list[tuple[str, str]]:
+    """What is known beside the message, as (name, one line) pairs; what is null is left out."""
+    pairs = [
+        ("attribute", one.attribute),
+        ("target", one.target),
+        ("value", None if one.value is None else number(one.value)),
+        ("allowed", one.limit),
+        ("baseline", None if one.baseline is None else number(one.baseline)),
+        ("change", None if one.change is None else f"{one.change:+.1%}"),
+        ("reason", one.reason),
+        ("what to do", one.todo),
+    ]
+    if one.excepted is not None:
+        pairs += [("excepted until", one.excepted.until), ("exception", one.excepted.reason)]
+    return [(name, one_line(text)) for name, text in pairs if text]
+
+
+def number(value: float | str) -> str:
+    """A whole number exactly, another to six digits; text as it is."""
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else str(value)
+    return str(value)
+
+
+def cut(text: str, most: int) -> str:
+    """`text` on one line, at most `most` characters long."""
+    text = one_line(text)
+    return text if len(text) <= most else text[: most - 1] + _ELLIPSIS
+
+
+def counted(counts: dict[str, int]) -> str:
+    """`2 errors, 1 warning`: in the order given, without what is not there."""
+    plural = {"error": "errors", "warning": "warnings", "note": "notes"}
+    return ", ".join(f"{n} {plural.get(name, name) if n != 1 else name}" for name, n in counts.items() if n)
+
+
+def verdict_line(check: Check) -> str:
+    """`fail: 2 errors, 1 warning, 5 passed, 1 excepted`."""
+    counts: CheckCounts = check.counts
+    return f"{check.verdict}: {counted(counts.model_dump()) or 'nothing was checked'}"

@@ -1,0 +1,75 @@
+"""The kinds of plots and the door to them: every module of this folder with a `PLOT` is one.
+
+`draw("phases", profile)` gives a `Drawing`, whose `spec` any Vega-Lite renderer shows, or says what is `Missing`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+from vani.errors import InputError
+from vani.render.plots.drawing import Drawing, Missing, Plot
+from vani.render.plots.theme import theme
+from vani.schema.profile import Profile
+from vani.schema.timeline import HeatMap
+
+__all__ = ["Drawing", "Missing", "Plot", "draw", "kinds", "plot_of", "theme"]
+
+
+@cache
+def kinds() -> dict[str, Plot]:
+    """All kinds by name, in the order in which people want to see them."""
+    package = import_module("vani.render.plots")
+    found = []
+    for module in pkgutil.iter_modules(package.__path__):
+        plot = getattr(import_module(f"vani.render.plots.{module.name}"), "PLOT", None)
+        if isinstance(plot, Plot):
+            found.append(plot)
+    return {plot.kind: plot for plot in sorted(found, key=lambda p: (p.position, p.kind))}
+
+
+def plot_of(kind: str) -> Plot:
+    """The kind with this name.
+
+    Raises
+    ------
+    InputError
+        There is none; the message names the nearest.
+    """
+    known = kinds()
+    if kind not in known:
+        near = difflib.get_close_matches(kind, known, 1)
+        raise InputError(
+            f"no plot is called {kind!r}",
+            todo=f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}",
+        )
+    return known[kind]
+
+
+def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> Drawing | Missing:
+    """Draw one plot of a profile.
+
+    Parameters
+    ----------
+    kind
+        One of `kinds()`.
+    heat
+        What `vani.api.heat_map` gave: time-resolved data, or the reason why there are none.
+
+    Raises
+    ------
+    InputError
+        There is no such kind.
+    """
+    plot = plot_of(kind)
+    data = heat if isinstance(heat, HeatMap) else None
+    if plot.needs_calls and data is None:
+        reason = (
+            heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not hold"
+        )
+        return Missing(plot.kind, plot.title, reason)
+    found = plot.draw(profile, data)
+    return Missing(plot.kind, plot.title, found) if isinstance(found, str) else found

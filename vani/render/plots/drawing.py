@@ -1,0 +1,78 @@
+"""What a plot is: a Vega-Lite specification with the words and the numbers that belong to it, or why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from vani.errors import InputError
+from vani.schema.profile import Profile
+from vani.schema.timeline import HeatMap
+
+__all__ = ["Drawing", "Missing", "Plot", "Row"]
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One plot of one profile."""
+
+    kind: str
+    title: str
+    caption: str
+    """One or two sentences: what is shown, in which units, and what to look for."""
+    description: str
+    """The plot in words with its key numbers, for those who do not see it."""
+    spec: dict[str, Any]
+    """Vega-Lite 6 with inline data and `"width": "container"`, without a theme; at most about 150 kB as JSON."""
+    table: tuple[tuple[str, ...], tuple[Row, ...]]
+    """Names of columns (with units) and rows: the numbers behind the plot, of bounded length."""
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """What Jupyter shows: the specification, a picture for those who cannot draw it, and the plot in words."""
+        from vani.render.plots.image import image  # noqa: PLC0415 - it needs this module
+
+        del include, exclude
+        shown = {
+            "application/vnd.vegalite.v6+json": json.loads(image(self, ".json")),
+            "text/plain": f"{self.title}: {self.description}",
+        }
+        # Without vl-convert, which is an extra, the notebook draws or the words remain.
+        with suppress(InputError):
+            shown["image/svg+xml"] = image(self, ".svg").decode()
+        return shown
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A plot that cannot be drawn from what is at hand."""
+
+    kind: str
+    title: str
+    why: str
+    """What is lacking and how to get it."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A kind of plot.
+
+    `draw` gets the profile and the time-resolved data, or None where there are none; it returns a sentence where
+    there is nothing to draw.
+    """
+
+    kind: str
+    title: str
+    about: str
+    """What it shows, one line."""
+    draw: Callable[[Profile, HeatMap | None], Drawing | str]
+    position: int
+    """Place in lists of all kinds."""
+    needs_calls: bool = False
+    """Without time-resolved data it cannot be drawn."""
+    uses_calls: bool = False
+    """It shows more where there are time-resolved data."""

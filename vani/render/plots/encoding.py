@@ -1,0 +1,127 @@
+"""What the plots have in common: axes with units, colours of kinds, names that fit and do no harm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from vani.render.report.bounds import clip
+
+__all__ = [
+    "BYTES",
+    "KINDS",
+    "NO_TIMES",
+    "SECONDS",
+    "SIZE_BINS",
+    "by_size",
+    "chart",
+    "colour",
+    "count",
+    "log_marks",
+    "name",
+    "number",
+    "seconds_axis",
+    "size_axis",
+    "tail",
+    "time_axis",
+]
+
+# The same thing has the same colour in every plot: `theme` lists colours in this order.
+KINDS = ("read", "write", "metadata", "mixed")
+
+BYTES = "format(datum.value, '.3~s') + 'B'"
+SECONDS = (
+    "datum.value == 0 ? '0 s' : abs(datum.value) >= 1 "
+    "? format(datum.value, ',.4~r') + ' s' : format(datum.value, '.3~s') + 's'"
+)
+"""Labels of axes: 1.5MB, 0 s, 30 s, 250ms."""
+
+SIZE_BINS = (
+    "0-1K", "1K-4K", "4K-16K", "16K-64K", "64K-256K", "256K-1M", "1M-4M", "4M-16M", "16M-64M", "64M-256M",
+    "256M-1G", "1G-4G", "4G+", "unknown",
+)  # fmt: skip
+"""Bins of the profile's histograms, in order."""
+
+NO_TIMES = "the profile holds no times: it was made with --quick; make it again without"
+
+_LONGEST_NAME = 36
+
+
+def chart(values: Sequence[dict[str, Any]], height: int, **rest: Any) -> dict[str, Any]:
+    """A specification with inline data that is as wide as its place."""
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": list(values)},
+        **rest,
+    }
+
+
+def name(text: str, longest: int = _LONGEST_NAME) -> str:
+    """A name from a trace as a label: one line without control characters, its middle left out where it is long."""
+    return clip(text, longest) or "(no name)"
+
+
+def tail(path: str, longest: int = _LONGEST_NAME) -> str:
+    """A path as a label: its last two parts, or the end of them."""
+    safe = clip("/".join(path.split("/")[-2:]) if path.count("/") > 1 else path, 4 * longest)
+    return safe if len(safe) <= longest else "…" + safe[1 - longest :]
+
+
+def count(number_: int, noun: str) -> str:
+    """`1 phase`, `1,234 phases`, `2 processes`."""
+    ending = "" if number_ == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number_:,} {noun}{ending}"
+
+
+def number(value: float) -> float:
+    """A float with seven digits: enough for any plot, and no more letters than needed."""
+    return float(f"{value:.7g}")
+
+
+def colour(title: str | None, kinds: Iterable[str] = KINDS, field: str = "kind") -> dict[str, Any]:
+    """Colour by kind of call; the legend lists those that occur."""
+    found = set(kinds)
+    shown = [k for k in KINDS if k in found]
+    return {
+        "field": field,
+        "type": "nominal",
+        "scale": {"domain": list(KINDS)},
+        "legend": {"title": title, "values": shown, "symbolType": "square"},
+    }
+
+
+def time_axis(title: str = "time since the start", grid: bool = True) -> dict[str, Any]:
+    """Axis of seconds since the workload began."""
+    return {"title": title, "labelExpr": SECONDS, "grid": grid, "labelFlush": True, "tickCount": 8}
+
+
+def seconds_axis(title: str) -> dict[str, Any]:
+    """Axis of durations."""
+    return {"title": title, "labelExpr": SECONDS, "tickCount": 6}
+
+
+def size_axis(title: str, per_second: bool = False) -> dict[str, Any]:
+    """Axis of bytes, or of bytes per second."""
+    return {"title": title, "labelExpr": BYTES + (" + '/s'" if per_second else ""), "tickCount": 5}
+
+
+def log_marks(low: float, high: float, most: int = 6) -> list[float]:
+    """Three to `most` round values between the ends of a scale of logarithms, where there are so many."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
+        found = [10**e * f for e in range(first, last + 1) for f in factors if low <= 10**e * f <= high]
+        if len(found) >= 3:
+            break
+    return found[:: -(-len(found) // most) or 1] or [low, high]
+
+
+def by_size(histogram: Iterable[str]) -> list[str]:
+    """Bins of a histogram in order of size, from the first to the last that occur, none left out between."""
+    found = set(histogram)
+    known = [i for i, b in enumerate(SIZE_BINS[:-1]) if b in found]
+    between = list(SIZE_BINS[known[0] : known[-1] + 1]) if known else []
+    return between + sorted(found - set(SIZE_BINS[:-1]))

@@ -1,0 +1,136 @@
+"""Files: I/O time by file, or by files that belong together (10,000 files `out_00000`, ... are one dataset)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vani.render.plots.drawing import Drawing, Plot
+from vani.render.plots.encoding import KINDS, NO_TIMES, chart, colour, count, name, number, seconds_axis, tail
+from vani.render.report.datasets import FileGroup, file_groups
+from vani.schema.profile import Profile
+from vani.schema.timeline import HeatMap
+from vani.units import format_bytes, format_seconds, format_share
+
+__all__ = ["PLOT"]
+
+KIND, TITLE = "files", "I/O time by file"
+_MOST = 15
+_REST = "all other listed files"
+_TABLE_ROWS = 200
+
+
+def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+    del heat
+    if not profile.files:
+        return "the profile lists no file"
+    if all(f.io.time_s.total is None for f in profile.files):
+        return NO_TIMES
+    groups = [g for g in file_groups(profile.files) if any(_seconds([g]))]
+    if not groups:
+        return "no time was spent in I/O on files"
+    shown, rest = groups[:_MOST], groups[_MOST:]
+    rows = [(_label(g), _seconds([g])) for g in shown]
+    if rest:
+        rows.append((f"{_REST} ({sum(len(g.files) for g in rest):,})", _seconds(rest)))
+    values: list[dict[str, Any]] = []
+    ends: list[dict[str, Any]] = []
+    for i, (_, seconds) in enumerate(rows):
+        begin = 0.0
+        for kind, amount in zip(KINDS[:3], seconds, strict=True):
+            if amount:
+                values.append(
+                    {
+                        "row": i,
+                        "kind": kind,
+                        "seconds": number(amount),
+                        "from": number(begin),
+                        "to": number(begin + amount),
+                    }
+                )
+                begin += amount
+        ends.append({"row": i, "to": number(begin), "text": format_seconds(begin)})
+    # Names stand above the bars: beside them they would leave no room on a narrow page.
+    y = {"field": "row", "type": "ordinal", "scale": {"domain": list(range(len(rows)))}, "axis": None}
+    x = {
+        "type": "quantitative",
+        "scale": {"domain": [0, number(1.15 * max(e["to"] for e in ends))], "nice": False},
+        "axis": seconds_axis("seconds in calls, summed over processes"),
+    }
+    spec = chart(
+        values,
+        36 * len(rows) + 10,
+        params=[{"name": "row_name", "value": [label for label, _ in rows]}],
+        layer=[
+            {
+                "transform": [{"calculate": "row_name[datum.row]", "as": "name"}],
+                "mark": {"type": "bar", "height": {"band": 0.38}, "yOffset": 8},
+                "encoding": {
+                    "y": y,
+                    "x": {**x, "field": "from"},
+                    "x2": {"field": "to"},
+                    "color": colour(None, [v["kind"] for v in values]),
+                    "tooltip": [
+                        {"field": "name", "type": "nominal"},
+                        {"field": "kind", "type": "nominal"},
+                        {"field": "seconds", "type": "quantitative", "format": ",.6~g"},
+                    ],
+                },
+            },
+            {
+                "data": {"values": ends},
+                "mark": {"type": "text", "style": "ink", "align": "left", "dx": 5, "dy": 8},
+                "encoding": {"y": y, "x": {**x, "field": "to"}, "text": {"field": "text"}},
+            },
+            {
+                "data": {"values": ends},
+                "transform": [{"calculate": "row_name[datum.row]", "as": "name"}],
+                "mark": {"type": "text", "style": "ink", "align": "left", "dx": 2, "dy": -8, "limit": 300},
+                "encoding": {"y": y, "x": {**x, "datum": 0}, "text": {"field": "name"}},
+            },
+        ],
+    )
+    listed, all_files = len(profile.files), profile.dataset.files
+    cut = (
+        f" The profile lists {listed:,} of {all_files:,} files, those with most I/O time."
+        if listed < all_files
+        else ""
+    )
+    total = sum(sum(_seconds([g])) for g in groups)
+    first = groups[0]
+    first_s = sum(_seconds([first]))
+    return Drawing(
+        kind=KIND,
+        title=TITLE,
+        caption="Seconds in calls on each file, summed over processes; files that differ only in numbers "
+        "are one row with "
+        f"their number behind. A few long bars mean that only these files are worth tuning.{cut}",
+        description=f"{count(len(profile.files), 'file')} in {count(len(groups), 'group')}. Most time, "
+        f"{format_seconds(first_s)} or {format_share(first_s / total)} of that on all of them, goes to "
+        f"{_label(first)}, which moves {format_bytes(_bytes(first))}.",
+        spec=spec,
+        table=(
+            ("files", "number of files", "read (s)", "write (s)", "metadata (s)", "bytes"),
+            tuple(
+                (name(g.name, 80), len(g.files), *(number(s) for s in _seconds([g])), _bytes(g))
+                for g in groups[:_TABLE_ROWS]
+            ),
+        ),
+    )
+
+
+def _label(group: FileGroup) -> str:
+    many = f" ({len(group.files):,} files)" if len(group.files) > 1 else ""
+    return tail(group.name, 40) + many
+
+
+def _seconds(groups: list[FileGroup]) -> list[float]:
+    return [sum(getattr(f.io.time_s, kind) or 0.0 for g in groups for f in g.files) for kind in KINDS[:3]]
+
+
+def _bytes(group: FileGroup) -> int:
+    return sum((f.io.bytes.read or 0) + (f.io.bytes.written or 0) for f in group.files)
+
+
+PLOT = Plot(
+    KIND, TITLE, "seconds in reads, writes and metadata calls of each file or dataset", _draw, position=90
+)

@@ -1,0 +1,155 @@
+"""I/O cost per layer: seconds in calls of each library by what they do; with a profile alone, what it knows of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vani.render.plots.drawing import Drawing, Plot
+from vani.render.plots.encoding import KINDS, NO_TIMES, chart, colour, number, seconds_axis
+from vani.schema.profile import Profile
+from vani.schema.timeline import HeatMap
+from vani.units import format_seconds, format_share
+
+__all__ = ["PLOT"]
+
+KIND, TITLE = "layers", "I/O cost per layer"
+_NAMES = {
+    "netcdf": "NetCDF",
+    "pnetcdf": "PnetCDF",
+    "hdf5": "HDF5",
+    "mpiio": "MPI-IO",
+    "stdio": "stdio",
+    "posix": "POSIX",
+}
+_FILE_SYSTEM = "file system"
+
+
+def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+    costs = _from_calls(heat) if heat is not None else _from_profile(profile)
+    if heat is None and profile.workflow.io.time_s.total is None:
+        return NO_TIMES
+    if not costs or not any(seconds for _, _, seconds in costs):
+        return "no time was spent in I/O"
+    processes = profile.workflow.processes
+    runtime = profile.workflow.runtime_s or (heat.runtime_s if heat is not None else 0.0)
+    layers = list(dict.fromkeys(layer for layer, _, _ in costs))
+    values: list[dict[str, Any]] = []
+    ends: dict[str, float] = {}
+    for layer, kind, seconds in costs:
+        if not seconds:
+            continue
+        begin = ends.get(layer, 0.0)
+        ends[layer] = begin + seconds
+        share = seconds / (processes * runtime) if processes and runtime else 0.0
+        values.append(
+            {
+                "layer": layer,
+                "kind": kind,
+                "seconds": number(seconds),
+                "from": number(begin),
+                "to": number(ends[layer]),
+                "share": format_share(share),
+            }
+        )
+    totals = [
+        {"layer": layer, "to": number(ends.get(layer, 0.0)), "text": format_seconds(ends.get(layer, 0.0))}
+        for layer in layers
+    ]
+    y = {
+        "field": "layer",
+        "type": "nominal",
+        "sort": layers,
+        "axis": {"title": None, "ticks": False, "domain": False},
+    }
+    x: dict[str, Any] = {
+        "type": "quantitative",
+        "axis": seconds_axis("seconds in calls, summed over processes"),
+        # Room for the totals behind the bars.
+        "scale": {"domain": [0, number(1.12 * max(ends.values()))], "nice": False},
+    }
+    spec = chart(
+        values,
+        34 * len(layers) + 10,
+        layer=[
+            {
+                "mark": {"type": "bar", "height": {"band": 0.7}},
+                "encoding": {
+                    "y": y,
+                    "x": {**x, "field": "from"},
+                    "x2": {"field": "to"},
+                    "color": colour(None, (v["kind"] for v in values)),
+                    "tooltip": [
+                        {"field": "layer", "type": "nominal"},
+                        {"field": "kind", "type": "nominal"},
+                        {"field": "seconds", "type": "quantitative", "format": ",.6~g"},
+                        {"field": "share", "type": "nominal", "title": "of the run, mean of processes"},
+                    ],
+                },
+            },
+            {
+                "data": {"values": totals},
+                "mark": {"type": "text", "style": "ink", "align": "left", "dx": 5},
+                "encoding": {"y": y, "x": {**x, "field": "to"}, "text": {"field": "text"}},
+            },
+        ],
+    )
+    if heat is not None:
+        caption = (
+            "Seconds in calls of each library, summed over processes, by what the calls do. A call of a "
+            "library includes "
+            "the calls that it makes of others: a long bar of HDF5 or MPI-IO over a short bar of POSIX is "
+            "time in the "
+            "library or in waiting for other processes, not in the file system."
+        )
+    else:
+        caption = (
+            "Seconds in file-system calls, summed over processes, by what the calls do. Long bars of "
+            "metadata are opens, "
+            "closes, seeks and stats rather than data. Time in the libraries above needs the decoded calls."
+        )
+    said = "; ".join(
+        f"{layer}: " + ", ".join(f"{kind} {format_seconds(s)}" for at, kind, s in costs if at == layer and s)
+        for layer in layers
+        if ends.get(layer)
+    )
+    return Drawing(
+        kind=KIND,
+        title=TITLE,
+        caption=caption,
+        description=f"Seconds summed over {processes:,} processes of a run of {format_seconds(runtime)}. "
+        f"{said}.",
+        spec=spec,
+        table=(
+            ("layer", *(f"{kind} (s)" for kind in KINDS[:3])),
+            tuple(
+                (
+                    layer,
+                    *(
+                        next((number(s) for at, k, s in costs if at == layer and k == kind), 0.0)
+                        for kind in KINDS[:3]
+                    ),
+                )
+                for layer in layers
+            ),
+        ),
+    )
+
+
+def _from_calls(heat: HeatMap) -> list[tuple[str, str, float]]:
+    return [(_NAMES[cost.layer], kind, getattr(cost, kind)) for cost in heat.layers for kind in KINDS[:3]]
+
+
+def _from_profile(profile: Profile) -> list[tuple[str, str, float]]:
+    """The profile tells kinds apart for file-system calls alone."""
+    time = profile.workflow.io.time_s
+    return [(_FILE_SYSTEM, kind, getattr(time, kind) or 0.0) for kind in KINDS[:3]]
+
+
+PLOT = Plot(
+    KIND,
+    TITLE,
+    "seconds in reads, writes and metadata calls of each library",
+    _draw,
+    position=30,
+    uses_calls=True,
+)

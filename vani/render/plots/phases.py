@@ -1,0 +1,219 @@
+"""Timeline of the phases of each app, with the time between, in which it computes, communicates or waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from vani.render.plots.drawing import Drawing, Plot
+from vani.render.plots.encoding import NO_TIMES, chart, colour, count, name, number, time_axis
+from vani.schema.profile import Phase, Profile
+from vani.schema.timeline import HeatMap
+from vani.units import format_bytes, format_seconds, format_share
+
+__all__ = ["PLOT"]
+
+KIND, TITLE = "phases", "Phases of I/O and compute between"
+
+_MOST_APPS = 40
+_MOST_BARS = 900
+# Bars closer than this share of the run cannot be told apart on a page.
+_CLOSE = 1 / 2000
+_TABLE_ROWS = 200
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """One phase, or neighbours drawn as one."""
+
+    app: str
+    kind: str
+    start: float
+    end: float
+    phases: int
+    bytes: int
+    operations: int
+
+
+def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+    del heat
+    if profile.workflow.runtime_s is None:
+        return NO_TIMES
+    if not profile.phases:
+        return "there is no phase of I/O"
+    runtime = profile.workflow.runtime_s or max(p.end_s for p in profile.phases)
+    time = {app.name: app.io.time_s.total or 0.0 for app in profile.apps}
+    first: dict[str, float] = {}
+    for phase in profile.phases:
+        first[phase.app] = min(first.get(phase.app, phase.start_s), phase.start_s)
+    shown = sorted(
+        sorted(first, key=lambda a: (-time.get(a, 0.0), a))[:_MOST_APPS], key=lambda a: (first[a], a)
+    )
+    numbers = {app: i for i, app in enumerate(shown)}
+    kept = [p for p in profile.phases if p.app in numbers]
+    bars = [_bar(p) for p in sorted(kept, key=lambda p: (numbers[p.app], p.start_s))]
+    gap = 0.0
+    drawn = bars
+    while len(drawn) > _MOST_BARS:
+        gap = 2 * gap or runtime * _CLOSE
+        drawn = _joined(bars, gap)
+    names = [name(app, 24) for app in shown]
+    values = [
+        {
+            "app": numbers[bar.app],
+            "kind": bar.kind,
+            "from": number(bar.start),
+            "to": number(bar.end),
+            "what": _what(bar),
+        }
+        for bar in drawn
+    ]
+    lives = [
+        {"app": numbers[app], "from": number(start), "to": number(end)}
+        for app, (start, end) in _lives(profile).items()
+        if app in numbers
+    ]
+    y = {
+        "field": "app",
+        "type": "ordinal",
+        "scale": {"domain": list(range(len(shown)))},
+        "axis": {"title": None, "labelExpr": "app_name[datum.value]", "ticks": False, "domain": False},
+    }
+    x = {
+        "field": "from",
+        "type": "quantitative",
+        "scale": {"domain": [0, number(runtime)], "nice": False},
+        "axis": time_axis(),
+    }
+    height = max(70, 26 * len(shown) + 10)
+    spec = chart(
+        values,
+        height,
+        params=[{"name": "app_name", "value": names}],
+        layer=[
+            {
+                "data": {"values": lives},
+                "mark": {"type": "bar", "height": 4, "style": "gap", "aria": False},
+                "encoding": {"y": y, "x": x, "x2": {"field": "to"}},
+            },
+            {
+                # The outline keeps phases of a few milliseconds in a run of hours visible.
+                "mark": {"type": "bar", "height": {"band": 0.72}, "strokeWidth": 1},
+                "encoding": {
+                    "y": y,
+                    "x": x,
+                    "x2": {"field": "to"},
+                    "color": colour("phase", (bar.kind for bar in drawn)),
+                    "stroke": {**colour(None, ()), "legend": None},
+                    "tooltip": [
+                        {"field": "what", "type": "nominal", "title": "phase"},
+                        {"field": "from", "type": "quantitative", "title": "from (s)", "format": ",.7~g"},
+                        {"field": "to", "type": "quantitative", "title": "to (s)", "format": ",.7~g"},
+                    ],
+                },
+            },
+        ],
+    )
+    inside = _covered(bars)
+    longest = max(bars, key=lambda b: (b.end - b.start, -b.start))
+    left_out = (
+        f" {len(first) - len(shown)} apps with less I/O time are left out." if len(first) > len(shown) else ""
+    )
+    joined = (
+        f" {len(bars):,} phases are drawn as {len(drawn):,}: neighbours less than {format_seconds(gap)} "
+        f"apart are one."
+        if len(drawn) < len(bars)
+        else ""
+    )
+    return Drawing(
+        kind=KIND,
+        title=TITLE,
+        caption="When each app does I/O (wide bars, coloured by what most of it is) and when it computes, "
+        "communicates or "
+        "waits instead (thin bars between). Look for phases that come back at a steady distance, such as "
+        "checkpoints, "
+        f"and for apps that wait for another one's output.{left_out}{joined}",
+        description=f"{count(len(profile.phases), 'phase')} of {count(len(first), 'app')} in a run of "
+        f"{format_seconds(runtime)}; some app "
+        f"is in a phase of I/O for {format_share(min(1.0, inside / runtime)) if runtime else 'all'} of it. "
+        f"The longest is a "
+        f"{longest.kind} phase of {name(longest.app, 24)} from {format_seconds(longest.start)} to "
+        f"{format_seconds(longest.end)}.",
+        spec=spec,
+        table=(
+            ("app", "phase", "kind", "from (s)", "to (s)", "bytes", "operations"),
+            tuple(
+                (
+                    name(p.app, 40),
+                    p.index,
+                    p.kind,
+                    number(p.start_s),
+                    number(p.end_s),
+                    bar.bytes,
+                    bar.operations,
+                )
+                for p, bar in ((p, _bar(p)) for p in profile.phases[:_TABLE_ROWS])
+            ),
+        ),
+    )
+
+
+def _bar(phase: Phase) -> _Bar:
+    ops = phase.io.ops
+    moved = (phase.io.bytes.read or 0) + (phase.io.bytes.written or 0)
+    return _Bar(
+        phase.app, phase.kind, phase.start_s, phase.end_s, 1, moved, ops.read + ops.write + ops.metadata
+    )
+
+
+def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
+    """Neighbours of one app with less than `gap` between them as one; of two kinds they are mixed."""
+    found: list[_Bar] = []
+    for bar in bars:
+        last = found[-1] if found else None
+        if last is None or last.app != bar.app or bar.start - last.end > gap:
+            found.append(bar)
+            continue
+        found[-1] = replace(
+            last,
+            kind=last.kind if last.kind == bar.kind else "mixed",
+            end=max(last.end, bar.end),
+            phases=last.phases + bar.phases,
+            bytes=last.bytes + bar.bytes,
+            operations=last.operations + bar.operations,
+        )
+    return found
+
+
+def _what(bar: _Bar) -> str:
+    many = f"{count(bar.phases, 'phase')}: " if bar.phases > 1 else ""
+    return f"{many}{bar.kind}, {format_bytes(bar.bytes)} in {bar.operations:,} calls"
+
+
+def _lives(profile: Profile) -> dict[str, tuple[float, float]]:
+    """When each app ran: by the traces where they store their starts, else from its first phase to its last."""
+    starts = [t.start_unix_s for t in profile.traces]
+    lives: dict[str, tuple[float, float]] = {}
+    known = [s for s in starts if s is not None]
+    # Traces without a start are all taken to start at once, as in the profile.
+    origin = min(known) if known and len(known) == len(starts) else None
+    for trace in profile.traces:
+        begin = trace.start_unix_s - origin if origin is not None and trace.start_unix_s is not None else 0.0
+        end = begin + (trace.span_s or 0.0)
+        old = lives.get(trace.app, (begin, end))
+        lives[trace.app] = (min(old[0], begin), max(old[1], end))
+    for phase in profile.phases or ():
+        old = lives.get(phase.app, (phase.start_s, phase.end_s))
+        lives[phase.app] = (min(old[0], phase.start_s), max(old[1], phase.end_s))
+    return lives
+
+
+def _covered(bars: list[_Bar]) -> float:
+    """Seconds in which some app is in a phase."""
+    total, reached = 0.0, 0.0
+    for bar in sorted(bars, key=lambda b: b.start):
+        total += max(0.0, bar.end - max(bar.start, reached))
+        reached = max(reached, bar.end)
+    return total
+
+
+PLOT = Plot(KIND, TITLE, "when each app reads, writes or does something else", _draw, position=50)

@@ -1,0 +1,332 @@
+"""Imbalance: I/O time and bytes of each process beside the mean of its app, the worst one named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from vani.render.plots.drawing import Drawing, Plot, Row
+from vani.render.plots.encoding import NO_TIMES, chart, count, name, number, seconds_axis
+from vani.schema.profile import App, Profile
+from vani.schema.timeline import HeatMap
+from vani.units import format_bytes, format_seconds
+
+__all__ = ["PLOT"]
+
+KIND, TITLE = "processes", "Balance of processes"
+_TIME, _BYTES = "I/O time", "bytes"
+_MOST_POINTS = 512
+_MOST_APPS = 30
+_TABLE_ROWS = 200
+
+
+@dataclass(frozen=True)
+class _Process:
+    """One process of the workload, or of a block of them the one with most."""
+
+    number: int
+    who: str
+    io_s: float
+    bytes: int
+    io_ratio: float
+    """I/O time over the mean of its app."""
+    bytes_ratio: float
+    block: int
+    """Processes that it stands for."""
+
+
+def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+    if not any(app.balance for app in profile.apps):
+        return "no process does I/O"
+    if profile.workflow.processes == 1:
+        return "the workload is one process: there is nothing to compare"
+    if heat is not None and len(heat.app_of_trace) == 1 and any(heat.processes.io_s):
+        return _each_process(heat)
+    if profile.workflow.io.time_s.total is None:
+        return NO_TIMES
+    return _each_app(profile)
+
+
+def _each_process(heat: HeatMap) -> Drawing:
+    io_s = heat.processes.io_s
+    moved = [r + w for r, w in zip(heat.processes.bytes_read, heat.processes.bytes_written, strict=True)]
+    mean_s, mean_bytes = sum(io_s) / len(io_s), sum(moved) / len(moved)
+    every = [
+        _Process(i, f"rank {i}", s, b, s / mean_s, b / mean_bytes if mean_bytes else 0.0, 1)
+        for i, (s, b) in enumerate(zip(io_s, moved, strict=True))
+    ]
+    block = -(-len(every) // _MOST_POINTS)
+    measures = [_TIME, *([_BYTES] if mean_bytes else [])]
+    values: list[dict[str, Any]] = []
+    for measure in measures:
+        ratio = _ratio_of(measure)
+        for first in range(0, len(every), block):
+            worst = max(every[first : first + block], key=ratio)
+            values.append(
+                {
+                    "process": worst.number,
+                    "measure": measure,
+                    "ratio": number(ratio(worst)),
+                    "amount": _amount(worst, measure),
+                }
+            )
+    # Of equals the first: max takes it.
+    worsts = {measure: max(every, key=_ratio_of(measure)) for measure in measures}
+    most = max(1.0, *(v["ratio"] for v in values))
+    names: list[dict[str, Any]] = [
+        {
+            "process": p.number,
+            "measure": measure,
+            "ratio": number(_ratio_of(measure)(p)),
+            "text": f"rank {p.number}: {_amount(p, measure)}, {_times_the_mean(_ratio_of(measure)(p))}",
+            "side": _side(p.number / len(every)),
+        }
+        for measure, p in worsts.items()
+    ]
+    # Names that would lie on each other stand one above the other.
+    names.sort(key=lambda n: n["ratio"])
+    raised = {n["measure"]: 14 * i if _close(names) else 0 for i, n in enumerate(names)}
+    x: dict[str, Any] = {
+        "field": "process",
+        "type": "quantitative",
+        "scale": {"domain": [-0.5, len(every) - 0.5], "nice": False},
+        "axis": {"title": "rank", "grid": False, "tickMinStep": 1, "format": "d"},
+    }
+    y: dict[str, Any] = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"domain": [0, number(most * 1.18)], "nice": False},
+        "axis": {"title": "times the mean of all ranks", "tickCount": 5},
+    }
+    by = {
+        "field": "measure",
+        "type": "nominal",
+        "scale": {"domain": measures},
+        "legend": {"title": None, "symbolOpacity": 1},
+    }
+    few = len(every) <= 64
+    spec = chart(
+        values,
+        220,
+        layer=[
+            {
+                "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.45, "interpolate": "step"},
+                "encoding": {"x": x, "y": y, "color": by},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "opacity": 0.9, "size": 45 if few else 16},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": by,
+                    "shape": {**by, "legend": None},
+                    "tooltip": [
+                        {"field": "process", "type": "quantitative", "title": "rank"},
+                        {"field": "measure", "type": "nominal"},
+                        {"field": "amount", "type": "nominal"},
+                        {
+                            "field": "ratio",
+                            "type": "quantitative",
+                            "title": "times the mean",
+                            "format": ".3~g",
+                        },
+                    ],
+                },
+            },
+            {
+                "data": {"values": [{"y": 1}]},
+                "mark": {"type": "rule", "style": "mean", "strokeDash": [4, 3]},
+                "encoding": {"y": {**y, "field": "y"}},
+            },
+            *(
+                {
+                    "data": {"values": [n]},
+                    "mark": {
+                        "type": "text",
+                        "align": n["side"],
+                        "baseline": "bottom",
+                        "dx": {"left": 6, "center": 0, "right": -6}[n["side"]],
+                        "dy": -3 - raised[n["measure"]],
+                        "style": "ink",
+                    },
+                    "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+                }
+                for n in names
+            ),
+        ],
+    )
+    blocks = f" Each point stands for {block} ranks and shows the one with most." if block > 1 else ""
+    rows = [(p.number, number(p.io_s), p.bytes, number(p.io_ratio), number(p.bytes_ratio)) for p in every]
+    return Drawing(
+        kind=KIND,
+        title=TITLE,
+        caption="I/O time and bytes of each rank beside the mean of all (dashed). Points far above 1 are "
+        "ranks that the "
+        f"others wait for; where all lie at 1 the I/O is balanced.{blocks}",
+        description=f"{count(len(every), 'rank')}; the mean is {format_seconds(mean_s)} and "
+        f"{format_bytes(mean_bytes)}. Most "
+        + "; most ".join(
+            f"{measure}: {n['text']}" for measure in measures for n in names if n["measure"] == measure
+        )
+        + ".",
+        spec=spec,
+        table=(
+            ("rank", "I/O time (s)", "bytes", "I/O time / mean", "bytes / mean"),
+            tuple(sorted(sorted(rows, key=lambda r: (-r[1], r[0]))[:_TABLE_ROWS])),
+        ),
+    )
+
+
+def _side(place: float) -> str:
+    """How a text at a place (0..1) is aligned so that it does not leave the plot."""
+    return "left" if place < 0.25 else "right" if place > 0.75 else "center"
+
+
+def _times_the_mean(ratio: float) -> str:
+    return "like the mean" if ratio < 1.05 else f"{ratio:.3g} times the mean"
+
+
+def _close(names: list[dict[str, Any]]) -> bool:
+    return len(names) == 2 and abs(names[0]["ratio"] - names[1]["ratio"]) < 0.1 * max(
+        n["ratio"] for n in names
+    )
+
+
+def _ratio_of(measure: str) -> Callable[[_Process], float]:
+    return attrgetter("io_ratio" if measure == _TIME else "bytes_ratio")
+
+
+def _amount(process: _Process, measure: str) -> str:
+    return format_seconds(process.io_s) if measure == _TIME else format_bytes(process.bytes)
+
+
+def _each_app(profile: Profile) -> Drawing | str:
+    """What the profile knows of each app: mean, median and slowest."""
+    apps = sorted(
+        (a for a in profile.apps if a.balance is not None and a.io.time_s.total),
+        key=lambda a: (-_times_of(a)[2], a.name),
+    )
+    if not apps:
+        return "no time was spent in I/O"
+    shown = apps[:_MOST_APPS]
+    names = [name(app.name, 24) for app in shown]
+    marks = ("median", "mean", "slowest")
+    values: list[dict[str, Any]] = []
+    texts: list[dict[str, Any]] = []
+    rows: list[Row] = []
+    for i, app in enumerate(shown):
+        amounts = _times_of(app)
+        values += [
+            {
+                "app": i,
+                "mark": mark,
+                "seconds": number(amount),
+                "who": _rank_of(app) if mark == "slowest" else "",
+            }
+            for mark, amount in zip(marks, amounts, strict=True)
+        ]
+        text = f"{_rank_of(app)}, {_times_the_mean(_times(app))}" if app.processes > 1 else "one process"
+        texts.append({"app": i, "seconds": number(amounts[2]), "text": text})
+        rows.append(_row(app))
+    y = {
+        "field": "app",
+        "type": "ordinal",
+        "scale": {"domain": list(range(len(shown)))},
+        "axis": {"title": None, "labelExpr": "app_name[datum.value]", "ticks": False, "domain": False},
+    }
+    top = max(t["seconds"] for t in texts)
+    x = {
+        "field": "seconds",
+        "type": "quantitative",
+        "scale": {"domain": [0, number(1.45 * top)], "nice": False},
+        "axis": seconds_axis("I/O time of a process"),
+    }
+    by = {"field": "mark", "type": "nominal", "scale": {"domain": list(marks)}, "legend": {"title": None}}
+    spec = chart(
+        values,
+        26 * len(shown) + 10,
+        params=[{"name": "app_name", "value": names}],
+        layer=[
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": by,
+                    "shape": by,
+                    "tooltip": [
+                        {"field": "mark", "type": "nominal"},
+                        {"field": "seconds", "type": "quantitative", "format": ",.4~g"},
+                        {"field": "who", "type": "nominal"},
+                    ],
+                },
+            },
+            {
+                "data": {"values": texts},
+                "mark": {"type": "text", "style": "ink", "align": "left", "dx": 9},
+                "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+            },
+        ],
+    )
+    left_out = f" {len(apps) - len(shown)} apps with less are left out." if len(apps) > len(shown) else ""
+    worst = max(shown, key=_times)
+    return Drawing(
+        kind=KIND,
+        title=TITLE,
+        caption="I/O time of the slowest process of each app beside mean and median. Where the slowest is "
+        "far to the right of "
+        f"the mean, the others wait for it.{left_out}",
+        description=f"{count(len(apps), 'app')} with I/O. The least balanced is {name(worst.name, 24)}: "
+        f"{_rank_of(worst)} spends {_times(worst):.3g} times the mean in I/O.",
+        spec=spec,
+        table=(
+            (
+                "app",
+                "processes",
+                "slowest rank",
+                "slowest (s)",
+                "mean (s)",
+                "median (s)",
+                "busiest rank",
+                "its bytes",
+                "mean bytes",
+            ),
+            tuple(rows),
+        ),
+    )
+
+
+def _rank_of(app: App) -> str:
+    # Each trace of an app has its own ranks: the number alone names no process of several.
+    if app.balance is None or app.instances > 1:
+        return f"one of {app.processes:,}"
+    return f"rank {app.balance.slowest_rank}"
+
+
+def _times_of(app: App) -> tuple[float, float, float]:
+    """Median, mean and most I/O time of its processes."""
+    b = app.balance
+    if b is None:
+        return (0.0, 0.0, 0.0)
+    return (b.median_io_time_s or 0.0, b.mean_io_time_s or 0.0, b.slowest_io_time_s or 0.0)
+
+
+def _times(app: App) -> float:
+    _, mean, slowest = _times_of(app)
+    return slowest / mean if mean else 1.0
+
+
+def _row(app: App) -> Row:
+    b = app.balance
+    if b is None:
+        return (name(app.name, 40), app.processes)
+    median, mean, slowest = _times_of(app)
+    times = (b.slowest_rank, number(slowest), number(mean), number(median))
+    return (name(app.name, 40), app.processes, *times, b.busiest_rank, b.busiest_bytes, number(b.mean_bytes))
+
+
+PLOT = Plot(
+    KIND, TITLE, "I/O time and bytes of each process beside the mean", _draw, position=60, uses_calls=True
+)

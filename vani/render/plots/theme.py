@@ -1,0 +1,98 @@
+"""Colours and fonts of all plots: colours that people with colour blindness can tell apart, on light and dark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["GROUND", "theme"]
+
+GROUND = {"light": "#ffffff", "dark": "#15181b"}
+"""What plots are drawn on, as in the report: they are transparent, but letters over lines have a halo of it."""
+
+# Okabe and Ito, "Color Universal Design" (2008): read, write, metadata, mixed, further ones. Each differs from its
+# background by a contrast of 3 or more (WCAG 2.2, 1.4.11), for which some are lighter on dark and darker on light.
+_ON_LIGHT = ["#0072B2", "#D55E00", "#007A5A", "#9A4F7F", "#8C6D00", "#2B87B8", "#595959"]
+_ON_DARK = ["#56B4E9", "#F08A3C", "#2BC49B", "#E09CC4", "#F0E442", "#8FD0F5", "#B3B3B3"]
+# Viridis (van der Walt and Smith, 2015), from few to many.
+_VIRIDIS = [
+    "#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c",
+    "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725",
+]  # fmt: skip
+
+
+def theme(dark: bool, paper: bool = False) -> dict[str, Any]:
+    """Configuration of Vega-Lite for all plots.
+
+    Parameters
+    ----------
+    dark
+        For a dark background, else for a light one.
+    paper
+        For a printed page: black on white, larger letters, no rounded corners; wins over `dark`.
+    """
+    dark = dark and not paper
+    ink = "#e8e8e8" if dark else "#1a1a1a"
+    soft = "#9aa0a6" if dark else "#5f6368"
+    line = "#3c4043" if dark else "#dfe1e5"
+    ground = GROUND["dark" if dark else "light"]
+    size = 12 if paper else 11
+    # Many is bright on dark and dark on light: what stands out is what is large.
+    ramp = _VIRIDIS if dark else _VIRIDIS[::-1]
+    font = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+    return {
+        "background": "#ffffff" if paper else "transparent",
+        "font": font,
+        "padding": 5,
+        "view": {"stroke": None},
+        "mark": {"color": (_ON_DARK if dark else _ON_LIGHT)[0]},
+        "axis": {
+            "labelColor": ink,
+            "titleColor": ink,
+            "labelFontSize": size,
+            "titleFontSize": size + 1,
+            "titleFontWeight": "normal",
+            "gridColor": line,
+            "domainColor": soft,
+            "tickColor": soft,
+            "labelLimit": 220,
+            "titlePadding": 8,
+        },
+        "legend": {
+            "labelColor": ink,
+            "titleColor": ink,
+            "labelFontSize": size,
+            "titleFontSize": size,
+            "titleFontWeight": "normal",
+            "orient": "top",
+            "offset": 8,
+            "labelLimit": 220,
+        },
+        "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": size},
+        "title": {"color": ink, "subtitleColor": soft, "fontSize": size + 3, "anchor": "start"},
+        "text": {"color": ink, "fontSize": size},
+        "rule": {"color": soft},
+        "range": {
+            "category": _ON_DARK if dark else _ON_LIGHT,
+            "heatmap": ramp,
+            "ramp": ramp,
+            # Four steps, from what storage likes to what it does not.
+            "ordinal": [ramp[i] for i in (1, 4, 7, 10)],
+        },
+        "style": {
+            "ink": {"fill": ink, "color": ink},
+            "halo": {
+                "fill": ground,
+                "color": ground,
+                "stroke": ground,
+                "strokeWidth": 4,
+                "strokeJoin": "round",
+            },
+            "frame": {"stroke": soft, "fill": None},
+            "mean": {"stroke": ink, "color": ink},
+            "outlined": {"stroke": ground, "strokeWidth": 1.5},
+            "outlined-thin": {"stroke": soft, "strokeWidth": 0.5},
+            "edge": {"stroke": soft, "color": soft},
+            "arrow": {"fill": soft, "color": soft},
+            "gap": {"fill": soft, "color": soft, "opacity": 0.45},
+        },
+    }

@@ -1,0 +1,161 @@
+"""Transfer sizes against bandwidth: how many requests of which size, and how fast each size is (Fig. 1a to 6a)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vani.render.plots.drawing import Drawing, Plot, Row
+from vani.render.plots.encoding import by_size, chart, colour, log_marks, number, size_axis
+from vani.schema.profile import Profile
+from vani.schema.timeline import HeatMap
+from vani.units import format_rate, format_share
+
+__all__ = ["PLOT"]
+
+KIND, TITLE = "transfer-sizes", "Transfer sizes and their bandwidth"
+
+
+def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+    sizes = profile.workflow.io.transfer_size
+    counts = {
+        (kind, size): count
+        for kind, found in (("read", sizes.read), ("write", sizes.write))
+        if found is not None
+        for size, count in found.histogram.items()
+    }
+    total = sum(counts.values())
+    if not total:
+        return "no data was read or written"
+    rates: dict[tuple[str, str], tuple[float | None, int | None]] = {
+        (c.direction, c.size): (c.bytes / c.seconds if c.seconds else None, c.bytes)
+        for c in (heat.sizes if heat is not None else ())
+    }
+    bins = by_size(size for _, size in counts)
+    values: list[dict[str, Any]] = []
+    for (kind, size), count in counts.items():
+        rate, moved = rates.get((kind, size), (None, None))
+        value: dict[str, Any] = {
+            "size": size,
+            "kind": kind,
+            "operations": count,
+            "share": number(count / total),
+        }
+        if rate:
+            value |= {"rate": number(rate), "bytes": moved}
+        values.append(value)
+    kinds = list(dict.fromkeys(kind for kind, _ in counts))
+    x = {
+        "field": "size",
+        "type": "ordinal",
+        "sort": bins,
+        "scale": {"domain": bins, "paddingInner": 0.25},
+        "axis": {
+            "title": "size of a request (bytes, powers of four)",
+            "labelAngle": -35 if len(bins) > 6 else 0,
+        },
+    }
+    offset = {"field": "kind", "type": "nominal", "sort": kinds, "scale": {"domain": kinds}}
+    tooltip = [
+        {"field": "size", "type": "ordinal"},
+        {"field": "kind", "type": "nominal"},
+        {"field": "operations", "type": "quantitative", "format": ","},
+        {"field": "share", "type": "quantitative", "format": ".2~%", "title": "share of operations"},
+        {"field": "bytes", "type": "quantitative", "format": ","},
+        {
+            "field": "rate",
+            "type": "quantitative",
+            "format": ".3~s",
+            "title": "bytes per second of one process",
+        },
+    ]
+    legend = colour(None, kinds)
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "bar", "opacity": 0.55 if rates else 1},
+            "encoding": {
+                "x": x,
+                "xOffset": offset,
+                "y": {
+                    "field": "share",
+                    "type": "quantitative",
+                    "axis": {
+                        "title": "share of operations (bars)" if rates else "share of operations",
+                        "format": "~%",
+                    },
+                },
+                "color": legend,
+                "tooltip": tooltip if rates else tooltip[:4],
+            },
+        }
+    ]
+    known = [v["rate"] for v in values if "rate" in v]
+    if known:
+        low, high = number(min(known) / 3), number(max(known) * 3)
+        rate_axis = size_axis("bandwidth of one process (diamonds)", per_second=True)
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.rate)"}],
+                "mark": {
+                    "type": "point",
+                    "shape": "diamond",
+                    "filled": True,
+                    "size": 110,
+                    "style": "outlined",
+                    "opacity": 1,
+                },
+                "encoding": {
+                    "x": x,
+                    "xOffset": offset,
+                    "y": {
+                        "field": "rate",
+                        "type": "quantitative",
+                        "scale": {"type": "log", "domain": [low, high], "nice": False},
+                        "axis": {**rate_axis, "grid": False, "values": log_marks(low, high)},
+                    },
+                    "color": legend,
+                    "tooltip": tooltip,
+                },
+            }
+        )
+    spec = chart(values, 240, layer=layers, resolve={"scale": {"y": "independent"}})
+    small = sum(c for (_, size), c in counts.items() if size in ("0-1K", "1K-4K")) / total
+    caption = "How many of all reads and writes ask for how many bytes" + (
+        " (bars), and how fast such a request is: bytes divided by the time in these calls (diamonds, a "
+        "scale of powers "
+        "of ten). Look for tall bars on the left under low diamonds: many small requests that each get "
+        "little."
+        if rates
+        else ". Tall bars on the left are many small requests, which pay a file system's latency again and again. "
+        "Bandwidth by size needs the decoded calls."
+    )
+    said = []
+    for (kind, size), count in sorted(counts.items(), key=lambda e: (e[0][0], bins.index(e[0][1]))):
+        rate = rates.get((kind, size), (None, None))[0]
+        said.append(f"{kind} {size}: {count:,}" + (f" at {format_rate(rate)}" if rate else ""))
+    return Drawing(
+        kind=KIND,
+        title=TITLE if rates else "Transfer sizes",
+        caption=caption,
+        description=f"{total:,} reads and writes by size, {format_share(small)} below 4 KiB. "
+        + "; ".join(said)
+        + ".",
+        spec=spec,
+        table=(
+            ("size (bytes)", "kind", "operations", "bytes", "bytes per second of one process"),
+            tuple(_row(v) for v in sorted(values, key=lambda v: (bins.index(v["size"]), v["kind"]))),
+        ),
+    )
+
+
+def _row(value: dict[str, Any]) -> Row:
+    return (value["size"], value["kind"], value["operations"], value.get("bytes", ""), value.get("rate", ""))
+
+
+PLOT = Plot(
+    KIND,
+    TITLE,
+    "number of requests by size, and the bandwidth of each size",
+    _draw,
+    position=40,
+    uses_calls=True,
+)

@@ -1,0 +1,68 @@
+"""How much of a profile a report shows, so that it stays readable and of bounded size, and says what it left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from vani.errors import one_line
+
+__all__ = ["LEVELS", "Limits", "clip"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Largest numbers of things, and of letters, in a report."""
+
+    groups: int
+    """Rows of the file table: files, or datasets of many files."""
+    members: int
+    """Files shown under one dataset."""
+    all_members: int
+    """Files shown under all datasets together."""
+    rows: int
+    """Rows of any other table."""
+    plot_rows: int
+    """Rows of the table behind a plot."""
+    plot_bytes: int
+    """All specifications of plots together, as JSON."""
+    items: int
+    """Recommendations with all that belongs to them."""
+    evidence: int
+    """Numbers under one recommendation."""
+    lines: int
+    """Lines to paste under one recommendation."""
+    line: int
+    """Letters of a line to paste: a longer one is left out whole, for half a command is none."""
+    path: int
+    """Letters of a path or a name."""
+    prose: int
+    """Letters of a sentence."""
+
+
+LEVELS: Final = (
+    Limits(
+        groups=300, members=20, all_members=1500, rows=200, plot_rows=200, plot_bytes=700_000,
+        items=60, evidence=30, lines=60, line=2000, path=240, prose=1200,
+    ),
+    Limits(
+        groups=120, members=5, all_members=300, rows=100, plot_rows=60, plot_bytes=500_000,
+        items=30, evidence=12, lines=30, line=1000, path=160, prose=600,
+    ),
+    # Whatever the profile, this fits: every letter may become five bytes when it is escaped.
+    Limits(
+        groups=40, members=3, all_members=60, rows=30, plot_rows=20, plot_bytes=300_000,
+        items=10, evidence=6, lines=10, line=500, path=100, prose=300,
+    ),
+)  # fmt: skip
+"""From what is usual to what fits for any profile."""
+
+
+def clip(text: str, most: int) -> str:
+    """Text on one line without control characters, its middle left out where it has more than `most` letters."""
+    # What is cut off is not escaped first: a name of a megabyte costs no more than a long one.
+    safe = one_line(text if len(text) <= 2 * most else text[:most] + text[-most:])
+    if len(safe) <= most:
+        return safe
+    front = most // 3
+    return f"{safe[:front]}…{safe[len(safe) - (most - front - 1) :]}"

@@ -1,0 +1,175 @@
+"""The table of files, in which datasets of many files are one row each."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from vani.render.report.bounds import Limits, clip
+from vani.render.report.datasets import FileGroup
+from vani.render.report.tables import Cell, Column, Row, Table, count, seconds, size, words
+from vani.schema.profile import FileEntity, Profile
+from vani.units import format_bytes, format_count, format_share
+
+__all__ = ["file_table"]
+
+_COLUMNS = (
+    Column("File or dataset"),
+    Column("Role"),
+    Column("Processes", number=True),
+    Column("Size", number=True),
+    Column("Read", number=True),
+    Column("Written", number=True),
+    Column("Data calls", number=True),
+    Column("Metadata calls", number=True),
+    Column("I/O time", number=True),
+    Column("Transfer size", number=True),
+    Column("Access"),
+)
+
+_PATTERNS = ("consecutive", "sequential", "strided", "random")
+
+
+def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) -> tuple[Table, list[str]]:
+    """The table, and sentences about what it leaves out."""
+    folder = _folder([file.path for group in groups for file in group.files])
+    rows = []
+    members_left = limits.all_members
+    for group in groups[: limits.groups]:
+        shown = group.files[: min(limits.members, members_left)] if len(group.files) > 1 else ()
+        members_left -= len(shown)
+        rows.append(_group_row(group, shown, len(folder), limits))
+    left_out = len(groups) - len(rows)
+    table = Table("files", _caption(profile, groups, folder, limits), _COLUMNS, tuple(rows), left_out)
+    notes = []
+    listed, total = len(profile.files), profile.workflow.files.total
+    if listed < total:
+        notes.append(
+            f"The profile lists {format_count(listed)} of {format_count(total)} files, those with the most I/O time "
+            "(`vani profile --files all` lists all); totals of the workload count every file."
+        )
+    if left_out:
+        notes.append(f"{format_count(left_out)} rows of the file table with less I/O time than those shown.")
+    hidden = sum(row.unlisted for row in rows)
+    if hidden:
+        notes.append(f"{format_count(hidden)} files of datasets: their dataset's row counts them.")
+    return table, notes
+
+
+def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits: Limits) -> str:
+    files = len(profile.files)
+    caption = f"{format_count(files)} file{'' if files == 1 else 's'}"
+    if folder:
+        caption += f" in `{clip(folder, limits.path).replace('`', '')}`"
+    caption += ", most I/O time first"
+    datasets = sum(len(group.files) > 1 for group in groups)
+    if datasets:
+        many = f"{format_count(datasets)} dataset{'' if datasets == 1 else 's'}"
+        caption += f"; files whose names differ only in numbers are one row ({many})"
+    return caption + "."
+
+
+def _folder(paths: Sequence[str]) -> str:
+    """The folder that all files share, with a slash at its end; empty if it is not worth a mention."""
+    if len(paths) < 2 or not all(path.startswith("/") for path in paths):
+        return ""
+    shared = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120 - text, not places on this machine
+    folder = f"{shared}/"
+    # Paths such as /a//b are left as they are: what is cut off must be what stands in front of each.
+    return folder if folder.count("/") > 2 and all(path.startswith(folder) for path in paths) else ""
+
+
+def _group_row(group: FileGroup, shown: Sequence[FileEntity], skipped: int, limits: Limits) -> Row:
+    """A row without the `skipped` first letters of paths."""
+    if len(group.files) == 1:
+        return _file_row(group.files[0], skipped, limits)
+    files = group.files
+    shared = sum(file.access == "shared" for file in files)
+    users = sorted({file.processes for file in files})
+    part = "all shared" if shared == len(files) else f"{format_count(shared)} shared" if shared else ""
+    each = (
+        format_count(users[0])
+        if len(users) == 1
+        else f"{format_count(users[0])} to {format_count(users[-1])}"
+    )
+    known = [file.size for file in files if file.size is not None]
+    sizes = size(sum(known) if known else None)
+    if 0 < len(known) < len(files):
+        sizes = Cell(sizes.text, sizes.value, f"{format_count(len(known))} known")
+    elif known:
+        sizes = Cell(sizes.text, sizes.value, _each(known))
+    cells = (
+        words(clip(group.name[skipped:], limits.path), f"dataset of {format_count(len(files))} files"),
+        words(files[0].role or "not known"),
+        Cell(each, users[-1], part),
+        sizes,
+        size(_sum(files, lambda file: file.io.bytes.read)),
+        size(_sum(files, lambda file: file.io.bytes.written)),
+        count(sum(file.io.ops.read + file.io.ops.write for file in files)),
+        count(sum(file.io.ops.metadata for file in files)),
+        seconds(_sum(files, lambda file: file.io.time_s.total)),
+        _transfer(files),
+        _access(files),
+    )
+    return Row(cells, tuple(_file_row(file, skipped, limits) for file in shown), len(files) - len(shown))
+
+
+def _file_row(file: FileEntity, skipped: int, limits: Limits) -> Row:
+    cells = (
+        words(clip(file.path[skipped:], limits.path)),
+        words(file.role or "not known"),
+        count(file.processes, "shared" if file.access == "shared" else ""),
+        size(file.size),
+        size(file.io.bytes.read),
+        size(file.io.bytes.written),
+        count(file.io.ops.read + file.io.ops.write),
+        count(file.io.ops.metadata),
+        seconds(file.io.time_s.total),
+        _transfer([file]),
+        _access([file]),
+    )
+    return Row(cells)
+
+
+def _sum(files: Iterable[FileEntity], of: Callable[[FileEntity], float | None]) -> float | None:
+    """Sum over files; null as soon as one is not known."""
+    values = [of(file) for file in files]
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _each(sizes: Sequence[int]) -> str:
+    low, high = min(sizes), max(sizes)
+    return f"{format_bytes(low)} each" if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
+
+
+def _transfer(files: Iterable[FileEntity]) -> Cell:
+    """The most common size of a data operation, as far as the profile lists sizes."""
+    sizes: Counter[int] = Counter()
+    for file in files:
+        for side in (file.io.transfer_size.read, file.io.transfer_size.write):
+            for length, operations in side.common if side is not None else ():
+                sizes[length] += operations
+    if not sizes:
+        return Cell("", None)
+    # Of equally common ones the larger, whatever the order of files.
+    return size(max(sizes, key=lambda length: (sizes[length], length)))
+
+
+def _access(files: Iterable[FileEntity]) -> Cell:
+    """The pattern of most data operations, with its share."""
+    shares = dict.fromkeys(_PATTERNS, 0.0)
+    operations = 0
+    for file in files:
+        pattern = file.io.access_pattern
+        if pattern is None:
+            continue
+        weight = file.io.ops.read + file.io.ops.write
+        operations += weight
+        for name in _PATTERNS:
+            shares[name] += weight * getattr(pattern, name)
+    if not operations:
+        return words("")
+    most = max(_PATTERNS, key=lambda name: shares[name])
+    return words(most, format_share(shares[most] / operations))

@@ -1,0 +1,296 @@
+"""Words of the field that a report uses, each explained in a sentence or two for a scientist who never tuned storage.
+
+Sources: the definitions of `docs/profile.md`; the Lustre Operations Manual (stripe, target, layout); Thakur, Gropp
+and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burst buffers).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+__all__ = ["GLOSSARY", "Term", "marked"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word with its meaning; `phrases` are all ways in which texts write it."""
+
+    id: str
+    name: str
+    meaning: str
+    phrases: tuple[str, ...]
+    is_marked: bool = True
+    """Explained wherever a sentence uses it; false for words that most readers know and most sentences have."""
+
+
+def _term(name: str, meaning: str, *phrases: str, is_marked: bool = True) -> Term:
+    id_ = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+    return Term(id_, name, meaning, (name, *phrases), is_marked)
+
+
+GLOSSARY: Final[tuple[Term, ...]] = tuple(
+    sorted(
+        (
+            _term(
+                "aggregator",
+                "A process that collects the data of its neighbours and does the file access for all of them.",
+                "aggregators",
+            ),
+            _term(
+                "bandwidth",
+                "Bytes per second while at least one process reads (or writes): bytes divided by the time in which "
+                "any process is in such a call.",
+            ),
+            _term(
+                "burst buffer",
+                "Fast storage between compute nodes and the parallel file system, in the node or shared by the job. "
+                "What lies there is usually lost when the job ends, unless it is copied out.",
+                "burst buffers",
+            ),
+            _term(
+                "chunk",
+                "Piece in which HDF5 or NetCDF stores a dataset. A chunk is read and written whole.",
+                "chunks",
+                "chunked",
+                "chunking",
+            ),
+            _term(
+                "collective buffering",
+                "In MPI-IO: processes first exchange data so that a few of them make few large accesses instead of "
+                "all making many small ones.",
+            ),
+            _term(
+                "collective",
+                "A call that all processes make together, so that the library can combine their accesses. "
+                "The opposite is independent.",
+                "collective calls",
+                "collectively",
+            ),
+            _term(
+                "consecutive",
+                "An access that begins exactly where the one before of the same process in the same file ended. "
+                "File systems are fastest with these.",
+                "consecutive access",
+                "consecutive accesses",
+            ),
+            _term(
+                "data operation",
+                "A call that moves bytes of a file: read, write and their variants.",
+                "data operations",
+            ),
+            _term(
+                "data sieving",
+                "In MPI-IO: one large access with holes in it instead of many small ones; what lies in the holes "
+                "is read and thrown away.",
+            ),
+            _term(
+                "dataset",
+                "Here: files whose names differ only in numbers (out_00000, out_00001, ...), or files of one "
+                "kind in one folder. One row of the file table stands for all of them.",
+                "data set",
+                "datasets",
+            ),
+            _term(
+                "dependency",
+                "An app or a process reads a file that another one wrote before.",
+                "dependencies",
+            ),
+            _term(
+                "expected gain",
+                "What a model predicts for the recommendation: time before and after, and in parentheses the range "
+                "in which the factor should lie. The method and its sources stand with each recommendation.",
+            ),
+            _term(
+                "file per process",
+                "Each process writes or reads its own file: no waiting for each other's locks, but many files "
+                "to create and to open.",
+                "file-per-process",
+            ),
+            _term(
+                "footprint",
+                "Distinct bytes of files that were touched. 100 processes that read the same 4 KiB move 400 KiB and "
+                "have a footprint of 4 KiB.",
+            ),
+            _term(
+                "hint",
+                "A setting that a program or an environment variable hands to MPI-IO.",
+                "hints",
+                "MPI-IO hint",
+                "MPI-IO hints",
+            ),
+            _term(
+                "I/O node",
+                "A node between compute nodes and the file system that makes file accesses on behalf of others "
+                "(forwarding).",
+                "I/O nodes",
+                "forwarding layer",
+            ),
+            _term(
+                "I/O time",
+                "Time in which a process is inside a file-system call; overlapping calls of threads count once. "
+                "For several processes it is summed, so it can exceed the run time.",
+            ),
+            _term(
+                "imbalance",
+                "Some processes spend much more time in I/O, or move many more bytes, than the mean. The others "
+                "usually wait for the slowest.",
+            ),
+            _term(
+                "layer",
+                "A library on the way from program to storage: HDF5 and NetCDF call MPI-IO, MPI-IO calls POSIX. "
+                "Bytes are counted once, at the bottom.",
+                "layers",
+            ),
+            _term(
+                "median",
+                "Half of the values are at most this large.",
+            ),
+            _term(
+                "metadata operation",
+                "A call about files that moves no data: open, close, stat, seek, sync, mkdir, rename, ... "
+                "On a parallel file system one server, or a few, must answer all of them.",
+                "metadata operations",
+                "metadata",
+                "metadata calls",
+            ),
+            _term(
+                "middleware",
+                "Software between programs and the file system, such as caches and burst-buffer services.",
+            ),
+            _term(
+                "parallel file system",
+                "A file system such as Lustre or GPFS that spreads files over many servers.",
+            ),
+            _term(
+                "phase",
+                "A stretch of an app's run in which its processes do I/O without a longer pause; what lies between "
+                "is computation or communication.",
+                "phases",
+            ),
+            _term(
+                "POSIX",
+                "The calls that the operating system offers for files: open, read, write, lseek, ...",
+            ),
+            _term(
+                "process",
+                "One running copy of a program; in MPI, one rank.",
+                "processes",
+                is_marked=False,
+            ),
+            _term(
+                "progressive file layout",
+                "A Lustre layout with several components: small files lie on few targets, and a file that grows "
+                "gets more.",
+                "PFL",
+                "composite layout",
+            ),
+            _term(
+                "provenance",
+                "Where a value is from, or why it is unknown.",
+            ),
+            _term(
+                "random",
+                "An access that begins neither behind the one before nor at a regular distance. The hardest "
+                "pattern for file systems.",
+                "random access",
+                "random accesses",
+            ),
+            _term(
+                "rank",
+                "Number of a process in an MPI program, from 0.",
+                "ranks",
+                is_marked=False,
+            ),
+            _term(
+                "role",
+                "Input: only read. Output: written. Intermediate: written by one process or app, read by another "
+                "later. Temporary: removed in the end.",
+                "intermediate",
+                "temporary",
+            ),
+            _term(
+                "sequential",
+                "An access that begins somewhere behind the end of the one before.",
+                "sequential access",
+            ),
+            _term(
+                "shared file",
+                "A file that two or more processes used. Writes of several processes need locks of the file system.",
+                "shared files",
+            ),
+            _term(
+                "severity",
+                "How much of the run a recommendation could win: high 25 %, medium 10 %, low 1 % and more; info: "
+                "less, or I/O hardly matters.",
+            ),
+            _term(
+                "STDIO",
+                "The calls of the C library that buffer in memory: fopen, fread, fprintf, ...",
+            ),
+            _term(
+                "store",
+                "The decoded calls of a trace as Parquet files. It holds what happened when; a profile holds sums.",
+                is_marked=False,
+            ),
+            _term(
+                "strided",
+                "Accesses at a constant distance from each other, such as one column of a matrix stored by rows.",
+                "strided access",
+            ),
+            _term(
+                "stripe count",
+                "On Lustre, the number of targets over which a file is spread: more of them can serve a large "
+                "shared file at once, but each costs a message for every open.",
+            ),
+            _term(
+                "stripe size",
+                "On Lustre, how many bytes go to one target before the next one's turn.",
+                "stripes",
+                "stripe",
+            ),
+            _term(
+                "target",
+                "On Lustre, a storage target (OST): one of the units over which files are spread.",
+                "targets",
+                "OST",
+                "OSTs",
+            ),
+            _term(
+                "transfer size",
+                "Bytes that one read or write call asks for. Every call costs about the same time on top of its "
+                "bytes, so small ones waste most of it.",
+                "transfer sizes",
+            ),
+        ),
+        key=lambda term: term.name.lower(),
+    )
+)
+
+
+def marked(text: str) -> Iterator[tuple[str, Term | None]]:
+    """Cut a text into pieces, of which those that are the first mention of a term come with it."""
+    seen: set[str] = set()
+    end = 0
+    pattern, terms = _phrases()
+    for match in pattern.finditer(text):
+        term = terms[match[0].lower()]
+        if term.id in seen:
+            continue
+        seen.add(term.id)
+        yield text[end : match.start()], None
+        yield match[0], term
+        end = match.end()
+    yield text[end:], None
+
+
+@cache
+def _phrases() -> tuple[re.Pattern[str], dict[str, Term]]:
+    terms = {phrase.lower(): term for term in GLOSSARY if term.is_marked for phrase in term.phrases}
+    # The longest first: "stripe count" is not "stripe". No word inside a path, a name or a command is one.
+    longest = sorted(terms, key=lambda phrase: (-len(phrase), phrase))
+    either = "|".join(map(re.escape, longest))
+    return re.compile(rf"(?<![\w/.=-])(?:{either})(?![\w/=-]|\.\w)", re.IGNORECASE), terms

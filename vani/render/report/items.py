@@ -1,0 +1,159 @@
+"""Recommendations as a report shows them: every text safe and of bounded length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vani.render.report.bounds import Limits, clip
+from vani.render.wording import expected_gain, how_sure, target
+from vani.schema.advice import Advice, Evidence, Recommendation, Setting
+from vani.units import format_bytes, format_seconds, format_share
+
+__all__ = ["Item", "Proof", "SettingChange", "Silent", "item", "silent"]
+
+
+@dataclass(frozen=True)
+class SettingChange:
+    """A setting as it is and as it should be; empty where only one of them is told."""
+
+    name: str
+    now: str
+    then: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A number that a recommendation rests on; `meaning` is it in a unit, or empty."""
+
+    attribute: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One recommendation."""
+
+    number: int
+    rule: str
+    name: str
+    severity: str
+    sure: str
+    target: str
+    reason: str
+    gain: str
+    """Expected gain with its range, or why there is none."""
+    has_gain: bool
+    method: str
+    lines: tuple[str, ...]
+    """Lines to paste."""
+    left_lines: int
+    settings: tuple[SettingChange, ...]
+    evidence: tuple[Proof, ...]
+    left_evidence: int
+    sources: tuple[str, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Where a page has it."""
+        return f"advice-{self.number}"
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A rule with nothing to recommend, and why."""
+
+    rule: str
+    name: str
+    why: str
+
+
+def item(number: int, one: Recommendation, limits: Limits) -> Item:
+    """What a report says about a recommendation; `number` is its place, from 1."""
+    lines = [line for line in one.apply[: limits.lines] if len(line) <= limits.line]
+    expected = one.expected
+    return Item(
+        number=number,
+        rule=clip(one.rule, 40),
+        name=clip(one.name, 80),
+        severity=one.severity,
+        sure=how_sure(one.confidence),
+        target=clip(target(one), limits.path),
+        reason=clip(one.reason, limits.prose),
+        gain="not estimated" if expected is None else clip(expected_gain(expected), limits.prose),
+        has_gain=expected is not None,
+        method="" if expected is None else clip(expected.method, limits.prose),
+        # A control character in a line to paste is shown, never pasted.
+        lines=tuple(clip(line, limits.line) for line in lines),
+        left_lines=len(one.apply) - len(lines),
+        settings=_settings(one.current, one.recommended, limits),
+        evidence=tuple(_proof(proof, limits) for proof in one.evidence[: limits.evidence]),
+        left_evidence=max(0, len(one.evidence) - limits.evidence),
+        sources=tuple(clip(source, limits.prose) for source in one.source[:10]),
+    )
+
+
+def silent(advice: Advice, names: Mapping[str, str], limits: Limits) -> tuple[Silent, ...]:
+    """Rules without any recommendation; `names` are those of rules by id."""
+    speaking = {one.rule for one in advice.recommendations}
+    return tuple(
+        Silent(clip(one.rule, 40), clip(names.get(one.rule, ""), 80), clip(one.why, limits.prose))
+        for one in advice.no_recommendation[: 2 * limits.rows]
+        if one.rule not in speaking
+    )
+
+
+def _settings(
+    now: Mapping[str, Setting], then: Mapping[str, Setting], limits: Limits
+) -> tuple[SettingChange, ...]:
+    keys = list(dict.fromkeys([*now, *then]))[:20]
+    return tuple(
+        SettingChange(clip(key.replace("_", " "), 60), _value(key, now, limits), _value(key, then, limits))
+        for key in keys
+    )
+
+
+def _value(key: str, settings: Mapping[str, Setting], limits: Limits) -> str:
+    if key not in settings:
+        return ""
+    value = settings[key]
+    return _unit(key, value) or clip(_plain(value), limits.path)
+
+
+def _proof(proof: Evidence, limits: Limits) -> Proof:
+    return Proof(
+        clip(proof.attribute, limits.path),
+        clip(_plain(proof.value), limits.path),
+        _unit(proof.attribute, proof.value),
+    )
+
+
+def _plain(value: Setting) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    if isinstance(value, list):
+        return ", ".join(_plain(entry) for entry in value[:20]) + (", …" if len(value) > 20 else "")
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(entry)}" for key, entry in list(value.items())[:20])
+    return str(value)
+
+
+def _unit(attribute: str, value: Setting) -> str:
+    """A number with the unit that its name tells; empty where it tells none, or the number is as clear without."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return ""
+    parts = attribute.lower().replace("[", ".").split(".")
+    last = parts[-1]
+    if last.endswith("_s") or any(part in ("time_s", "busy_s") for part in parts):
+        return format_seconds(value)
+    if last.endswith("share") or "share" in last.split("_") or "access_pattern" in parts:
+        return format_share(value)
+    sized = {"bytes", "footprint", "transfer_size", "past_end", "granularity"}
+    if last.endswith(("bytes", "_size", "capacity")) or last == "size" or sized & set(parts):
+        return format_bytes(value) if abs(value) >= 1000 else ""
+    return ""

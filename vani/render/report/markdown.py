@@ -1,0 +1,151 @@
+"""A report as Markdown for a merge request: what matters in sight, everything else folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from vani.render.advice_markdown import code, escaped, fenced
+from vani.render.report.bounds import LEVELS
+from vani.render.report.items import Item
+from vani.render.report.prepared import Gap, Inputs, Prepared, prepare
+from vani.render.report.tables import Row, Table
+
+__all__ = ["MOST_LETTERS", "markdown"]
+
+MOST_LETTERS: Final = 60_000
+"""Code hosts take comments of at most 65,536 letters."""
+
+_LIMITS: Final = replace(LEVELS[2], groups=15, rows=15, items=10, lines=20, path=120, prose=900)
+
+_PATHS: Final = ("files", "traces")
+"""Tables whose first column holds paths."""
+
+
+def markdown(inputs: Inputs) -> str:
+    """Write the report; folds that do not fit are left out, the last first, and named at the end."""
+    report = prepare(inputs, _LIMITS, with_plots=False)
+    top = _top(report)
+    folds = list(_folds(report))
+    left_out: list[str] = []
+    while True:
+        text = (
+            "\n".join([*top, *(line for _, lines in folds for line in lines), *_end(report, left_out)]) + "\n"
+        )
+        if len(text) <= MOST_LETTERS or not folds:
+            return text
+        left_out.insert(0, folds.pop()[0])
+
+
+def _top(report: Prepared) -> list[str]:
+    verdict = report.verdict
+    lines = [
+        f"## I/O of {escaped(report.title)}",
+        "",
+        f"**{escaped(verdict.headline)}.** {escaped(verdict.sentence)}",
+        "",
+    ]
+    facts = report.facts
+    lines += [
+        f"| {' | '.join(fact.label for fact in facts)} |",
+        f"| {' | '.join('---' for _ in facts)} |",
+        f"| {' | '.join(escaped(fact.value) for fact in facts)} |",
+        "",
+    ]
+    lines += [line for remark in report.remarks for line in (f"> {escaped(remark)}", "")]
+    for one in report.todo:
+        lines += _item(one)
+    if not report.todo:
+        lines += ["Nothing needs to be done.", ""]
+    return [*lines, escaped(report.machine), ""]
+
+
+def _item(one: Item) -> list[str]:
+    gain = escaped(one.gain) if one.has_gain else f"Expected gain: {escaped(one.gain)}"
+    lines = [
+        f"### {one.number}. {escaped(one.name)} ({escaped(one.rule)})",
+        "",
+        f"{one.severity}, {escaped(one.sure)}, for {code(one.target)}. {gain}.",
+        "",
+        escaped(one.reason),
+        "",
+    ]
+    if one.lines:
+        lines += [*fenced(one.lines), ""]
+    if one.left_lines:
+        lines += [f"{one.left_lines} more lines: see advice.yaml.", ""]
+    return lines
+
+
+def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
+    others = report.advice[len(report.todo) :]
+    if others:
+        lines = [line for one in others for line in _item(one)]
+        yield _fold(
+            f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines
+        )
+    yield _fold("Where the time goes", _table(report.kinds) + _table(report.layers))
+    if report.balance.rows:
+        yield _fold("Balance of processes", _table(report.balance))
+    if len(report.apps.rows) > 1 or (report.dependencies is not None and report.dependencies.rows):
+        yield _fold("Apps", _table(report.apps) + _table(report.dependencies))
+    if report.files.rows:
+        yield _fold("Files", _table(report.files))
+    if report.phases is not None and report.phases.rows:
+        yield _fold("Phases", _table(report.phases))
+    if report.silent:
+        rules = [f"- {escaped(one.rule)} {escaped(one.name)}: {escaped(one.why)}" for one in report.silent]
+        yield _fold(f"{len(rules)} rules have nothing to recommend", [*rules, ""])
+    if report.gaps:
+        yield _fold("What is not known", [*(_gap(gap) for gap in report.gaps), ""])
+    yield _fold("About this report", _about(report))
+
+
+def _gap(gap: Gap) -> str:
+    return f"- {escaped(gap.reason)}: {', '.join(code(name) for name in gap.attributes)}"
+
+
+def _about(report: Prepared) -> list[str]:
+    return [
+        *_table(report.traces),
+        f"- profile: sha256 {code(report.sources.profile_sha256)}",
+        f"- machine: {escaped(report.sources.system)}, sha256 {code(report.sources.system_sha256)}",
+        *(f"- left out: {escaped(line)}" for line in report.left_out),
+        "",
+    ]
+
+
+def _end(report: Prepared, left_out: list[str]) -> list[str]:
+    lines = [f"Left out for its length: {escaped(', '.join(left_out))}.", ""] if left_out else []
+    return [*lines, f"Vani {escaped(report.sources.version)}"]
+
+
+def _fold(title: str, lines: list[str]) -> tuple[str, list[str]]:
+    # Without the empty lines a code host takes the tables for HTML.
+    return title, ["<details>", f"<summary>{title}</summary>", "", *lines, "</details>", ""]
+
+
+def _table(table: Table | None) -> list[str]:
+    if table is None or not table.rows:
+        return []
+    columns = table.columns
+    lines = [
+        escaped(table.caption).replace("\\`", "`"),
+        "",
+        f"| {' | '.join(column.title for column in columns)} |",
+        f"| {' | '.join('---:' if column.number else '---' for column in columns)} |",
+        *(_row(row, is_path=table.name in _PATHS) for row in table.rows),
+        "",
+    ]
+    if table.left_out:
+        lines += [f"{table.left_out:,} more rows are not shown.", ""]
+    return lines
+
+
+def _row(row: Row, *, is_path: bool) -> str:
+    cells = []
+    for place, cell in enumerate(row.cells):
+        text = code(cell.text).replace("|", "\\|") if is_path and not place else escaped(cell.text)
+        cells.append(f"{text} ({escaped(cell.note)})" if cell.note else text)
+    return f"| {' | '.join(cells)} |"

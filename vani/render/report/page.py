@@ -1,0 +1,258 @@
+"""A report as one HTML page that needs nothing else: no network, no other file, no date.
+
+The page is built three times at most, each time with less of a long profile, until it has at most `MOST_BYTES`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from vani.errors import VaniError, one_line
+from vani.render.plots.catalogue import theme
+from vani.render.plots.drawing import Drawing, Missing
+from vani.render.report.bounds import LEVELS, Limits, clip
+from vani.render.report.datasets import file_groups
+from vani.render.report.glossary import GLOSSARY, marked
+from vani.render.report.prepared import Inputs, Prepared, prepare
+from vani.units import format_share
+
+__all__ = ["MOST_BYTES", "json_in_html", "page"]
+
+MOST_BYTES: Final = 2_000_000
+"""What a page has at most: mail and code hosts take it, a browser shows it at once."""
+
+_LIBRARIES: Final = ("vega", "vega-lite", "vega-embed")
+
+# Which plots go first where not all fit: those that other parts of the page say in numbers, too.
+_LAST_DROPPED: Final = ("heat-map", "phases", "layers", "transfer-sizes", "processes", "apps", "files")
+
+_PLACED: Final = (
+    "heat-map", "phases", "layers", "ops", "transfer-sizes", "access-patterns", "processes", "apps", "files",
+    "bandwidth", "data-flow", "file-sizes",
+)  # fmt: skip
+"""Kinds that have a place in the template; others come behind them."""
+
+_SECTIONS: Final = (
+    ("summary", "Summary"),
+    ("cost", "Where the time goes"),
+    ("time", "When it happens"),
+    ("balance", "Processes"),
+    ("apps", "Apps"),
+    ("files", "Files"),
+    ("advice", "Recommendations"),
+    ("unknown", "What is not known"),
+    ("about", "About"),
+    ("terms", "Terms"),
+)
+
+
+@dataclass(frozen=True)
+class _Value:
+    text: str
+    number: bool
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A plot as the template needs it."""
+
+    kind: str
+    title: str
+    is_missing: bool
+    why: str = ""
+    caption: str = ""
+    description: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[_Value, ...], ...] = ()
+    left_out: int = 0
+
+
+def page(inputs: Inputs) -> str:
+    """Write the page.
+
+    Raises
+    ------
+    VaniError
+        Even the shortest form is longer than `MOST_BYTES`: a fault of Vani.
+    """
+    groups = file_groups(inputs.profile.files)
+    html = ""
+    for limits in LEVELS:
+        html = _written(prepare(inputs, limits, groups=groups), limits)
+        if len(html.encode()) <= MOST_BYTES:
+            return html
+    raise VaniError(
+        f"the report has {len(html.encode())} bytes, more than {MOST_BYTES}", todo="report this as a fault"
+    )
+
+
+def json_in_html(value: Any) -> str:
+    """JSON that can stand in a `<script>`: ASCII only, and nothing that ends the element or begins another."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _written(report: Prepared, limits: Limits) -> str:
+    drawn, left_out = _affordable(report.plots, limits)
+    figures = {plot.kind: _figure(plot, limits) for plot in drawn}
+    specs = {plot.kind: _safe(plot.spec) for plot in drawn if isinstance(plot, Drawing)}
+    themes = {"light": theme(dark=False), "dark": theme(dark=True), "paper": theme(dark=False, paper=True)}
+    scripts = [*(_library(name) for name in _LIBRARIES), _template("report.js")]
+    why = "time stamps were not read"
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            r=report,
+            no_phases=next((g.reason for g in report.gaps if "phases" in g.attributes), why),
+            plots={kind: figures.get(kind) for kind in _PLACED},
+            other_plots=[figure for kind, figure in figures.items() if kind not in _PLACED],
+            sections=_SECTIONS,
+            glossary=GLOSSARY,
+            left_out=(*report.left_out, *left_out),
+            # Everything in these was made here, not in a trace; what was is in `data`, escaped.
+            css=Markup(_template("report.css")),
+            scripts=[Markup(script) for script in scripts],
+            hashes=Markup(" ".join(_hash(script) for script in scripts)),
+            data=Markup(json_in_html({"specs": specs, "themes": themes})),
+        )
+    )
+
+
+def _affordable(
+    plots: Iterable[Drawing | Missing], limits: Limits
+) -> tuple[list[Drawing | Missing], list[str]]:
+    """Plots in their order, as many as `plot_bytes` allows, the most telling ones first; and what that left out."""
+    plots = list(plots)
+    order = {kind: place for place, kind in enumerate(_LAST_DROPPED)}
+    kept: set[str] = set()
+    taken = 0
+    for plot in sorted(plots, key=lambda one: order.get(one.kind, len(order))):
+        taken += len(json_in_html(plot.spec)) if isinstance(plot, Drawing) else 0
+        if taken > limits.plot_bytes:
+            break
+        kept.add(plot.kind)
+    dropped = [plot for plot in plots if plot.kind not in kept]
+    why = "the page would be too long; `vani plot {}` draws it"
+    shown = [
+        plot if plot.kind in kept else Missing(plot.kind, plot.title, why.format(plot.kind)) for plot in plots
+    ]
+    return shown, [f"The plot “{clip(plot.title, 80)}”." for plot in dropped]
+
+
+def _figure(plot: Drawing | Missing, limits: Limits) -> _Figure:
+    if isinstance(plot, Missing):
+        return _Figure(plot.kind, plot.title, True, why=clip(plot.why, limits.prose))
+    columns, rows = plot.table
+    return _Figure(
+        plot.kind,
+        plot.title,
+        False,
+        caption=clip(plot.caption, limits.prose),
+        description=clip(plot.description, limits.prose),
+        columns=tuple(clip(column, 80) for column in columns),
+        rows=tuple(tuple(_value(value, limits) for value in row) for row in rows[: limits.plot_rows]),
+        left_out=max(0, len(rows) - limits.plot_rows),
+    )
+
+
+def _value(value: Any, limits: Limits) -> _Value:
+    if value is None:
+        return _Value("unknown", False)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return _Value(clip(str(value), limits.path), False)
+    return _Value(f"{value:,}" if isinstance(value, int) else f"{value:.6g}", True)
+
+
+def _safe(value: Any) -> Any:
+    """A specification whose texts have no control characters; names in it come from traces."""
+    if isinstance(value, str):
+        # Tables are in texts of several lines.
+        return "\n".join(map(one_line, value.split("\n")))
+    if isinstance(value, dict):
+        return {one_line(str(key)): _safe(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_safe(entry) for entry in value]
+    return value
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Autoescape does the rest: a name with control characters reaches no page, wherever it came from.
+        finalize=lambda value: (
+            one_line(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+        ),
+    )
+    environment.filters |= {
+        "prose": _prose,
+        "sentence": _sentence,
+        "percent": format_share,
+        "thousands": lambda number: f"{number:,}",
+        "number": lambda number: f"{number:.10g}",
+        "breakable": _breakable,
+        "arrow": lambda text: text.replace(" -> ", " → "),
+    }
+    return environment
+
+
+def _prose(text: str) -> Markup:
+    """A sentence as HTML: terms lead to the glossary, what stands in backticks is code."""
+    parts = []
+    for place, piece in enumerate(one_line(text).split("`")):
+        if place % 2:
+            parts.append(Markup("<code>{}</code>").format(piece))
+            continue
+        for words, term in marked(piece):
+            parts.append(
+                escape(words)
+                if term is None
+                else Markup('<a class="term" href="#term-{0}" aria-describedby="meaning-{0}">{1}</a>').format(
+                    term.id, words
+                )
+            )
+    return Markup("").join(parts)
+
+
+def _breakable(text: str) -> Markup:
+    """A path that is broken between its parts first."""
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[/_])(?=[^/_])", one_line(text)))
+
+
+def _sentence(text: str) -> str:
+    """With a capital in front and a stop behind."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if not text or text[-1] in ".!?" else ".")
+
+
+def _hash(script: str) -> str:
+    """Name of a script in the page's policy: the browser runs no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+@cache
+def _template(name: str) -> str:
+    return (files("vani.render.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _library(name: str) -> str:
+    text = (files("vani.render.report") / "vendor" / f"{name}.min.js").read_text(encoding="utf-8")
+    # Tools of developers would ask the network for it.
+    return re.sub(r"\n//# sourceMappingURL=\S*\s*$", "\n", text)

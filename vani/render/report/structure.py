@@ -1,0 +1,317 @@
+"""Tables of what a workload is made of: apps and their balance, layers, phases, dependencies, traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vani.render.report.bounds import Limits, clip
+from vani.render.report.tables import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    count,
+    rate,
+    seconds,
+    share,
+    size,
+    without_empty,
+    words,
+)
+from vani.schema.profile import App, Phase, Profile, RankBalance
+from vani.units import format_count, format_seconds
+
+__all__ = [
+    "app_table",
+    "balance_table",
+    "dependency_table",
+    "kind_table",
+    "layer_table",
+    "phase_table",
+    "trace_table",
+]
+
+_SHAPES = {
+    "none": "no process reads what another one wrote",
+    "one_to_many": "one writes, many read",
+    "many_to_one": "many write, one reads",
+    "neighbour": "neighbours exchange data",
+    "all_to_all": "all read from all",
+    "irregular": "no regular shape",
+}
+
+
+def kind_table(profile: Profile) -> Table:
+    """Reading, writing and metadata side by side."""
+    io = profile.workflow.io
+    rows = (
+        ("Reading", "read", io.ops.read, io.bytes.read, io.time_s.read, io.bandwidth.read),
+        ("Writing", "write", io.ops.write, io.bytes.written, io.time_s.write, io.bandwidth.write),
+    )
+    cells = [
+        Row(
+            (
+                words(name),
+                count(calls),
+                size(moved),
+                seconds(time),
+                _speed(profile, side, speed) if calls else words(""),
+            )
+        )
+        for name, side, calls, moved, time, speed in rows
+    ]
+    nothing = words("")
+    cells.append(
+        Row((words("Metadata"), count(io.ops.metadata), nothing, seconds(io.time_s.metadata), nothing))
+    )
+    columns = (
+        Column("Kind"),
+        Column("Calls", number=True),
+        Column("Bytes", number=True),
+        Column("I/O time", number=True),
+        Column("Bandwidth", number=True),
+    )
+    caption = "All file-system calls of the workload; I/O time is summed over processes."
+    return Table("kinds", caption, columns, tuple(cells))
+
+
+def _speed(profile: Profile, side: str, speed: float | None) -> Cell:
+    """A bandwidth; one that the profile itself doubts is none."""
+    return words("not plausible") if f"io.bandwidth.{side}" in profile.provenance else rate(speed)
+
+
+def app_table(profile: Profile, limits: Limits) -> Table:
+    """The apps of the workload."""
+    apps = _costliest(profile.apps)
+    rows = tuple(
+        Row(
+            (
+                words(clip(app.name, limits.path), f"{app.instances} traces" if app.instances > 1 else ""),
+                count(app.processes),
+                seconds(app.runtime_s),
+                share(app.io_time_share),
+                size(app.io.bytes.read),
+                size(app.io.bytes.written),
+                count(app.files.total),
+                count(app.files.shared),
+                words(app.interface or "none"),
+            )
+        )
+        for app in apps[: limits.rows]
+    )
+    columns = (
+        Column("App"),
+        Column("Processes", number=True),
+        Column("Run time", number=True),
+        Column("I/O share of run", number=True),
+        Column("Read", number=True),
+        Column("Written", number=True),
+        Column("Files", number=True),
+        Column("Shared files", number=True),
+        Column("Main layer"),
+    )
+    return Table(
+        "apps", "Apps of the workload, most I/O time first.", columns, rows, max(0, len(apps) - limits.rows)
+    )
+
+
+def balance_table(profile: Profile, limits: Limits) -> Table:
+    """The worst process beside the mean, for every app with several processes."""
+    apps = [app for app in _costliest(profile.apps) if app.balance is not None and app.processes > 1]
+    rows = tuple(
+        _balance_row(app, app.balance, limits) for app in apps[: limits.rows] if app.balance is not None
+    )
+    columns = (
+        Column("App"),
+        Column("Slowest process"),
+        Column("Its I/O time", number=True),
+        Column("Mean I/O time", number=True),
+        Column("Times the mean", number=True),
+        Column("Moved most bytes"),
+        Column("Its bytes", number=True),
+        Column("Mean bytes", number=True),
+        Column("Readers", number=True),
+        Column("Writers", number=True),
+    )
+    caption = "How evenly I/O is spread over the processes of each app: the worst process beside the mean."
+    return Table("balance", caption, columns, rows, max(0, len(apps) - limits.rows))
+
+
+def _balance_row(app: App, balance: RankBalance, limits: Limits) -> Row:
+    slowest, mean = balance.slowest_io_time_s, balance.mean_io_time_s
+    among = f"in one of {format_count(app.instances)} traces" if app.instances > 1 else ""
+    ratio = slowest / mean if slowest is not None and mean else None
+    return Row(
+        (
+            words(clip(app.name, limits.path)),
+            words("unknown" if balance.slowest_rank is None else f"rank {balance.slowest_rank}", among),
+            seconds(slowest),
+            seconds(mean, f"median {format_seconds(balance.median_io_time_s)}"),
+            Cell("unknown" if ratio is None else f"{ratio:.3g}", ratio),
+            words(f"rank {balance.busiest_rank}", among),
+            size(balance.busiest_bytes),
+            size(balance.mean_bytes),
+            count(balance.reading_processes),
+            count(balance.writing_processes),
+        )
+    )
+
+
+def layer_table(profile: Profile, limits: Limits) -> Table:
+    """Library layers in use."""
+    layers = profile.interfaces
+    rows = tuple(
+        Row(
+            (
+                words(layer.layer),
+                words(clip(layer.app, limits.path)),
+                count(layer.calls),
+                size(layer.bytes.read),
+                size(layer.bytes.written),
+                seconds(layer.time_s),
+                count(layer.files),
+                words("") if layer.granularity.data is None else size(layer.granularity.data),
+                words(layer.access_pattern or ""),
+                words(_transfer(layer.transfer, layer.collective_share)),
+            )
+        )
+        for layer in layers[: limits.rows]
+    )
+    columns = (
+        Column("Layer"),
+        Column("App"),
+        Column("Calls", number=True),
+        Column("Read", number=True),
+        Column("Written", number=True),
+        Column("Time", number=True),
+        Column("Files", number=True),
+        Column("Transfer size", number=True),
+        Column("Access"),
+        Column("Data calls are"),
+    )
+    caption = (
+        "Libraries through which the apps did I/O. Bytes are those of file-system calls made under the layer; time is "
+        "that of its calls which no other traced call surrounds, summed over processes."
+    )
+    return without_empty(Table("layers", caption, columns, rows, max(0, len(layers) - limits.rows)))
+
+
+def _transfer(kind: str | None, collective: float | None) -> str:
+    if kind is None:
+        return ""
+    return kind if collective is None or kind != "mixed" else f"{collective:.0%} collective"
+
+
+def phase_table(profile: Profile, limits: Limits) -> Table | None:
+    """Phases with the most I/O time; None where times are not known."""
+    if profile.phases is None:
+        return None
+    order = sorted(profile.phases, key=lambda phase: -(phase.io.time_s.total or 0.0))
+    rows = tuple(_phase_row(phase, limits) for phase in order[: limits.rows])
+    columns = (
+        Column("App"),
+        Column("Phase", number=True),
+        Column("Kind"),
+        Column("Begins", number=True),
+        Column("Lasts", number=True),
+        Column("Processes", number=True),
+        Column("Read", number=True),
+        Column("Written", number=True),
+        Column("I/O time", number=True),
+        Column("Operations come"),
+    )
+    caption = "I/O phases, most I/O time first; times since the workload began."
+    return Table("phases", caption, columns, rows, max(0, len(order) - limits.rows))
+
+
+def _phase_row(phase: Phase, limits: Limits) -> Row:
+    return Row(
+        (
+            words(clip(phase.app, limits.path)),
+            count(phase.index),
+            words(phase.kind),
+            seconds(phase.start_s),
+            seconds(phase.runtime_s),
+            count(phase.processes),
+            size(phase.io.bytes.read),
+            size(phase.io.bytes.written),
+            seconds(phase.io.time_s.total),
+            words(phase.frequency.kind, f"{phase.frequency.ops_per_process:.3g} a process"),
+        )
+    )
+
+
+def dependency_table(profile: Profile, limits: Limits) -> Table | None:
+    """Who reads what whom wrote, between apps and within them; None where the order of calls is not known."""
+    edges = profile.workflow.app_dependencies
+    if edges is None:
+        return None
+    order = sorted(edges, key=lambda edge: (-edge.bytes_read, -edge.files, edge.producer, edge.consumer))
+    rows = [
+        Row(
+            (
+                words(clip(edge.producer, limits.path)),
+                words(clip(edge.consumer, limits.path)),
+                words("between apps"),
+                count(edge.files),
+                size(edge.bytes_written),
+                size(edge.bytes_read),
+            )
+        )
+        for edge in order
+    ]
+    for app in _costliest(profile.apps):
+        inside = app.process_dependencies
+        if inside is None or not inside.edges:
+            continue
+        name = words(clip(app.name, limits.path))
+        shape = words(
+            "between processes", f"{_SHAPES[inside.pattern]}; {inside.edges} pair{'s' * (inside.edges > 1)}"
+        )
+        rows.append(Row((name, name, shape, count(inside.files), words(""), words(""))))
+    columns = (
+        Column("Writes"),
+        Column("Reads later"),
+        Column("Kind"),
+        Column("Files", number=True),
+        Column("Bytes written", number=True),
+        Column("Bytes read", number=True),
+    )
+    caption = "Files that one app or process wrote before another one read them."
+    return Table(
+        "dependencies", caption, columns, tuple(rows[: limits.rows]), max(0, len(rows) - limits.rows)
+    )
+
+
+def trace_table(profile: Profile, limits: Limits) -> Table:
+    """The traces behind the profile, damaged ones first."""
+    traces = sorted(profile.traces, key=lambda trace: trace.complete is not False)
+    rows = tuple(
+        Row(
+            (
+                words(clip(trace.path, limits.path)),
+                words(clip(trace.app, limits.path)),
+                words(f"{clip(trace.tool, 40)} {clip(trace.format, 40)}"),
+                count(trace.ranks),
+                count(trace.records),
+                words(
+                    "unknown" if trace.complete is None else "yes" if trace.complete else "no",
+                    clip("; ".join(trace.problems[:3]), limits.prose // 2),
+                ),
+            )
+        )
+        for trace in traces[: limits.rows]
+    )
+    columns = (
+        Column("Trace"),
+        Column("App"),
+        Column("Written by"),
+        Column("Processes", number=True),
+        Column("Records", number=True),
+        Column("Complete"),
+    )
+    return Table("traces", "Traces behind this report.", columns, rows, max(0, len(traces) - limits.rows))
+
+
+def _costliest(apps: Sequence[App]) -> list[App]:
+    return sorted(apps, key=lambda app: (-(app.io.time_s.total or 0.0), -(app.io.bytes.total or 0), app.name))

@@ -1,0 +1,101 @@
+"""Tables of a report, the same for every format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
+
+__all__ = [
+    "Cell",
+    "Column",
+    "Row",
+    "Table",
+    "count",
+    "rate",
+    "seconds",
+    "share",
+    "size",
+    "without_empty",
+    "words",
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell, and the number by which its column is sorted."""
+
+    text: str
+    value: float | None = None
+    """None: sorted by its text, or behind all others in a column of numbers."""
+    note: str = ""
+    """Second line, smaller."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; `key` names it in narrow formats, `number` aligns and sorts it as one."""
+
+    title: str
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, and the rows that it stands for."""
+
+    cells: tuple[Cell, ...]
+    members: tuple[Row, ...] = ()
+    unlisted: int = 0
+    """Members that are not among `members`."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with the sentence that tells what it shows."""
+
+    name: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    left_out: int = 0
+    """Rows that there are beside these."""
+
+
+def words(text: str, note: str = "") -> Cell:
+    """A cell of text."""
+    return Cell(text, None, note)
+
+
+def count(number: int | None, note: str = "") -> Cell:
+    """A cell with a count."""
+    return Cell(format_count(number), number, note)
+
+
+def size(number: float | None, note: str = "") -> Cell:
+    """A cell with bytes."""
+    return Cell(format_bytes(number), number, note)
+
+
+def seconds(number: float | None, note: str = "") -> Cell:
+    """A cell with seconds."""
+    return Cell(format_seconds(number), number, note)
+
+
+def rate(number: float | None, note: str = "") -> Cell:
+    """A cell with bytes per second."""
+    return Cell(format_rate(number), number, note)
+
+
+def share(number: float | None, note: str = "") -> Cell:
+    """A cell with a share 0..1, in percent."""
+    return Cell(format_share(number), number, note)
+
+
+def without_empty(table: Table) -> Table:
+    """The table without columns in which no row has anything."""
+    kept = [i for i in range(len(table.columns)) if any(row.cells[i].text for row in table.rows)]
+    if len(kept) in (0, len(table.columns)):
+        return table
+    rows = tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows)

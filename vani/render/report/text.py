@@ -1,0 +1,146 @@
+"""A report as plain text for a terminal of 80 columns, a mail or a log."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from vani.render.profile_text import shortened
+from vani.render.report.bounds import LEVELS
+from vani.render.report.items import Item
+from vani.render.report.prepared import Inputs, Prepared, prepare
+from vani.render.report.tables import Cell, Column, Table
+
+__all__ = ["text"]
+
+_WIDTH: Final = 80
+_LEAST_NAME: Final = 16
+_LIMITS: Final = replace(LEVELS[2], groups=12, rows=12, items=10, lines=30, path=240, prose=800)
+
+# What of a wide table is worth the room; all columns where it is not listed.
+_KEPT: Final[Mapping[str, tuple[str, ...]]] = {
+    "layers": ("Layer", "App", "Calls", "Read", "Written", "Time"),
+    "balance": ("App", "Slowest process", "Its I/O time", "Mean I/O time", "Times the mean"),
+    "apps": ("App", "Processes", "Run time", "I/O share of run", "Read", "Written"),
+    "dependencies": ("Writes", "Reads later", "Files", "Bytes read"),
+    "files": ("File or dataset", "Role", "Read", "Written", "I/O time"),
+    "phases": ("App", "Kind", "Begins", "Lasts", "Processes", "I/O time"),
+}
+
+
+def text(inputs: Inputs) -> str:
+    """Write the report. Only lines to paste are longer than 80 letters: what is copied is never broken."""
+    report = prepare(inputs, _LIMITS, with_plots=False)
+    lines = [line.rstrip() for line in _lines(report)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(report: Prepared) -> Iterator[str]:
+    yield from _wrapped(report.title)
+    yield "=" * min(_WIDTH, len(report.title))
+    yield from _facts(report)
+    yield ""
+    yield from _wrapped(f"{report.verdict.headline}. {report.verdict.sentence}")
+    for remark in report.remarks:
+        yield from _wrapped(f"Note: {remark}", hang=6)
+    yield from _wrapped(report.machine)
+    if report.todo:
+        yield from _heading("What to do")
+        for one in report.todo:
+            yield from _item(one)
+    else:
+        yield ""
+        yield "Nothing needs to be done."
+    yield from _table("Where the time goes", report.kinds)
+    yield from _table("Layers", report.layers)
+    yield from _table("Balance of processes", report.balance)
+    if len(report.apps.rows) > 1:
+        yield from _table("Apps", report.apps)
+    yield from _table("Dependencies", report.dependencies)
+    yield from _table("Files", report.files)
+    yield from _table("Phases", report.phases)
+    others = report.advice[len(report.todo) :]
+    if others:
+        yield from _heading("Noticed all the same" if not report.todo else "Also")
+        for one in others:
+            yield from _wrapped(f"{one.rule} {one.name} ({one.severity}): {one.reason}", hang=2)
+    if report.gaps:
+        yield from _heading("What is not known")
+        for gap in report.gaps:
+            yield from _wrapped(f"{', '.join(gap.attributes)}: {gap.reason}", hang=2)
+    if report.left_out:
+        yield from _heading("Left out here")
+        for line in report.left_out:
+            yield from _wrapped(line, hang=2)
+    yield ""
+    yield f"Vani {report.sources.version}, profile sha256 {report.sources.profile_sha256[:16]}"
+
+
+def _heading(title: str) -> list[str]:
+    return ["", title, "-" * len(title)]
+
+
+def _wrapped(words: str, *, indent: int = 0, hang: int = 0) -> list[str]:
+    front = " " * indent
+    return textwrap.wrap(
+        words, _WIDTH, initial_indent=front, subsequent_indent=front + " " * hang, break_on_hyphens=False
+    ) or [""]
+
+
+def _facts(report: Prepared) -> Iterator[str]:
+    wide = max(len(fact.label) for fact in report.facts)
+    for fact in report.facts:
+        note = f" ({fact.note.replace('`', '')})" if fact.note else ""
+        yield from _wrapped(f"{fact.label:<{wide}}  {fact.value}{note}", hang=wide + 2)
+
+
+def _item(one: Item) -> Iterator[str]:
+    yield from _wrapped(f"{one.number}. {one.name} ({one.rule}), {one.severity}, {one.sure}", hang=3)
+    yield from _wrapped(f"for {one.target}", indent=3)
+    yield from _wrapped(f"{one.gain}." if one.has_gain else f"Expected gain: {one.gain}.", indent=3)
+    yield from _wrapped(one.reason, indent=3)
+    for line in one.lines:
+        yield "     " + line
+    if one.left_lines:
+        yield f"     ({one.left_lines} more lines: see advice.yaml)"
+    yield ""
+
+
+def _table(title: str, table: Table | None) -> Iterator[str]:
+    if table is None or not table.rows:
+        return
+    yield from _heading(title)
+    yield from _wrapped(table.caption.replace("`", ""))
+    kept = _KEPT.get(table.name)
+    places = [i for i, column in enumerate(table.columns) if kept is None or column.title in kept]
+    columns = [table.columns[i] for i in places]
+    rows = [[row.cells[i] for i in places] for row in table.rows]
+    widths = _widths(columns, rows)
+    yield _line([column.title for column in columns], columns, widths)
+    for cells in rows:
+        yield _line([cell.text for cell in cells], columns, widths)
+    if table.left_out:
+        yield f"({table.left_out:,} more)"
+
+
+def _widths(columns: list[Column], rows: list[list[Cell]]) -> list[int]:
+    """What each column needs; words give way where that is too much, the widest first."""
+    widths = [max(len(column.title), *(len(row[i].text) for row in rows)) for i, column in enumerate(columns)]
+    room = _WIDTH - 2 * (len(columns) - 1)
+    while sum(widths) > room:
+        words = [i for i, column in enumerate(columns) if not column.number and widths[i] > _LEAST_NAME]
+        if not words:
+            break
+        widest = max(words, key=lambda i: widths[i])
+        widths[widest] -= min(widths[widest] - _LEAST_NAME, sum(widths) - room)
+    return widths
+
+
+def _line(texts: list[str], columns: list[Column], widths: list[int]) -> str:
+    cells = []
+    for words, column, width in zip(texts, columns, widths, strict=True):
+        short = shortened(words, width)
+        cells.append(f"{short:>{width}}" if column.number else f"{short:<{width}}")
+    return "  ".join(cells)

@@ -1,0 +1,137 @@
+"""Attributes of a profile that are null, each with the reason: from `provenance`, else from what null means there."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, get_args, get_origin
+
+from pydantic import BaseModel
+
+from vani.schema.profile import Profile
+
+__all__ = ["Unknown", "unknowns"]
+
+# Of each list so many entries are looked at: the reasons are the same for the others.
+LOOKED_AT: Final = 1000
+
+_ABSENT: Final = {
+    "traces[].clock_skew_s": "without collective calls, or where their times prove nothing",
+    "interfaces[].granularity.data": "without a transfer under the layer",
+    "interfaces[].granularity.metadata": "without transfers much smaller than those of the data",
+    "interfaces[].access_pattern": "without data operations",
+    "interfaces[].collective_share": "where the layer has no collective calls",
+    "interfaces[].transfer": "where the layer has no choice of collective or independent calls",
+    "interfaces[].hints": "where the layer takes no hints, or no call of the trace sets one",
+    "files[].stride": "without strided operations",
+    "files[].interface": "where the file was only opened",
+    "phases[].frequency.size": "without data operations",
+}
+"""What null means where neither the schema nor provenance says so, and nothing is missing."""
+
+_UNSEEN: Final = {
+    "interfaces[].data_representation.dims": "where no traced call of the layer tells the shape of the data",
+    "interfaces[].data_representation.chunked": "where no traced call of the layer tells how data is stored",
+}
+"""The same where something is."""
+
+_NULL: Final = re.compile(r"\bnull:? ((?:where|without|for|as|only)\b[^;.]*)")
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An attribute that is null, such as `job.nodes` or, in 7 of 100 files, `files[].size`."""
+
+    attribute: str
+    reason: str
+    null: int
+    """In how many entries it is null."""
+    looked_at: int
+    """Of how many; 1 where the attribute is in no list."""
+    is_expected: bool
+    """Nothing is missing: there is no such number, as the bandwidth of reads is none without a read."""
+
+
+def unknowns(profile: Profile) -> list[Unknown]:
+    """All null attributes, in the order of the schema; entries of lists are counted together."""
+    found = []
+    for path, meaning in _nullable():
+        values = list(_values(profile, path))
+        null = sum(value is None for value in values)
+        if not null:
+            continue
+        attribute = ".".join(path)
+        reason, is_expected = _reason(attribute, meaning, profile)
+        found.append(Unknown(attribute, reason, null, len(values), is_expected))
+    return found
+
+
+def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
+    plain = attribute.replace("[]", "")
+    exact = profile.provenance.get(attribute) or profile.provenance.get(plain)
+    # `io.past_end` stands for that block of every entity; `interfaces` is about the list, not about what is null in it.
+    inside = f"{plain}.".partition(".")[1] + f"{plain}.".partition(".")[2]
+    blocks = [why for key, why in profile.provenance.items() if f".{key}." in inside]
+    if meaning:
+        # Beside it, provenance may tell where the values of other entries are from: that is no reason.
+        return f"{meaning} ({blocks[0]})" if blocks else meaning, not blocks
+    if exact is not None:
+        return exact, False
+    if attribute in _ABSENT:
+        return _ABSENT[attribute], True
+    if attribute in _UNSEEN:
+        return _UNSEEN[attribute], False
+    return (blocks[0], False) if blocks else ("the profile does not say why", False)
+
+
+def _values(item: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    """Every value at a path; below a null there is none."""
+    if not path:
+        yield item
+        return
+    name, *rest = path
+    value = getattr(item, name.removesuffix("[]"))
+    if name.endswith("[]"):
+        for entry in (value or ())[:LOOKED_AT]:
+            yield from _values(entry, tuple(rest))
+    elif value is not None or not rest:
+        yield from _values(value, tuple(rest))
+
+
+@cache
+def _nullable() -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Paths of attributes that can be null, with their descriptions."""
+    return tuple(_below(Profile, ()))
+
+
+def _below(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for name, field in model.model_fields.items():
+        kinds = list(_kinds(field.annotation))
+        here = (*path, name)
+        if types.NoneType in kinds:
+            yield here, _meaning(field.description or "", model.__doc__ or "")
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _below(kind, here)
+            elif get_origin(kind) is list:
+                for entry in _kinds(get_args(kind)[0]):
+                    if isinstance(entry, type) and issubclass(entry, BaseModel):
+                        yield from _below(entry, (*path, f"{name}[]"))
+
+
+def _meaning(description: str, about: str) -> str:
+    """What null means at an attribute, from the words of the schema; empty where it means "not known"."""
+    found = _NULL.search(description) or _NULL.search(about)
+    return "" if found is None else found[1].strip()
+
+
+def _kinds(annotation: Any) -> Iterable[Any]:
+    """The types of a union, without what pydantic notes beside them."""
+    if hasattr(annotation, "__metadata__"):
+        return _kinds(get_args(annotation)[0])
+    if isinstance(annotation, types.UnionType) or str(get_origin(annotation)) == "typing.Union":
+        return [kind for part in get_args(annotation) for kind in _kinds(part)]
+    return [annotation]

@@ -1,0 +1,71 @@
+"""Paths of a check as a code host knows them: relative to the root of the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vani.schema.check import Check, Judgement, Source
+
+__all__ = ["in_repository", "root_of"]
+
+
+def root_of(folder: Path) -> Path:
+    """The nearest folder at or above `folder` that git keeps a repository in; else `folder` itself."""
+    start = Path(os.path.realpath(folder))
+    for place in (start, *start.parents):
+        # A file in a worktree or a submodule.
+        if (place / ".git").exists():
+            return place
+    return start
+
+
+def in_repository(check: Check, *, folder: Path) -> Check:
+    """Return `check` with the paths of policy, profile and baselines as seen from the root of the repository.
+
+    Annotations, code scanning and code quality reports know files by these paths only.
+
+    Parameters
+    ----------
+    folder
+        What relative paths are relative to: the working directory of the command. Paths outside the repository stay
+        as they are.
+    """
+    root = root_of(folder)
+    known: dict[str, str] = {}
+
+    def seen(path: str) -> str:
+        if path not in known:
+            known[path] = _relative(path, folder, root)
+        return known[path]
+
+    def source(one: Source) -> Source:
+        return one.model_copy(update={"path": seen(one.path)})
+
+    def judgement(one: Judgement) -> Judgement:
+        if one.place is None:
+            return one
+        return one.model_copy(update={"place": one.place.model_copy(update={"path": seen(one.place.path)})})
+
+    return check.model_copy(
+        update={
+            "profile": source(check.profile),
+            "policy": None if check.policy is None else source(check.policy),
+            "baselines": [source(one) for one in check.baselines],
+            "judgements": [judgement(one) for one in check.judgements],
+        }
+    )
+
+
+def _relative(path: str, folder: Path, root: Path) -> str:
+    if not path or "\0" in path:
+        return path
+    whole = Path(folder) / path
+    try:
+        # The file itself may be a link to anywhere: its name is what the repository has.
+        whole = Path(os.path.realpath(whole.parent)) / whole.name
+        return whole.relative_to(root).as_posix()
+    except (ValueError, OSError):
+        return path

@@ -1,0 +1,56 @@
+"""What every SARIF 2.1.0 document of Vani has in common: the tool, its rules, one run, locations.
+
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+__all__ = ["document", "uri"]
+
+_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_HOME: Final = "https://pypi.org/project/vani-io/"
+
+
+def document(
+    results: Sequence[Mapping[str, Any]],
+    *,
+    rules: Sequence[Mapping[str, Any]],
+    version: str,
+    properties: Mapping[str, Any],
+    invocation: Mapping[str, Any] | None = None,
+) -> str:
+    """Write one run of Vani as JSON in ASCII.
+
+    Parameters
+    ----------
+    version
+        Vani's own.
+    invocation
+        How the run went, where that is worth saying.
+    """
+    driver = {"name": "Vani", "version": version, "informationUri": _HOME, "rules": rules}
+    run: dict[str, Any] = {"tool": {"driver": driver}}
+    if invocation is not None:
+        run["invocations"] = [invocation]
+    run |= {"columnKind": "unicodeCodePoints", "results": results, "properties": properties}
+    whole = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(whole, indent=2, ensure_ascii=True) + "\n"
+
+
+def uri(path: str) -> str:
+    """An absolute path as a file URI, another as a relative reference; bytes that are no text survive."""
+    try:
+        raw = path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # Half of a surrogate pair: no path of this system, but a document may hold one.
+        raw = path.encode("utf-8", "surrogatepass")
+    quoted = quote(raw, safe="/")
+    if path.startswith("/"):
+        return f"file://{quoted}" if not path.startswith("//") else f"file:///{quoted.lstrip('/')}"
+    # A first part with a colon would be a scheme; quote() has escaped it.
+    return quoted

@@ -1,0 +1,94 @@
+"""How advice is put into words, the same on a terminal, in Markdown and on a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.units import format_count, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice, Expected, JudgedFiles, Recommendation
+    from vani.schema.profile import Profile
+
+__all__ = [
+    "MATTERS",
+    "THINGS_TO_DO",
+    "expected_gain",
+    "how_sure",
+    "judged_by",
+    "judged_part",
+    "matters",
+    "target",
+    "things_to_do",
+]
+
+MATTERS = "MAT001"
+"""The rule that says whether I/O matters: it has the first line."""
+
+THINGS_TO_DO = 3
+"""A scientist reads one screen, and seldom changes more than this before the next run."""
+
+
+def matters(advice: Advice, profile: Profile | None) -> str:
+    """Whether I/O matters at all; `profile` is asked where the advice does not say. None: not known."""
+    first = next((one for one in advice.recommendations if one.rule == MATTERS), None)
+    if first is not None:
+        return one_line(first.reason)
+    silent = next((one for one in advice.no_recommendation if one.rule == MATTERS), None)
+    if silent is not None:
+        return one_line(f"Whether I/O matters is not known: {silent.why}.")
+    share = profile.workflow.io_time_share if profile is not None else None
+    if share is None:
+        return f"Whether I/O matters was not asked ({MATTERS} was left out)."
+    return f"A process spends {format_share(share)} of the run in I/O on average ({MATTERS} was left out)."
+
+
+def things_to_do(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
+    """The few recommendations to follow first, and all others but the one that says whether I/O matters."""
+    rest = [one for one in advice.recommendations if one.rule != MATTERS]
+    todo = [one for one in rest if one.severity != "info"][:THINGS_TO_DO]
+    return todo, [one for one in rest if not any(one is done for done in todo)]
+
+
+def judged_by(advice: Advice) -> str:
+    """Which machine's figures the advice rests on."""
+    if advice.system.name is None:
+        return "No machine was described: --system NAME makes the advice better (`vani systems` lists them)."
+    if advice.system.name.startswith("generic-"):
+        return f"Judged by {one_line(advice.system.name)}: typical figures, not those of your machine."
+    return f"Judged by the machine {one_line(advice.system.name)}."
+
+
+def judged_part(files: JudgedFiles) -> str:
+    """How much of a long list of files was judged."""
+    share = format_share(files.io_time_share)
+    return (
+        f"Of {format_count(files.listed)} listed files the {format_count(files.judged)} with the most I/O time "
+        f"({share} of it) were judged: gains are at least these (--files all judges all)."
+    )
+
+
+def expected_gain(expected: Expected) -> str:
+    """What following a recommendation is expected to bring, with its range."""
+    what = expected.metric.removesuffix("_s").replace("_", " ")
+    text = f"Expected {what}: {format_seconds(expected.before)} -> {format_seconds(expected.after)}"
+    if expected.speedup is not None:
+        text += f", {_times(expected.speedup)} as fast"
+        text += f" ({_times(expected.low)} to {_times(expected.high)})"
+    return one_line(text)
+
+
+def how_sure(confidence: float) -> str:
+    """A confidence 0..1 in a word and in percent."""
+    word = "a guess" if confidence < 0.4 else "likely" if confidence < 0.75 else "quite sure"
+    return f"{word} ({confidence:.0%})"
+
+
+def target(one: Recommendation) -> str:
+    """What a recommendation is for, as it is called in the trace: not yet safe to print."""
+    return one.target.path or one.target.app or one.target.kind
+
+
+def _times(factor: float | None) -> str:
+    return "any number of times" if factor is None else f"{factor:.3g} times"

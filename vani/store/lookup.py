@@ -1,0 +1,58 @@
+"""The stores that a profile was made from: found again by what its traces hold, wherever they lie now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from vani.errors import StoreError
+from vani.schema.profile import TraceEntity
+from vani.store.cache import store_path
+from vani.store.read import Store, open_store
+
+__all__ = ["store_of", "stores_in"]
+
+
+def stores_in(folder: Path, traces: Sequence[TraceEntity] | None = None) -> list[Store]:
+    """Whole stores: `folder` itself, or those directly below it, by name.
+
+    Parameters
+    ----------
+    traces
+        Only stores with names that `store_path` gives those of these traces: a cache may hold thousands.
+    """
+    if (folder / "manifest.json").is_file():
+        return list(_opened([folder]))
+    try:
+        below = sorted(p for p in folder.iterdir() if (p / "manifest.json").is_file())
+    except OSError:
+        return []
+    if traces is not None:
+        # All but digest and version.
+        begin = tuple(
+            {store_path(folder, Path(t.path).name, "").name.rpartition("--v")[0] + "-" for t in traces}
+        )
+        below = [p for p in below if p.name.startswith(begin)]
+    return list(_opened(below))
+
+
+def _opened(places: Sequence[Path]) -> Iterator[Store]:
+    for place in places:
+        try:
+            yield open_store(place)
+        except StoreError:
+            continue
+
+
+def store_of(trace: TraceEntity, stores: Sequence[Store]) -> Store | None:
+    """The store of a profile's trace: the same calls of the same functions, and best the same place or name."""
+    same = [
+        s
+        for s in stores
+        if s.manifest.ranks == trace.ranks
+        and s.manifest.records == trace.records
+        and s.manifest.functions == trace.functions
+    ]
+    name = Path(trace.path).name
+    same.sort(key=lambda s: (s.manifest.source != trace.path, Path(s.manifest.source).name != name))
+    return same[0] if same else None
