@@ -626,6 +626,8 @@ def heat_map(
         profile = Model.load(profile)
     if store is not None and not Path(store).is_dir():
         raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
+    # Whoever asked for a quick profile did not ask for the trace to be decoded.
+    decode = decode and profile.workflow.runtime_s is not None
     engine = Engine(scheduler, progress=progress)
     with ExitStack() as stack:
         stack.callback(engine.close)

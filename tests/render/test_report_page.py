@@ -8,12 +8,16 @@ import json
 import re
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from report_inputs import HOSTILE, Page, golden, hostile, inputs_of, judged, with_files
 
+import vani
 from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.page import MOST_BYTES, json_in_html, page
+
+TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 
 
 @cache
@@ -293,3 +297,12 @@ def test_terms_are_distinct_and_explained():
     assert all(len(term.meaning) > 20 for term in GLOSSARY)
     for wanted in ("consecutive", "stripe count", "burst buffer", "transfer size", "collective buffering", "provenance"):
         assert wanted in phrases
+
+
+def test_a_quick_profile_is_no_all_clear(tmp_path):
+    profile = vani.profile(TRACES / "v3-cm1like-16r", quick=True)
+    profile.save(tmp_path / "quick.yaml")
+    text = vani.report(tmp_path / "quick.yaml", format="txt")
+    assert "What to do is not known." in text and "Nothing needs to be done" not in text
+    assert "workflow.runtime_s is not known" in text
+    assert "most bytes first" in text

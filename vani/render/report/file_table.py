@@ -62,7 +62,8 @@ def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits:
     caption = f"{format_count(files)} file{'' if files == 1 else 's'}"
     if folder:
         caption += f" in `{clip(folder, limits.path).replace('`', '')}`"
-    caption += ", most I/O time first"
+    timed = any(group.files[0].io.time_s.total is not None for group in groups)
+    caption += f", most {'I/O time' if timed or not groups else 'bytes'} first"
     datasets = sum(len(group.files) > 1 for group in groups)
     if datasets:
         many = f"{format_count(datasets)} dataset{'' if datasets == 1 else 's'}"

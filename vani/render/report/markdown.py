@@ -57,7 +57,7 @@ def _top(report: Prepared) -> list[str]:
     for one in report.todo:
         lines += _item(one)
     if not report.todo:
-        lines += ["Nothing needs to be done.", ""]
+        lines += [f"{report.verdict.without_advice}.", ""]
     return [*lines, escaped(report.machine), ""]
 
 

@@ -74,6 +74,11 @@ class Verdict:
     basis: Item | None
     """The rule's own words: method, evidence, sources."""
 
+    @property
+    def without_advice(self) -> str:
+        """What stands where there is nothing to do: that nothing is known is no all-clear."""
+        return "What to do is not known" if self.does_matter is None else "Nothing needs to be done"
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -251,7 +256,7 @@ def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
     mean = first.current.get("io_share_mean") if first is not None else None
     return Verdict(
         headline=clip(head, limits.prose),
-        sentence=clip(tail[:1].upper() + tail[1:], limits.prose) if colon else "",
+        sentence=clip(_capital(tail), limits.prose) if colon else "",
         does_matter=None if first is None else first.severity != "info",
         slowest_share=_share(slowest),
         mean_share=_share(mean if mean is not None else inputs.profile.workflow.io_time_share),
@@ -306,3 +311,9 @@ def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:
         for reason, names in by_reason.items()
     ]
     return tuple(gaps[: limits.rows])
+
+
+def _capital(text: str) -> str:
+    first = text.split(" ", 1)[0]
+    # The name of an attribute stays as it is written.
+    return text if "_" in first or "." in first[:-1] else text[:1].upper() + text[1:]

@@ -52,7 +52,7 @@ def _lines(report: Prepared) -> Iterator[str]:
             yield from _item(one)
     else:
         yield ""
-        yield "Nothing needs to be done."
+        yield f"{report.verdict.without_advice}."
     yield from _table("Where the time goes", report.kinds)
     yield from _table("Layers", report.layers)
     yield from _table("Balance of processes", report.balance)
