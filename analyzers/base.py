@@ -248,7 +248,8 @@ class Batch:
     @cached_property
     def file(self) -> Ints:
         # -1, the code of no file, finds the last entry.
-        return np.append(self.context.file_codes, -1)[self._column("file")]
+        found: Ints = np.append(self.context.file_codes, -1)[self._column("file")]
+        return found
 
     @cached_property
     def bytes(self) -> Ints:

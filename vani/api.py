@@ -200,20 +200,30 @@ def characterise(
     progress: Progress | None = None,
 ) -> Characterised:
     """Like `profile`, but keeps what was measured, for graphs."""
-    from vani.analyzers.characterise import Options  # noqa: PLC0415 - loads Arrow
-    from vani.analyzers.characterise import characterise as run  # noqa: PLC0415
-    from vani.engine.run import Engine  # noqa: PLC0415
-    from vani.readers.open import open_workload  # noqa: PLC0415
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
 
     if phase_gap is not None and not 0 < phase_gap < 1e9:
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
-    job_model, system_model = _job(job), _system(system)
-    workload = open_workload([Path(t) for t in traces])
-    engine = Engine(scheduler, progress=progress)
-    refused = [(str(path), str(error)) for path, error in workload.refused]
     with ExitStack() as stack:
-        stack.callback(engine.close)
         folder = _store_folder(store, stack)
+        with ThreadPoolExecutor(1) as other:
+            # Tables are read while the analyzers are loaded.
+            opening = other.submit(
+                open_workload,
+                [Path(t) for t in traces],
+                decoded=lambda reader: _store_of(reader, folder) is not None,
+            )
+            from vani.analyzers.characterise import Options  # noqa: PLC0415
+            from vani.analyzers.characterise import characterise as run  # noqa: PLC0415
+            from vani.engine.run import Engine  # noqa: PLC0415
+
+            job_model, system_model = _job(job), _system(system)
+            workload = opening.result()
+        engine = Engine(scheduler, progress=progress)
+        stack.callback(engine.close)
+        refused = [(str(path), str(error)) for path, error in workload.refused]
         engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
         stores: list[Store] = []
         readers: list[TraceReader] = []
@@ -838,17 +848,24 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
 
 def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
     """The store of a trace: the one there is if it is whole and current, else a new one."""
-    from vani.store.cache import find_store, store_path  # noqa: PLC0415
+    from vani.store.cache import store_path  # noqa: PLC0415
     from vani.store.read import open_store  # noqa: PLC0415
     from vani.store.write import write_store  # noqa: PLC0415
 
-    digest = reader.digest()
-    place = store_path(folder, reader.path.resolve().name, digest)
-    found = find_store(place, digest)
+    found = _store_of(reader, folder)
     if found is not None:
         return found
+    place = store_path(folder, reader.path.resolve().name, reader.digest())
     write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine))
     return open_store(place)
+
+
+def _store_of(reader: TraceReader, folder: Path) -> Store | None:
+    """The store of a trace in a folder of stores, if it is whole and current."""
+    from vani.store.cache import find_store, store_path  # noqa: PLC0415
+
+    digest = reader.digest()
+    return find_store(store_path(folder, reader.path.resolve().name, digest), digest)
 
 
 def _decoding(reader: TraceReader, engine: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,12 +102,17 @@ def open_trace(path: Path) -> TraceReader:
     raise _about_directory(path)
 
 
-def open_workload(paths: Sequence[Path]) -> Workload:
+def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], bool] | None = None) -> Workload:
     """Open the traces of a workload: directories that are traces, and all traces in those that are not.
 
     Traces stay in the order in which they are given; those found in one directory are in natural order
     (`step9` before `step10`). A trace that is given twice is opened once. Other files beside traces are
     passed over. Traces that cannot be read are listed, with the reason, as long as one can be.
+
+    Parameters
+    ----------
+    decoded
+        Tells of a trace whether its calls are known already, so that its tables need not be read.
 
     Raises
     ------
@@ -135,8 +140,9 @@ def open_workload(paths: Sequence[Path]) -> Workload:
             seen.add(real)
             try:
                 reader = open_trace(trace)
-                # Whether anything can be decoded shows in the tables; they are needed next in any case.
-                reader.calls_per_rank()
+                if decoded is None or not decoded(reader):
+                    # Whether anything can be decoded shows in the tables, which are needed next.
+                    reader.calls_per_rank()
             except InputError as error:
                 workload.refused.append((trace, error))
             else:
