@@ -108,7 +108,7 @@ class TestBuiltInList:
         check = verdict(policy(tmp_path, "[check]\n"), baselines=[changed()])
         assert check.verdict == "pass"
         assert {one.status for one in check.judgements} == {"pass"}
-        assert len(check.judgements) >= len(DEFAULTS) - 3
+        assert len(check.judgements) >= len(DEFAULTS) - 5
 
     def test_one_operation_more_is_an_error(self, tmp_path):
         check = verdict(policy(tmp_path, "[check]\n"), changed(workflow__io__ops__metadata=77), [changed()])
@@ -148,6 +148,14 @@ class TestBuiltInList:
         assert found(check)[0] == ("fail", "change of workflow.processes: workflow.processes")
 
     def test_an_app_that_is_named_after_its_trace_is_compared_all_the_same(self, tmp_path):
-        other = changed(apps__0__name="run-2", phases__0__app="run-2", interfaces__0__app="run-2")
+        other = changed(apps__0__name="run-2", phases__0__app="run-2", interfaces__1__app="run-2")
         check = verdict(policy(tmp_path, "[check]\n"), changed(), [other])
-        assert ("pass", 'change of apps[*].io.ops.*: apps[name="v3-cm1like-16r"].io.ops.read') in found(check)
+        names = [id_ for status, id_ in found(check) if status == "pass"]
+        assert 'change of interfaces[*].calls: interfaces[app="v3-cm1like-16r", layer="posix"].calls' in names
+
+    def test_a_single_app_is_not_said_to_do_what_the_workflow_does(self, tmp_path):
+        asked = policy(tmp_path, "[check]\n")
+        assert not any("apps[*]" in one.check for one in verdict(asked, baselines=[changed()]).judgements)
+        two = changed()
+        two["apps"].append(dict(two["apps"][0], name="other"))
+        assert ("pass", 'change of apps[*].io.ops.*: apps[name="other"].io.ops.read') in found(verdict(asked, two, [two]))

@@ -233,7 +233,10 @@ def read_runs(path: Path, columns: Collection[Column]) -> Earlier:
             raise DocumentError("is not UTF-8 text", where=path) from None
         digest = hashlib.sha256(content).hexdigest()
         return Earlier(
-            Source(path=where, sha256=digest), tuple(runs_of(document, where)), tuple(document.runs), is_saved=True
+            Source(path=where, sha256=digest),
+            tuple(runs_of(document, where)),
+            tuple(document.runs),
+            is_saved=True,
         )
     figures = read_figures(content, where, columns)
     run = BaselineRun(version=figures.version, sha256=figures.sha256)

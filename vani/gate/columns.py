@@ -80,7 +80,9 @@ def _valid(files: Sequence[Any], wanted: Collection[Column]) -> bool:
     """Whether every entry has a path and all wanted columns, each as the schema says."""
     io = _fields(IOStats, {head[1] for head in wanted if len(head) == 2})
     names = {head[0] for head in wanted if head[0] != "io"}
-    fields = _fields(FileEntity, {"path", *names}) | ({"io": (create_model("SomeIO", **io), ...)} if io else {})
+    fields = _fields(FileEntity, {"path", *names}) | (
+        {"io": (create_model("SomeIO", **io), ...)} if io else {}
+    )
     some_files: Any = list[create_model("SomeFile", **fields)]  # type: ignore[misc]
     try:
         TypeAdapter(some_files).validate_python(files)

@@ -65,8 +65,9 @@ def judge(
     for budget in asked.budgets:
         findings += judge_budget(budget, figures, names)
     for change in asked.changes:
-        # The built-in list asks for nothing where there is no baseline.
-        if runs or change.place is not None:
+        # The built-in list asks for nothing where there is no baseline, nor of a single app what the workflow says.
+        repeats = change.leaves[0].dotted.startswith("apps.") and len(figures.model.apps) == 1
+        if change.place is not None or (runs and not repeats):
             findings += judge_change(change, figures, runs, names)
     if asked.rules is not None and rules is not None:
         findings += judge_advice(asked.rules, rules, asked.strip, figures.model)
