@@ -1,0 +1,61 @@
+"""What each command may load: start-up is what a user waits for, and heavy modules are most of it.
+
+Times are measured by `python -m benchmarks`; a test of them would fail on a busy machine. Modules can be counted.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
+TRACE = ROOT / "tests" / "data" / "traces" / "v3-cm1like-16r"
+HEAVY = {
+    "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.dataset", "pydantic",
+    "rich", "vl_convert", "yaml",
+}  # fmt: skip
+
+
+def loaded(arguments, folder):
+    heavy = f"set({sorted(HEAVY)!r})"
+    code = (
+        "import sys\n"
+        "from vani.cli.main import main\n"
+        "try:\n"
+        "    main(sys.argv[1:])\n"
+        "except SystemExit as end:\n"
+        f"    print('loaded', end.code, *sorted({heavy} & sys.modules.keys()), file=sys.stderr)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=folder, check=True
+    )
+    word, status, *modules = run.stderr.splitlines()[-1].split()
+    assert (word, status) == ("loaded", "0"), run.stderr
+    return set(modules)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (["--help"], set()),
+        (["--version"], set()),
+        (["profile", "--help"], set()),
+        (["check", "--help"], set()),
+        (["report", "--help"], set()),
+        (["explain", "LUS002"], set()),
+        (["rules"], set()),
+        (["advise", PROFILE, "-o", "advice.yaml"], {"pydantic", "yaml"}),
+        (["check", PROFILE, "--allow-empty"], {"pydantic", "yaml"}),
+        (["diff", PROFILE, PROFILE], {"pydantic", "yaml"}),
+        (["baseline", "save", PROFILE], {"pydantic", "yaml"}),
+        (["profile", TRACE, "-o", "p.yaml", "--store", "s"], {"numpy", "pyarrow", "pydantic", "yaml"}),
+        (["profile", TRACE, "-o", "p.yaml", "--quick"], {"numpy", "pyarrow", "pydantic", "yaml"}),
+        (["convert", TRACE, "s"], {"numpy", "pyarrow"}),
+        (["report", PROFILE, "-o", "r.html"], {"jinja2", "numpy", "pyarrow", "pydantic", "yaml"}),
+    ],
+    ids=lambda value: " ".join(v.name if isinstance(v, Path) else v for v in value) if isinstance(value, list) else "",
+)
+def test_a_command_loads_only_what_it_needs(arguments, allowed, tmp_path):
+    assert loaded(arguments, tmp_path) - allowed == set()
