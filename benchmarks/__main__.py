@@ -1,213 +1,206 @@
-"""`python -m benchmarks`: what each stage costs, and how it grows, as a table and as JSON.
+"""`python -m benchmarks`: what Vani costs on this machine, as tables and as JSON.
 
-Every figure comes from one run on one machine; ratios within a run are what counts, machines are noisy.
+Parts: what each stage costs (stages), how fast that is beside inflating the time stamps (rates), whole commands
+(commands), memory over time (memory), how they grow (scaling, only if asked for), and other tools on the same files
+(peers). Figures of one run can be compared with each other; machines are noisy, so those of two runs cannot.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
-import resource
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
-import zlib
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, get_args
 
-import numpy as np
-
-from benchmarks.trace_generator import Workload, generate_trace
-from vani.analyzers.characterise import Options, world_of
-from vani.analyzers.passes import measure
-from vani.engine import Engine
+from benchmarks.commands import commands
+from benchmarks.growth import growth
+from benchmarks.machine import machine, versions
+from benchmarks.memory import as_csv, as_vega_lite, memory
+from benchmarks.peers import peers
+from benchmarks.processes import CommandError
+from benchmarks.rates import rates
+from benchmarks.stages import stages
+from benchmarks.tables import show
+from benchmarks.trace_generator import Generated, GeneratedLayout, Pattern, Workload, count, generate_trace
+from vani.atomic import write_text
+from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
-from vani.store.read import open_store
-from vani.store.write import write_store
+
+__all__ = ["PARTS", "main"]
+
+PARTS = ("stages", "rates", "commands", "memory", "scaling", "peers")
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared" / "traces" / "v3-large-smallio-8r"
 
 
-def inflate(trace: Path) -> tuple[float, int]:
-    """Seconds to inflate all time stamps with zlib on one core (the floor of any reader), and calls inflated."""
-    raw = (trace / "recorder.ts").read_bytes()
-    ranks = int.from_bytes((trace / "recorder.mt").read_bytes()[:4], "little")
-    sizes = np.frombuffer(raw[: 8 * ranks], "<u8")
-    at, calls = 8 * ranks, 0
-    began = time.perf_counter()
-    for size in sizes.tolist():
-        if size > 16:
-            calls += len(zlib.decompress(raw[at + 16 : at + size])) // 8
-        at += size
-    return time.perf_counter() - began, calls
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only",
+        metavar="PART[,PART]",
+        help=f"parts to run, of {', '.join(PARTS)}; by default all but scaling",
+    )
+    parser.add_argument("--scaling", action="store_true", help="run the part scaling, too")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="repeat what is short; default 3")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here, too")
+    trace = parser.add_argument_group("trace", "by default one of 2 million calls is generated")
+    trace.add_argument("--trace", type=Path, help="a trace that is there")
+    trace.add_argument("--calls", type=count, help="calls of a generated trace, e.g. 5e8")
+    trace.add_argument("--ranks", type=count, default=8)
+    trace.add_argument("--files", type=count, default=32)
+    trace.add_argument("--pattern", choices=get_args(Pattern), default="mixed")
+    trace.add_argument("--layout", choices=get_args(GeneratedLayout), default="3.0")
+    more = parser.add_argument_group("memory, scaling and commands")
+    more.add_argument(
+        "--scheduler", metavar="threads|processes|synchronous", help="where the part memory works"
+    )
+    more.add_argument("--memory-csv", type=Path, metavar="FILE", help="write memory over time here")
+    more.add_argument("--memory-plot", type=Path, metavar="FILE", help="the same as a Vega-Lite plot")
+    more.add_argument("--scaling-calls", type=count, default=10**6, help="calls of its base; default 1e6")
+    more.add_argument("--quick-calls", type=count, default=10**9, help="calls of the quick trace; 0: none")
+    others = parser.add_argument_group("peers")
+    others.add_argument(
+        "--peer-python",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="interpreter of an environment with vani-io[peers]; may be given several times",
+    )
+    others.add_argument(
+        "--peer-input",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="one more trace, Parquet folder or Darshan log for them; may be given several times",
+    )
+    others.add_argument(
+        "--peer-calls", type=count, default=100_000, help="calls of their traces; default 1e5"
+    )
+    others.add_argument(
+        "--peer-limit", type=float, default=120.0, metavar="S", help="end a tool after so many seconds"
+    )
+    return parser
 
 
-def stages(trace: Path) -> dict[str, float]:
-    """Seconds of each stage of `vani profile` on this trace, in this process."""
-    found: dict[str, float] = {}
-    marks: dict[str, float] = {}
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; return the exit status."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    wanted = [part for part in PARTS if part != "scaling" or given.scaling]
+    if given.only is not None:
+        wanted = [part.strip() for part in given.only.split(",")] + ["scaling"] * given.scaling
+        if unknown := set(wanted) - set(PARTS):
+            parser.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
+    if given.rounds < 1:
+        parser.error("--rounds is at least 1")
+    if (given.memory_csv or given.memory_plot) and "memory" not in wanted:
+        parser.error("--memory-csv and --memory-plot need the part memory")
+    if given.trace is not None and given.calls is not None:
+        parser.error("--trace or --calls, not both")
+    try:
+        with tempfile.TemporaryDirectory(prefix="vani-bench-") as folder:
+            found = _measure(given, wanted, Path(folder))
+        _write(given, found)
+    except VaniError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return error.exit_code
+    except CommandError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 3
+    except ValueError as error:
+        # The generator's refusals: too few calls for so many files and ranks.
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    show(found)
+    return 0
 
-    def progress(stage: str, done: int, total: int) -> None:
-        if done == total:
-            marks[stage] = time.perf_counter()
 
-    found["inflate (zlib, 1 core)"], calls = inflate(trace) if (trace / "recorder.ts").is_file() else (0.0, 0)
-    began = time.perf_counter()
-    reader = open_trace(trace)
-    records = int(reader.calls_per_rank().sum())
-    found["tables"] = time.perf_counter() - began
-    with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(progress=progress)
-        began = time.perf_counter()
-        write_store(
-            reader, Path(folder) / "s", version="benchmark", run=lambda f, t: engine.map(f, t, stage="decode")
+def _measure(given: argparse.Namespace, wanted: Sequence[str], folder: Path) -> dict[str, Any]:
+    generated: Generated | None = None
+    trace = given.trace or (_SHARED if given.calls is None and _SHARED.is_dir() else None)
+    if trace is None:
+        trace = folder / "generated"
+        generated = generate_trace(
+            trace,
+            Workload(
+                calls=given.calls or 2_000_000,
+                ranks=given.ranks,
+                files=given.files,
+                pattern=given.pattern,
+                layout=given.layout,
+                zlib_level=1,
+            ),
         )
-        found["decode and write"] = time.perf_counter() - began
-        store = open_store(Path(folder) / "s")
-        world, contexts = world_of([store], ["app"], None)
-        began = time.perf_counter()
-        measure(world, [store], contexts, engine, list_files=Options().list_files)
-        found["survey"] = marks["survey"] - began
-        found["measure"] = marks["measure"] - marks["survey"]
-        found["overlap"] = marks["overlap"] - marks["measure"]
-    found["convert"] = found["tables"] + found["decode and write"]
-    found["calls"] = records
-    del calls
+    calls = int(open_trace(trace).calls_per_rank().sum())
+    found: dict[str, Any] = {
+        "schema": "vani.benchmark/1",
+        "machine": machine(),
+        "versions": versions(),
+        "trace": {
+            "name": trace.resolve().name,
+            "calls": calls,
+            "ranks": open_trace(trace).ranks,
+            "generated": None if generated is None else vars(generated),
+        },
+    }
+    for part in PARTS:
+        if part not in wanted:
+            continue
+        print(f"measuring {part} ...", file=sys.stderr)
+        if part == "stages":
+            found[part] = stages(trace, folder, rounds=given.rounds)
+        elif part == "rates":
+            found[part] = rates(trace, folder, rounds=given.rounds)
+        elif part == "commands":
+            found[part] = commands(trace, folder, rounds=given.rounds, quick_calls=given.quick_calls)
+        elif part == "memory":
+            found[part] = memory(trace, folder, scheduler=given.scheduler)
+            _compare(found[part], generated)
+        elif part == "scaling":
+            found[part] = growth(folder, calls=given.scaling_calls)
+        else:
+            found[part] = peers(
+                folder,
+                calls=given.peer_calls,
+                limit_s=given.peer_limit,
+                pythons=given.peer_python,
+                given=given.peer_input,
+            )
     return found
 
 
-_LAUNCH = """
-import resource, subprocess, sys, time
-began = time.perf_counter()
-status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-print(status, time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-"""
-
-
-def whole(command: list[str]) -> tuple[float, float]:
-    """Seconds and peak resident MiB of a command in a process of its own."""
-    # Started from a small process: a child's peak counts what its parent had when it was forked.
-    answer = subprocess.run([sys.executable, "-c", _LAUNCH, *command], capture_output=True, text=True, check=True)
-    status, seconds, peak = answer.stdout.split()
-    if int(status):
-        raise SystemExit(f"failed: {' '.join(command)}")
-    return float(seconds), float(peak) / 1024
-
-
-def peers() -> list[str]:
-    """Readers of other projects that are installed here."""
-    return [name for name in ("recorder2parquet", "recorder2text") if shutil.which(name)]
-
-
-def main() -> None:
-    """Run and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "--trace", type=Path, help="a Recorder trace; a generated one of 2 million calls by default"
-    )
-    parser.add_argument("--calls", type=float, default=2e6, help="size of the generated trace")
-    parser.add_argument(
-        "--scaling", action="store_true", help="also generate and profile traces of growing size"
-    )
-    parser.add_argument("--json", type=Path, help="write the figures here, too")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="vani-bench-") as folder:
-        trace = options.trace or (_SHARED if _SHARED.is_dir() else None)
-        if trace is None:
-            trace = Path(folder) / "generated"
-            generate_trace(
-                trace, Workload(calls=int(options.calls), ranks=8, files=32, pattern="mixed", zlib_level=1)
-            )
-        result = {
-            "machine": {
-                "processor": platform.processor() or platform.machine(),
-                "python": platform.python_version(),
-            },
-            "versions": {n: version(n) for n in ("numpy", "pyarrow", "dask", "isal")},
-            "trace": trace.name,
-            "stages": stages(trace),
-            "peers": peers() or "none on PATH: recorder2parquet, recorder2text",
-        }
-        profile = [
-            sys.executable,
-            "-m",
-            "vani",
-            "profile",
-            str(trace),
-            "--store",
-            str(Path(folder) / "p"),
-            "-q",
-        ]
-        result["profile"] = dict(zip(("seconds", "peak_mib"), whole(profile), strict=True))
-        result["again"] = dict(zip(("seconds", "peak_mib"), whole(profile), strict=True))
-        result["quick"] = quick(Path(folder))
-        result["help"] = dict(
-            zip(("seconds", "peak_mib"), whole([sys.executable, "-m", "vani", "--help"]), strict=True)
+def _compare(found: dict[str, Any], generated: Generated | None) -> None:
+    """A speed is worth nothing if the result is wrong."""
+    if generated is None:
+        return
+    written = [generated.calls, generated.bytes_read, generated.bytes_written]
+    profiled = [found["records"], *found["bytes"]]
+    if written != profiled:
+        raise CommandError(
+            f"the profile tells {profiled} (calls, bytes read, written); {written} are in the trace"
         )
-        if options.scaling:
-            result["scaling"] = scaling(Path(folder))
-    _print(result)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def quick(folder: Path) -> dict[str, float]:
-    """`vani profile --quick` of a billion calls in a grammar of ten thousand symbols, the command as a whole."""
-    trace = folder / "billion"
-    generate_trace(trace, Workload(calls=10**9, pattern="random", symbols=10_000, times=False))
-    command = [sys.executable, "-m", "vani", "profile", "--quick", str(trace), "-q"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds, peak = whole(command)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    user = after.ru_utime - before.ru_utime
-    return {"calls": 1e9, "seconds": seconds, "user_seconds": user, "peak_mib": peak}
-
-
-def scaling(folder: Path) -> list[dict[str, float]]:
-    """Profile generated traces: more calls, more ranks, more files."""
-    rows = []
-    for calls, ranks, files in (
-        (1e5, 8, 32),
-        (1e6, 8, 32),
-        (1e7, 8, 32),
-        (1e6, 128, 32),
-        (1e6, 1024, 32),
-        (1e6, 8, 4096),
-    ):
-        trace = folder / f"c{calls:.0f}-r{ranks}-f{files}"
-        generate_trace(
-            trace, Workload(calls=int(calls), ranks=ranks, files=files, pattern="mixed", zlib_level=1)
-        )
-        command = [sys.executable, "-m", "vani", "profile", str(trace), "--store", str(folder / "s"), "-q"]
-        seconds, peak = whole(command)
-        rows.append({"calls": calls, "ranks": ranks, "files": files, "seconds": seconds, "peak_mib": peak})
-        shutil.rmtree(trace)
-        shutil.rmtree(folder / "s", ignore_errors=True)
-    return rows
-
-
-def _print(result: dict[str, object]) -> None:
-    found: dict[str, float] = dict(result["stages"])  # type: ignore[arg-type]
-    calls = found.pop("calls")
-    print(f"{result['trace']}: {calls:,.0f} calls; {result['machine']} {result['versions']}")
-    for name, seconds in found.items():
-        print(f"  {name:<24} {seconds:8.3f} s  {calls / seconds / 1e6 if seconds else 0:8.2f} M calls/s")
-    for name in ("profile", "again", "help"):
-        one: dict[str, float] = result[name]  # type: ignore[assignment]
-        rate = f"{calls / one['seconds'] / 1e6:8.2f} M calls/s" if name != "help" else ""
-        print(f"  {'vani ' + name:<24} {one['seconds']:8.3f} s  {rate}  {one['peak_mib']:6.0f} MiB")
-    one = result["quick"]  # type: ignore[assignment]
-    print(
-        f"  {'vani profile --quick':<24} {one['seconds']:8.3f} s  {one['user_seconds']:8.3f} s user  "
-        f"{one['peak_mib']:6.0f} MiB ({one['calls']:,.0f} calls)"
-    )
-    for row in result.get("scaling", ()):  # type: ignore[union-attr]
-        print("  " + ", ".join(f"{k} {v:,.6g}" for k, v in row.items()))
-    print(f"  peers: {result['peers']}")
+def _write(given: argparse.Namespace, found: dict[str, Any]) -> None:
+    texts: list[tuple[Path | None, str]] = [(given.json, json.dumps(found, indent=1) + "\n")]
+    if "memory" in found:
+        title = f"Memory of vani profile: {found['trace']['calls']:,} calls"
+        texts.append((given.memory_csv, as_csv(found["memory"])))
+        texts.append((given.memory_plot, json.dumps(as_vega_lite(found["memory"], title), indent=1) + "\n"))
+    for place, text in texts:
+        if place is None:
+            continue
+        if not place.absolute().parent.is_dir():
+            raise InputError("its folder does not exist", where=place, todo="make it first")
+        write_text(place, text)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

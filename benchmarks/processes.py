@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from vani.errors import one_line
 
-__all__ = ["CommandFailed", "Run", "run", "succeed"]
+__all__ = ["CommandError", "Run", "run", "succeed"]
 
 _INTERVAL_S = 0.02
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -44,8 +46,8 @@ if pid == 0:
             os.dup2(source, place)
         report.close()
         os.execvp(command[0], command)
-    except OSError as error:
-        os.write(2, f"cannot be started: {error.strerror}\\n".encode())
+    except Exception as error:
+        os.write(2, f"cannot be started: {error}\\n".encode())
     os._exit(127)
 print(pid, began, file=report, flush=True)
 _, status, usage = os.wait4(pid, 0)
@@ -55,7 +57,7 @@ print(time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
-class CommandFailed(Exception):
+class CommandError(Exception):
     """A command of Vani's own did not succeed, so nothing can be said about its speed."""
 
 
@@ -158,19 +160,17 @@ def run(
 
 
 def succeed(command: Sequence[str | Path], **options: object) -> Run:
-    """Run a command of Vani's; raises CommandFailed with its last line if it does not succeed."""
+    """Run a command of Vani's; raises CommandError with its last line if it does not succeed."""
     found = run(command, **options)  # type: ignore[arg-type]
     if found.outcome != "done":
         shown = " ".join(os.fspath(c) for c in command)
-        raise CommandFailed(one_line(f"{found.outcome}: {shown}: {found.last_line}"))
+        raise CommandError(one_line(f"{found.outcome}: {shown}: {found.last_line}"))
     return found
 
 
 def _end(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _tree_bytes(root: int) -> int | None:
@@ -195,4 +195,5 @@ def _last_line(printed: Path) -> str:
     except OSError:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return one_line(lines[-1])[:_LONGEST_LINE] if lines else ""
+    # Some name the machine they crashed on, which is nobody's business.
+    return one_line(lines[-1].replace(platform.node() or "\0", "HOST"))[:_LONGEST_LINE] if lines else ""

@@ -30,6 +30,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, get_args
@@ -45,7 +46,7 @@ from benchmarks.recorder_writer import (
     encode_metadata,
 )
 
-__all__ = ["Generated", "Workload", "generate_trace", "main"]
+__all__ = ["Generated", "GeneratedLayout", "Pattern", "Workload", "count", "generate_trace", "main"]
 
 Pattern = Literal["consecutive", "strided", "random", "mixed"]
 GeneratedLayout = Literal["2.5p", "2.5g", "3.0"]
@@ -228,6 +229,9 @@ class _Frame:
         self.pending, self.pending_bytes = [], 0
 
 
+_Program = tuple[NDArray[np.int32], int, _Session, _Session]
+
+
 class _Generator:
     def __init__(self, directory: Path, workload: Workload) -> None:
         self.directory, self.workload = directory, workload
@@ -240,12 +244,24 @@ class _Generator:
         self.function_ids = {name: functions.index(name) for name in {s.function for s in self.shape.slots}}
         self.functions = functions
         self.totals = np.zeros(self.slots, dtype=np.int64)
+        self.entries: dict[int, _Entries] = {}
+        self.times_file: BinaryIO | None = None
+        self.time_sizes = np.zeros(workload.ranks, dtype="<u8")
+        self.unit_slots = np.array([slot for unit in self.shape.units for slot in unit], dtype=np.int32)
+        self.unit_lengths = np.array([len(unit) for unit in self.shape.units])
+        self.unit_starts = np.cumsum(self.unit_lengths) - self.unit_lengths
 
     def run(self) -> Generated:
         begin, zlib_before = time.perf_counter(), _Frame.seconds_in_zlib
         self.directory.mkdir(parents=True, exist_ok=True)
-        grammars = self._write_merged_parts() if self.workload.merged else self._write_parts_per_rank()
-        self._write_times()
+        with ExitStack() as stack:
+            if self.workload.framed:
+                self.times_file = stack.enter_context((self.directory / "recorder.ts").open("wb"))
+                self.times_file.write(self.time_sizes.tobytes())
+            grammars = self._write_merged_parts() if self.workload.merged else self._write_parts_per_rank()
+            if self.times_file is not None:
+                self.times_file.seek(0)
+                self.times_file.write(self.time_sizes.tobytes())
         (self.directory / "VERSION").write_text(_VERSIONS[self.workload.layout])
         (self.directory / "recorder.mt").write_bytes(
             encode_metadata(
@@ -277,7 +293,7 @@ class _Generator:
     def _frame(self, file: BinaryIO) -> _Frame:
         return _Frame(file, framed=self.workload.framed, level=self.workload.zlib_level)
 
-    def _program_of(self, rank: int) -> tuple[NDArray[np.int32], int, _Session, _Session]:
+    def _program_of(self, rank: int) -> _Program:
         """Return the period (slots), the number of files, the session of all but the last, and the last's."""
         period = self._period_of(rank)
         files, calls = len(self.workload.files_of(rank)), self.workload.calls_of(rank)
@@ -294,13 +310,16 @@ class _Generator:
             return np.array([slot for unit in units for slot in unit * each], dtype=np.int32)
         random = np.random.default_rng([self.workload.seed, 0 if self.workload.shared_grammar else rank])
         # Every unit once, then any until the last rule is full.
-        order = random.permutation(len(units)).tolist()
-        period = [slot for i in order for slot in units[i]]
-        for i in random.integers(0, len(units), size=-len(period) % length).tolist():
-            if len(period) % length == 0:
-                break
-            period += units[i]
-        return np.array(period, dtype=np.int32)
+        order = random.permutation(len(units))
+        more = random.integers(0, len(units), size=-sum(map(len, units)) % length)
+        first, count = self.unit_starts, self.unit_lengths
+        reached = sum(map(len, units)) + np.concatenate([[0], np.cumsum(count[more])])
+        full = np.flatnonzero(reached % length == 0)
+        chosen = np.concatenate([order, more[: full[0]] if full.size else more])
+        ends = np.cumsum(count[chosen])
+        # Positions of the chosen units' slots: each unit's first, and those behind it.
+        within = np.arange(ends[-1]) + np.repeat(first[chosen] - ends + count[chosen], count[chosen])
+        return self.unit_slots[within]
 
     def _counts_of(self, period: NDArray[np.int32], session: _Session) -> NDArray[np.int64]:
         """Return the calls of one session, by slot."""
@@ -318,8 +337,11 @@ class _Generator:
         shared_file = (self.directory / "ug.cfg").open("wb") if framed else None
         for rank in range(workload.ranks):
             files = workload.files_of(rank)
-            period, n, usual, last = self._program_of(rank)
-            usual_counts, last_counts = self._counts_of(period, usual), self._counts_of(period, last)
+            period, n, usual, last = whole = self._program_of(rank)
+            self._write_times(rank, whole)
+            usual_counts = last_counts = self._counts_of(period, usual)
+            if last != usual:
+                last_counts = self._counts_of(period, last)
             self.totals += usual_counts * (n - 1) + last_counts
             counts[files.start : files.stop - 1] += usual_counts.astype(np.uint32)
             counts[files.stop - 1] += last_counts.astype(np.uint32)
@@ -345,7 +367,8 @@ class _Generator:
 
     def _write_parts_per_rank(self) -> int:
         for rank in range(self.workload.ranks):
-            period, n, usual, last = self._program_of(rank)
+            period, n, usual, last = whole = self._program_of(rank)
+            self._write_times(rank, whole)
             counts = np.empty((n, self.slots), dtype=np.uint32)
             counts[:-1] = usual_counts = self._counts_of(period, usual)
             counts[-1] = last_counts = self._counts_of(period, last)
@@ -361,33 +384,47 @@ class _Generator:
     ) -> None:
         frame = self._frame(file)
         frame.write(struct.pack("<i", counts.size))
-        for i in range(0, len(files), _FILES_AT_ONCE):
-            some = slice(i, i + _FILES_AT_ONCE)
-            entries = list(self._entries(files[some], counts[some].tolist(), i * self.slots, rank))
-            frame.write(memoryview(encode_cst(entries, layout=self.workload.layout))[4:])
+        numbers = np.arange(files.start, files.stop)
+        first = self._first_ranks_of(numbers) if rank is None else np.full(len(numbers), rank)
+        # Where the number of a file has as many digits, its entries have the same bytes but for a few.
+        at = 0
+        while at < len(numbers):
+            longer = 10 ** len(str(numbers[at]))
+            end = min(at + _FILES_AT_ONCE, len(numbers), max(at + 1, longer - files.start))
+            some = slice(at, end)
+            frame.write(
+                self._entries_of(len(str(numbers[at]))).of_files(numbers[some], first[some], counts[some], at)
+            )
+            at = end
         frame.close()
 
-    def _entries(
-        self, files: range, counts: list[list[int]], terminal: int, rank: int | None
-    ) -> Iterator[CallTableEntry]:
-        for file, file_counts in zip(files, counts, strict=True):
-            path, handle = f"/lustre/scratch/run/{file // 1000:04d}/part-{file:07d}.dat", f"0-{file}"
-            first = self._first_rank_of(file) if rank is None else rank
-            for slot, count in zip(self.shape.slots, file_counts, strict=True):
-                args = [arg.format(path=path, handle=handle) if arg[0] == "{" else arg for arg in slot.args]
-                key = encode_key(
-                    self.function_ids[slot.function], args, layout=self.workload.layout, depth=slot.depth
-                )
-                yield CallTableEntry(terminal, first, count, key)
-                terminal += 1
+    def _entries_of(self, digits: int) -> _Entries:
+        if digits not in self.entries:
+            self.entries[digits] = _Entries.of(self, digits)
+        return self.entries[digits]
 
-    def _first_rank_of(self, file: int) -> int:
+    def encode_file(self, folder: str, part: str, handle: str) -> list[bytes]:
+        """Encode the entries of one file, with all numbers 0, its names made of what is given."""
+        path = f"/lustre/scratch/run/{folder}/part-{part}.dat"
+        encoded = []
+        for slot in self.shape.slots:
+            args = [
+                arg.format(path=path, handle=f"0-{handle}") if arg[0] == "{" else arg for arg in slot.args
+            ]
+            key = encode_key(
+                self.function_ids[slot.function], args, layout=self.workload.layout, depth=slot.depth
+            )
+            encoded.append(encode_cst([CallTableEntry(0, 0, 0, key)], layout=self.workload.layout)[4:])
+        return encoded
+
+    def _first_ranks_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.workload.shared_grammar:
-            return 0
+            return np.zeros_like(numbers)
         if self.workload.files < self.workload.ranks:
-            return file
+            return numbers
         # The largest rank whose range begins at or before the file.
-        return ((file + 1) * self.workload.ranks - 1) // self.workload.files
+        ranks: NDArray[np.int64] = ((numbers + 1) * self.workload.ranks - 1) // self.workload.files
+        return ranks
 
     def _write_grammar(
         self,
@@ -398,7 +435,8 @@ class _Generator:
         usual: _Session,
         last: _Session,
     ) -> None:
-        usual_rules, last_rules = (self._session_rules(period, session) for session in (usual, last))
+        usual_rules = self._session_rules(period, usual)
+        last_rules = usual_rules if last == usual else self._session_rules(period, last)
         ids_per_file = 2 + -(-period.size // self.workload.calls_per_rule)
         if ids_per_file * files + 2 > _MAX_INT:
             raise ValueError("more than 2^31 rules; take fewer files or more --calls-per-rule")
@@ -432,31 +470,24 @@ class _Generator:
         rules |= {2 + q: part for q, part in enumerate(parts if session.repeats else parts[:whole])}
         return _SessionRules.of(rules)
 
-    def _write_times(self) -> None:
-        if not self.workload.framed:
-            for rank in range(self.workload.ranks):
-                with (self.directory / f"{rank}.ts").open("wb") as file:
-                    self._write_times_of(rank, self._frame(file))
-            return
-        sizes = np.zeros(self.workload.ranks, dtype="<u8")
-        with (self.directory / "recorder.ts").open("wb") as file:
-            file.write(sizes.tobytes())
-            for rank in range(self.workload.ranks if self.workload.times else 0):
-                sizes[rank] = self._write_times_of(rank, self._frame(file))
-            file.seek(0)
-            file.write(sizes.tobytes())
+    def _write_times(self, rank: int, program: _Program) -> None:
+        if self.times_file is None:
+            with (self.directory / f"{rank}.ts").open("wb") as file:
+                self._write_times_of(rank, program, self._frame(file))
+        elif self.workload.times:
+            self.time_sizes[rank] = self._write_times_of(rank, program, self._frame(self.times_file))
 
-    def _write_times_of(self, rank: int, frame: _Frame) -> int:
+    def _write_times_of(self, rank: int, program: _Program, frame: _Frame) -> int:
         if not self.workload.times:
             return frame.close()
         random = np.random.default_rng([self.workload.seed, 1, rank])
         before = 10 * (1 + rank % 1000)
-        for depth in self._depths(rank):
+        for depth in self._depths(rank, program):
             pairs, before = _draw_times(random, depth, before)
             frame.write(pairs.data.cast("B"))
         return frame.close()
 
-    def _depths(self, rank: int) -> Iterator[NDArray[np.uint32] | int]:
+    def _depths(self, rank: int, program: _Program) -> Iterator[NDArray[np.uint32] | int]:
         """Yield the depths of the calls of a rank in chunks, or their number where all are 0.
 
         A call and the one inside it are never in different chunks.
@@ -465,7 +496,7 @@ class _Generator:
             calls = self.workload.calls_of(rank)
             yield from (min(_CHUNK, calls - i) for i in range(0, calls, _CHUNK))
             return
-        period, files, usual, last = self._program_of(rank)
+        period, files, usual, last = program
         inside = self.depth[period]
         chunk: list[NDArray[np.uint32]] = []
         for session, times in ((usual, files - 1), (last, 1)):
@@ -498,6 +529,54 @@ class _Generator:
                 yield block[: inside.size * min(at_once, session.repeats - i)]
             yield inside[: session.rest]
             yield closing
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of one file in the call table as bytes, with the places that differ from file to file."""
+
+    content: NDArray[np.uint8]
+    starts: NDArray[np.intp]
+    """Of each entry: terminal, rank, length of the key, count."""
+    folders: NDArray[np.intp]
+    parts: NDArray[np.intp]
+    handles: NDArray[np.intp]
+    digits: int
+
+    @classmethod
+    def of(cls, generator: _Generator, digits: int) -> _Entries:
+        """Find the places by encoding names that differ in one part only; `digits` are those of the file's number."""
+        names = ["0" * len(f"{10 ** (digits - 1) // 1000:04d}"), "0" * max(7, digits), "0" * digits]
+        encoded = generator.encode_file(*names)
+        content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        places = []
+        for i in range(3):
+            other = [name.replace("0", "1") if i == j else name for j, name in enumerate(names)]
+            places.append(
+                np.flatnonzero(content != np.frombuffer(b"".join(generator.encode_file(*other)), np.uint8))
+            )
+        starts = np.cumsum([0, *(len(entry) for entry in encoded[:-1])])
+        return cls(content, starts, *places, digits)
+
+    def of_files(
+        self, numbers: NDArray[np.int64], first: NDArray[np.int64], counts: NDArray[np.uint32], file: int
+    ) -> bytes:
+        """Encode the entries of files; the first of them is the table's file number `file`."""
+        rows = np.repeat(self.content[None, :], numbers.size, axis=0)
+        for places, values, width in (
+            (self.folders, numbers // 1000, len(f"{10 ** (self.digits - 1) // 1000:04d}")),
+            (self.parts, numbers, max(7, self.digits)),
+            (self.handles, numbers, self.digits),
+        ):
+            powers = 10 ** np.arange(width - 1, -1, -1)
+            written = (values[:, None] // powers % 10 + ord("0")).astype(np.uint8)
+            rows[:, places] = np.tile(written, len(places) // width)
+        slots = len(self.starts)
+        terminals = slots * np.arange(file, file + numbers.size)[:, None] + np.arange(slots)
+        for at, integers in ((0, terminals), (4, np.repeat(first[:, None], slots, axis=1)), (12, counts)):
+            places = (self.starts[:, None] + at + np.arange(4)).reshape(-1)
+            rows[:, places] = integers.astype("<u4").view(np.uint8).reshape(numbers.size, -1)
+        return rows.tobytes()
 
 
 _Symbol = tuple[Literal["terminal", "rule"], int, int]
@@ -639,7 +718,7 @@ def _enclosing(slot: _Slot) -> _Slot:
     return _Slot(function, ("{handle}", offset, pointer, size, "MPI_BYTE", "MPI_STATUS_IGNORE"))
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     """Read a count, also as `1e9`."""
     number = float(text)
     if not number.is_integer() or number < 0:
@@ -651,24 +730,24 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.trace_generator", description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="directory to write the trace into")
     calls = parser.add_mutually_exclusive_group(required=True)
-    calls.add_argument("--calls", type=_count, help="calls of all ranks together, e.g. 5e8")
-    calls.add_argument("--grammar-calls", type=_count, help="the same, with --no-times")
-    parser.add_argument("--ranks", type=_count, default=1)
-    parser.add_argument("--files", type=_count, default=1, help="files of all ranks together")
+    calls.add_argument("--calls", type=count, help="calls of all ranks together, e.g. 5e8")
+    calls.add_argument("--grammar-calls", type=count, help="the same, with --no-times")
+    parser.add_argument("--ranks", type=count, default=1)
+    parser.add_argument("--files", type=count, default=1, help="files of all ranks together")
     parser.add_argument(
         "--pattern", choices=get_args(Pattern), help="default: mixed; random with --grammar-calls"
     )
     parser.add_argument("--layout", choices=get_args(GeneratedLayout), default="3.0")
-    parser.add_argument("--calls-per-rule", type=_count, default=100)
+    parser.add_argument("--calls-per-rule", type=count, default=100)
     parser.add_argument(
-        "--symbols", type=_count, default=0, help="distinct data calls of a rank; 0: 16 per file"
+        "--symbols", type=count, default=0, help="distinct data calls of a rank; 0: 16 per file"
     )
-    parser.add_argument("--transfer", type=_count, default=65536, help="bytes per data call")
+    parser.add_argument("--transfer", type=count, default=65536, help="bytes per data call")
     parser.add_argument("--shared-grammar", action="store_true", help="all ranks make the same calls")
     parser.add_argument("--interprocess", action=argparse.BooleanOptionalAction, default=None)
     parser.add_argument("--no-times", action="store_true", help="write no time stamps")
     parser.add_argument("--zlib-level", type=int, default=6, help="6 is the tracer's; 1 is faster")
-    parser.add_argument("--seed", type=_count, default=0)
+    parser.add_argument("--seed", type=count, default=0)
     return parser
 
 

@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine makes no test wrong; the tests' own limits are on processor time and memory.
+hypothesis.settings.register_profile("vani", deadline=None)
+hypothesis.settings.load_profile("vani")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -202,7 +202,8 @@ def _resolve_depth(rules: _Rules, calls: _Calls, depth: int, thread: int) -> tup
         | (calls.inside[marks] | (calls.layer[marks] <= Layer.STDIO))
     )
     states, state = np.unique(around, return_inverse=True)
-    mark = np.full(len(calls.depth), _NONE)
+    # Rules may be there though no call is: the last entries stand in for one.
+    mark, target = np.full(len(calls.depth) + 1, _NONE), np.append(target, False)
     mark[marks] = state
     last, exposed = _summaries(rules, mark, target)
     width = len(states) + 2
