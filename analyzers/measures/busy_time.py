@@ -8,7 +8,10 @@ lie in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,9 +20,10 @@ from numpy.typing import NDArray
 from vani.analyzers.base import Batch, Context, Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
+from vani.engine.run import Engine
 from vani.store.read import RowGroup
 
-__all__ = ["COLUMNS", "Window", "busy_in", "windows"]
+__all__ = ["COLUMNS", "MOST", "Window", "busy", "busy_in", "windows"]
 
 COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ROWS = 1 << 19
@@ -27,6 +31,16 @@ _ALL = 3
 _GROUPS_AT_ONCE = 4
 
 Ints = NDArray[np.int64]
+
+
+_OFTEN = 8
+"""Times that windows may read the same row group before calls are merged by row group instead."""
+_VERY_OFTEN = 64
+"""The same, once it is known that too many intervals are left to put them together in one place."""
+MOST = 1 << 20
+"""Intervals that are put together in one place, 24 bytes each."""
+_SHORTEST = 1 << 12
+"""The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +66,7 @@ def windows(
     """
     if not groups:
         return []
-    shift = np.array([c.world.shift_ns[c.trace] for c, _ in groups])
-    first = np.array([g.first_start for _, g in groups]) + shift
-    last = np.array([g.last_start for _, g in groups]) + shift
-    reach = last + np.array([g.longest for _, g in groups])
-    rows = np.array([g.rows for _, g in groups])
+    first, last, reach, rows = _extents(groups)
     count = max(1, -(-int(rows.sum()) // _ROWS))
     if count > 1:
         count = -(-count // workers) * workers
@@ -76,12 +86,95 @@ def windows(
     return found
 
 
-def busy_in(window: Window) -> Keyed:
-    """Busy time in one window: column `time` by group * 4 + kind (3 for all).
+def _extents(groups: Sequence[tuple[Context, RowGroup]]) -> tuple[Ints, Ints, Ints, Ints]:
+    """By row group: first and last start, last end, on the workload's clock; and rows."""
+    shift = np.array([c.world.shift_ns[c.trace] for c, _ in groups])
+    first = np.array([g.first_start for _, g in groups]) + shift
+    last = np.array([g.last_start for _, g in groups]) + shift
+    return first, last, last + np.array([g.longest for _, g in groups]), np.array([g.rows for _, g in groups])
 
-    Groups are phases 0..phases-1, excluded calls, the workload (phases + 1) and listed files (from phases + 2 on).
-    Calls are merged by phase, listed file and kind first; every other union is one of what is left of them.
+
+def busy(
+    groups: Sequence[tuple[Context, RowGroup]],
+    facts: Facts,
+    listed: Ints,
+    engine: Engine,
+    *,
+    workload: bool,
+    constants: Sequence[Any],
+) -> Keyed:
+    """Busy time of the whole run; see `busy_in`.
+
+    Row groups of few processes lie one after the other in time: each window reads a few of them. Where many processes
+    share a row group, each covers the whole run, and every window would read them all. Then calls are merged row
+    group by row group first and put together as a tree; few intervals are left where many processes are at work. If
+    more are left than fit memory, windows of time it is after all, or the time is cut in four until they do.
     """
+    if not groups:
+        return Keyed()
+    first, _, reach, rows = _extents(groups)
+    low, high = int(first.min()), int(reach.max()) + 1
+    count = -(-int(rows.sum()) // _ROWS)
+    often = 1 + float((rows * ((reach - first) / (high - low))).sum()) / int(rows.sum()) * count
+
+    def by_windows() -> Keyed:
+        pieces = windows(groups, facts, listed, workers=engine.workers, workload=workload)
+        return engine.reduce(busy_in, pieces, Keyed.merged, stage="overlap", constants=constants)
+
+    if often <= _OFTEN:
+        return by_windows()
+    done: list[Keyed] = []
+    todo = [Window(low, high, tuple(groups), facts, listed, workload)]
+    while todo:
+        window = todo.pop()
+        most = MOST if (window.end - window.begin) * _SHORTEST > high - low else np.iinfo(np.int64).max
+        left = engine.reduce(
+            partial(_finest_in, most=most),
+            _pieces(window),
+            partial(_joined, most=most),
+            stage="overlap",
+            constants=constants,
+        )
+        if left is None and often <= _VERY_OFTEN:
+            return by_windows()
+        if left is None:
+            todo += _quarters(window)
+        else:
+            done.append(_rolled_up(left, window))
+    return Keyed.merged(done)
+
+
+def _pieces(window: Window) -> list[Window]:
+    """The same window for some row groups at a time, about a million calls."""
+    size = max(1, 2 * _ROWS // max(g.rows for _, g in window.groups))
+    return [
+        replace(window, groups=window.groups[at : at + size]) for at in range(0, len(window.groups), size)
+    ]
+
+
+def _quarters(window: Window) -> list[Window]:
+    first, _, reach, _ = _extents(window.groups)
+    borders = np.linspace(window.begin, window.end, 5).astype(np.int64).tolist()
+    found = []
+    for begin, end in pairwise(borders):
+        inside = np.flatnonzero((first < end) & (reach >= begin)).tolist()
+        if inside and begin < end:
+            found.append(
+                replace(window, begin=begin, end=end, groups=tuple(window.groups[i] for i in inside))
+            )
+    return found
+
+
+def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
+    """All intervals merged; None if they are more than `most`."""
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts):
+        return None
+    joined = Intervals.joined(known)
+    return joined if len(joined) <= most else None
+
+
+def _finest_in(window: Window, most: int) -> Intervals | None:
     held: list[Intervals] = []
     size = 0
     for batch in _batches(window):
@@ -90,7 +183,23 @@ def busy_in(window: Window) -> Keyed:
         if size > 8 * _ROWS:
             held = [Intervals.joined(held)]
             size = len(held[0])
-    finest = Intervals.joined(held)
+            if size > most:
+                return None
+    return _joined(held, most)
+
+
+def busy_in(window: Window) -> Keyed:
+    """Busy time in one window: column `time` by group * 4 + kind (3 for all).
+
+    Groups are phases 0..phases-1, excluded calls, the workload (phases + 1) and listed files (from phases + 2 on).
+    """
+    finest = _finest_in(window, np.iinfo(np.int64).max)
+    assert finest is not None
+    return _rolled_up(finest, window)
+
+
+def _rolled_up(finest: Intervals, window: Window) -> Keyed:
+    """Calls are merged by phase, listed file and kind first; every other union is one of what is left of them."""
     kind, place = finest.group % 4, finest.group // 4
     files = int(window.listed.max(initial=-1)) + 2
     phase, number = place // files, place % files
@@ -110,7 +219,11 @@ def _batches(window: Window) -> Iterator[Batch]:
     while at < len(window.groups):
         context, first = window.groups[at]
         stop = at + 1
-        while stop < len(window.groups) and stop - at < _GROUPS_AT_ONCE and window.groups[stop][1].file == first.file:
+        while (
+            stop < len(window.groups)
+            and stop - at < _GROUPS_AT_ONCE
+            and window.groups[stop][1].file == first.file
+        ):
             stop += 1
         wanted = [g.index for _, g in window.groups[at:stop]]
         with pq.ParquetFile(first.file) as file:

@@ -175,7 +175,7 @@ def test_workers_combine_results_so_that_one_arrives_here(engine):
 
 
 def test_many_items_are_few_tasks(engine):
-    # A scheduler manages some thousand tasks per second; 2 threads get 16 each.
+    # A scheduler manages about a thousand tasks per second; 2 threads get 16 each.
     assert engine.map(partial(operator.mul, 2), range(1000), stage="s") == list(range(0, 2000, 2))
     assert engine._cluster.traffic["s"].tasks <= 34
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vani.engine.parcel import call_each, fold_each, fold_results, load, pack
+from vani.engine.parcel import FAN_IN, call_each, fold_each, fold_results, load, pack
 from vani.engine.place import BatchJobs, SchedulerFile
 from vani.engine.sharing import ask, question, trouble
 from vani.errors import InputError, VaniError
@@ -28,16 +28,14 @@ from vani.errors import InputError, VaniError
 if TYPE_CHECKING:
     from vani.engine.run import Progress
 
-__all__ = ["FAN_IN", "Cluster", "Traffic"]
+__all__ = ["Cluster", "Traffic"]
 
 CONNECT_S = 10.0
 """How long a scheduler may take to answer."""
 NO_WORKER_S = 120.0
 """How long an existing cluster may be without any worker, at first or later; adaptive ones start them on demand."""
-FAN_IN = 8
-"""Results that are combined at a time."""
 _TASKS_PER_THREAD = 16
-"""Where there are more items, a task takes several: schedulers manage some thousand tasks per second."""
+"""Where there are more items, a task takes several: schedulers manage about a thousand tasks per second."""
 _RETRIES = 2
 _QUIETED = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 

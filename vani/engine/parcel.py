@@ -13,7 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["call_each", "call_each_from_file", "fold_each", "fold_results", "load", "pack"]
+__all__ = ["FAN_IN", "call_each", "call_each_from_file", "fold_each", "fold_results", "load", "pack"]
+
+
+FAN_IN = 8
+"""Results that are combined at a time."""
 
 
 class _Packer(pickle.Pickler):
@@ -55,7 +59,12 @@ def call_each(parcel: bytes, constants: Sequence[Any]) -> bytes:
 def fold_each(parcel: bytes, constants: Sequence[Any]) -> bytes:
     """Call a packed (function, items, combine) for each item; the results combined, packed."""
     function, items, combine = load(parcel, constants)
-    return pack(combine([function(item) for item in items]))
+    held: list[Any] = []
+    for item in items:
+        held.append(function(item))
+        if len(held) == FAN_IN:
+            held = [combine(held)]
+    return pack(combine(held))
 
 
 def fold_results(results: Sequence[bytes], combine: bytes, constants: Sequence[Any]) -> bytes:
