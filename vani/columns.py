@@ -5,14 +5,14 @@ pyarrow's own conversions import pandas wherever it is installed, which takes lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["scalar", "small_table", "texts", "to_arrow", "to_numpy"]
+__all__ = ["Texts", "scalar", "small_table", "texts", "to_arrow", "to_numpy"]
 
 
 def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -58,6 +58,36 @@ def texts(values: Sequence[str]) -> pa.Array:
     ends = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(one) for one in encoded], out=ends[1:])
     return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+
+
+class Texts(Sequence[str]):
+    """Many texts in the memory of their characters; a Python string is made when one is asked for."""
+
+    def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
+        """`column`: strings or large strings without nulls."""
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        self.column = column
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            found: list[str] = self.column[index].to_pylist()
+            return found
+        return str(self.column[index].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        for at in range(0, len(self), _AT_ONCE):
+            yield from self[at : at + _AT_ONCE]
+
+
+_AT_ONCE = 1 << 16
 
 
 def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:

@@ -75,9 +75,8 @@ def test_signatures_and_paths_do_not_depend_on_the_parts(calls, part_bytes, data
     buffer = encode_cst(data.draw(st.permutations(entries)), layout="3.0")
     settings = {"interprocess_patterns": True, "intraprocess_patterns": True}
 
-    table, paths = PathTable(), None
+    table = PathTable()
     whole = interpret(decode_call_table(buffer, **SHAPE), FUNCTIONS, table, HandleTable(), **settings)
-    paths = table.paths
 
     packer, some_paths, some_handles = SignaturePacker(len(calls)), InternedPaths(), InternedHandles()
     counts = np.zeros(len(calls), np.int64)
@@ -91,12 +90,13 @@ def test_signatures_and_paths_do_not_depend_on_the_parts(calls, part_bytes, data
     packed = packer.packed(texts, path_codes=path_codes, handle_codes=handle_codes)
 
     assert counts.tolist() == list(range(1, len(calls) + 1))
-    assert as_lists(packed, list(texts)) == as_lists(whole, paths)
+    assert as_lists(packed, list(texts)) == as_lists(whole, table.paths)
     assert packed.handle.max(initial=-1) < handles or not handles
     for name in Signatures.columns():
         column = getattr(whole, name)
         assert getattr(packed, name).any() == column.any()
-        assert getattr(packed, name).max(initial=-9) == column.max(initial=-9)
+        if column.dtype != np.bool_:
+            assert getattr(packed, name).max(initial=-9) == column.max(initial=-9)
 
 
 @given(
@@ -121,14 +121,14 @@ def test_a_damaged_table_is_refused_in_parts_as_it_is_as_a_whole(part_bytes, cha
             assert str(error).startswith("recorder.cst: ")
             return "refused"
 
-    whole = outcome(lambda: decode_call_table(bytes(buffer), **SHAPE).args.to_pylist())
-    parts = outcome(
-        lambda: [
-            args
-            for part in call_table_parts(Buffer(bytes(buffer)), **SHAPE, part_bytes=part_bytes)
-            for args in part.table.args.to_pylist()
-        ]
-    )
+    def as_a_whole() -> list:
+        return decode_call_table(bytes(buffer), **SHAPE).args.to_pylist()
+
+    def in_parts() -> list:
+        parts = call_table_parts(Buffer(bytes(buffer)), **SHAPE, part_bytes=part_bytes)
+        return [args for part in parts for args in part.table.args.to_pylist()]
+
+    whole, parts = outcome(as_a_whole), outcome(in_parts)
     # Parts come in the order in which they are stored.
     assert whole == "refused" if parts == "refused" else sorted(map(str, whole)) == sorted(map(str, parts))
 

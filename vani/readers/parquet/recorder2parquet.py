@@ -33,7 +33,7 @@ from vani.readers.parquet.reader import (
     plain_texts,
 )
 from vani.readers.recorder.call_table import CallTable
-from vani.readers.recorder.signatures import NO_VALUE, PathTable, Signatures, interpret
+from vani.readers.recorder.signatures import NO_VALUE, HandleTable, PathTable, Signatures, interpret
 
 __all__ = ["Recorder2ParquetReader"]
 
@@ -118,7 +118,7 @@ class Recorder2ParquetReader(ParquetReader):
         names, paths = Names(), PathTable()
         keys, counts, calls = self._distinct()
         table = _call_table(keys, names)
-        signatures = interpret(table, tuple(names.names), paths, {})
+        signatures = interpret(table, tuple(names.names), paths, HandleTable())
         # `a*r+b`: r counts calls of a group of ranks, which only the compressed trace tells.
         unresolved = signatures.slope != 0
         signatures.value[unresolved] = NO_VALUE

@@ -176,6 +176,13 @@ def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
     total = 0
     ids = []
     for chunk in chunks:
+        if not isinstance(chunk.signatures.func, np.ndarray):
+            # Of a large table that is packed a few are used.
+            used, codes = np.unique(chunk.ids, return_inverse=True)
+            tables.append(chunk.signatures.take(used))
+            ids.append(codes.astype(np.int32) + np.int32(total))
+            total += len(used)
+            continue
         at = begins.get(id(chunk.signatures))
         if at is None:
             begins[id(chunk.signatures)] = at = total

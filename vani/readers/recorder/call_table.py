@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,25 @@ from vani.columns import to_numpy
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import ragged
 
-__all__ = ["CallTable", "decode_call_table"]
+__all__ = [
+    "MOST_SIGNATURES",
+    "PART_BYTES",
+    "Buffer",
+    "CallTable",
+    "Part",
+    "TableBytes",
+    "call_table_parts",
+    "decode_call_table",
+]
+
+MOST_SIGNATURES = 1 << 24
+"""Entries of one table; what is kept of them takes about 25 bytes each."""
+PART_BYTES = 1 << 23
+"""Of a table that is decoded in parts: about 150,000 entries."""
+_MOST_ENTRY = 1 << 27
 
 _MOST_ARGUMENTS = 1 << 24
-"""In one table: a table of nothing but separators would take a hundred times its size."""
+"""Split at a time: a table of nothing but separators would take a hundred times its size."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +62,31 @@ class CallTable:
         return len(self.func)
 
 
+class Part(NamedTuple):
+    """Some entries of a call table: `table` has them in the order of `ids`, which ascend."""
+
+    ids: NDArray[np.int64]
+    table: CallTable
+    entries: int
+    """Of the whole table."""
+
+
+class TableBytes(Protocol):
+    """The inflated content of a .cst file, from its beginning on."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, no fewer before the end."""
+
+    def close(self) -> None:
+        """Done with it."""
+
+
 def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, where: str) -> CallTable:
-    """Decode and check a call table.
+    """Decode and check a call table as a whole.
 
     Parameters
     ----------
@@ -63,22 +102,99 @@ def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, wher
     TraceError
         Lengths that do not add up, ids that are no permutation, or an argument count that is not what is there.
     """
-    if len(buffer) < 4:
-        raise TraceError(f"call table of {len(buffer)} bytes", where=where)
-    (entries,) = struct.unpack_from("<i", buffer)
-    head = 16 if counted else 8
-    key_head = 14 + function_bytes
-    if not 0 <= entries <= (len(buffer) - 4) // (head + key_head):
-        raise TraceError(f"call table of {len(buffer)} bytes claims {entries} entries", where=where)
-    at = _walk(buffer, entries, head, key_head, where)
-    raw = np.frombuffer(buffer, dtype=np.uint8)
-    key = at + head
-    ids = _field(raw, at, "<i4")
-    if entries and not np.array_equal(np.sort(ids), np.arange(entries)):
-        raise TraceError("call table does not number its entries 0, 1, 2, ...", where=where)
-    order = np.empty(entries, dtype=np.int64)
-    order[ids] = np.arange(entries)
-    at, key = at[order], key[order]
+    (part,) = call_table_parts(
+        Buffer(buffer),
+        function_bytes=function_bytes,
+        counted=counted,
+        where=where,
+        part_bytes=max(4, len(buffer)),
+    )
+    return part.table
+
+
+def call_table_parts(
+    source: TableBytes, *, function_bytes: int, counted: bool, where: str, part_bytes: int = PART_BYTES
+) -> Iterator[Part]:
+    """Decode and check a call table in parts of about `part_bytes`, in memory that does not grow with the table.
+
+    All ids together are 0, 1, 2, ... once the last part has come. A table without entries is one part.
+
+    Raises
+    ------
+    TraceError
+        As `decode_call_table`, when the part with the damage is reached; earlier for what the sizes tell.
+    """
+    if source.size < 4:
+        raise TraceError(f"call table of {source.size} bytes", where=where)
+    (entries,) = struct.unpack("<i", source.read(4))
+    shape = _Shape(16 if counted else 8, function_bytes)
+    if not 0 <= entries <= (source.size - 4) // (shape.head + shape.key_head):
+        raise TraceError(f"call table of {source.size} bytes claims {entries} entries", where=where)
+    if entries > MOST_SIGNATURES:
+        raise TraceError(f"call table has {entries} entries, Vani takes up to {MOST_SIGNATURES}", where=where)
+    seen = np.zeros(entries, dtype=np.bool_)
+    buffer, left, done = b"", source.size - 4, 0
+    while True:
+        # An entry that is longer than a part asks for more than one.
+        size = min(max(part_bytes - len(buffer), part_bytes // 2, 1), left)
+        buffer += source.read(size)
+        left -= size
+        at, used = _walk(buffer, left, done, entries, shape, where)
+        done += len(at)
+        if done == entries and used < len(buffer) + left:
+            raise TraceError(f"call table has {len(buffer) - used + left} bytes too many", where=where)
+        if len(at) or not entries:
+            raw = np.frombuffer(buffer, dtype=np.uint8)
+            ids = _field(raw, at, "<i4")
+            order = np.argsort(ids)
+            ids, at = ids[order], at[order]
+            valid = not len(ids) or (ids[0] >= 0 and ids[-1] < entries and bool((ids[1:] > ids[:-1]).all()))
+            if not valid or seen[ids].any():
+                raise TraceError("call table does not number its entries 0, 1, 2, ...", where=where)
+            seen[ids] = True
+            yield Part(ids, _columns(raw, ids, at, shape, where), entries)
+            del raw
+        if done == entries:
+            return
+        buffer = buffer[used:]
+
+
+class Buffer:
+    """A table that is in memory as a whole."""
+
+    def __init__(self, content: bytes) -> None:
+        self.size = len(content)
+        self._content = content
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        """See `TableBytes`."""
+        piece = self._content[self._at : self._at + size]
+        self._at += size
+        return piece
+
+    def close(self) -> None:
+        """See `TableBytes`."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Sizes of what precedes a key, and of what in a key precedes its arguments."""
+
+    head: int
+    function_bytes: int
+
+    @property
+    def key_head(self) -> int:
+        return 14 + self.function_bytes
+
+
+def _columns(
+    raw: NDArray[np.uint8], ids: NDArray[np.int64], at: NDArray[np.int64], shape: _Shape, where: str
+) -> CallTable:
+    """The columns of the entries at these positions."""
+    function_bytes = shape.function_bytes
+    key = at + shape.head
     func = _field(raw, key + 8, "<i4") if function_bytes == 4 else raw[key + 8].astype(np.int64)
     depth = raw[key + 8 + function_bytes].astype(np.int64)
     given = raw[key + 9 + function_bytes].astype(np.int64)
@@ -87,37 +203,48 @@ def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, wher
         raise TraceError(
             f"call table claims {given.sum()} arguments, Vani takes up to {_MOST_ARGUMENTS}", where=where
         )
-    args = _split_arguments(raw, key + key_head, length, given, where)
+    args = _split_arguments(raw, ids, key + shape.key_head, length, given, where)
     return CallTable(
         thread=_field(raw, key, "<i8"),
         func=func,
         depth=depth,
-        count=_field(raw, at + 12, "<u4") if counted else None,
+        count=_field(raw, at + 12, "<u4") if shape.head == 16 else None,
         args=args,
     )
 
 
-def _walk(buffer: bytes, entries: int, head: int, key_head: int, where: str) -> NDArray[np.int64]:
-    """Position of every entry; each begins where the one before ends."""
-    key_length = struct.Struct("<i").unpack_from
-    positions = [0] * entries
-    position, end = 4, len(buffer)
+def _walk(
+    buffer: bytes, more: int, done: int, entries: int, shape: _Shape, where: str
+) -> tuple[NDArray[np.int64], int]:
+    """Positions of the whole entries in `buffer`, and where the last of them ends; `more` bytes lie behind it.
+
+    Each entry begins where the one before ends: this is the only loop over entries.
+    """
+    head, key_head = shape.head, shape.key_head
+    # Size of the key and, at its end, of the arguments in it.
+    gap = (8 if head == 16 else 4) + key_head - 4
+    sizes = struct.Struct(f"<i{gap - 4}xi").unpack_from
     length_at = head - 8 if head == 16 else head - 4
-    for index in range(entries):
-        if position + head + key_head > end:
-            raise TraceError(f"call table ends within entry {index} of {entries}", where=where)
-        positions[index] = position
-        size = key_length(buffer, position + length_at)[0]
-        text = key_length(buffer, position + head + key_head - 4)[0]
-        if text < 0 or size != key_head + text or position + head + size > end:
+    positions: list[int] = []
+    position, end = 0, len(buffer)
+    smallest, limit = head + key_head, end + more
+    for index in range(done, entries):
+        if position + smallest > end:
+            if position + smallest > limit:
+                raise TraceError(f"call table ends within entry {index} of {entries}", where=where)
+            break
+        size, text = sizes(buffer, position + length_at)
+        after = position + head + size
+        if text < 0 or size != key_head + text or after > limit or size > _MOST_ENTRY:
             raise TraceError(
                 f"call table entry {index} of {entries} claims {size} bytes, {text} of them arguments",
                 where=where,
             )
-        position += head + size
-    if position != end:
-        raise TraceError(f"call table has {end - position} bytes too many", where=where)
-    return np.array(positions, dtype=np.int64)
+        if after > end:
+            break
+        positions.append(position)
+        position = after
+    return np.array(positions, dtype=np.int64), position
 
 
 def _field(raw: NDArray[np.uint8], at: NDArray[np.int64], dtype: str) -> NDArray[np.int64]:
@@ -126,7 +253,12 @@ def _field(raw: NDArray[np.uint8], at: NDArray[np.int64], dtype: str) -> NDArray
 
 
 def _split_arguments(
-    raw: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64], given: NDArray[Any], where: str
+    raw: NDArray[np.uint8],
+    ids: NDArray[np.int64],
+    at: NDArray[np.int64],
+    length: NDArray[np.int64],
+    given: NDArray[Any],
+    where: str,
 ) -> pa.ListArray:
     # Every argument is followed by one space, so the last space is no separator: it is cut off before splitting.
     kept = np.maximum(length - 1, 0)
@@ -154,6 +286,6 @@ def _split_arguments(
     if (found != given).any():
         entry = int(np.flatnonzero(found != given)[0])
         raise TraceError(
-            f"call signature {entry} says {given[entry]} arguments and holds {found[entry]}", where=where
+            f"call signature {ids[entry]} says {given[entry]} arguments and holds {found[entry]}", where=where
         )
     return lists

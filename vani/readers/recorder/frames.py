@@ -14,11 +14,22 @@ from vani.errors import TraceError
 # isal raises its own error, whose stub does not say that it is one.
 _DAMAGED: tuple[type[Exception], ...] = (zlib.error, cast("type[Exception]", isal_zlib.error))
 
-__all__ = ["MOST_TABLE_BYTES", "Inflater", "inflate_frame", "read_file", "split_frames"]
+__all__ = [
+    "MOST_STREAMED_BYTES",
+    "MOST_TABLE_BYTES",
+    "FramedTable",
+    "Inflater",
+    "inflate_frame",
+    "read_file",
+    "split_frames",
+]
 
 MOST_TABLE_BYTES = 1 << 27
 """Largest call table that is taken into memory (two million calls); real ones are a few MB, and decoding takes about
 ten times as much."""
+
+MOST_STREAMED_BYTES = 1 << 30
+"""Largest call table that is inflated piece by piece."""
 
 _DEFLATE_RATIO = 1032
 """No deflate stream inflates by more than this (zlib technical details, "Maximum Compression Factor")."""
@@ -101,8 +112,9 @@ class Inflater:
 
     _READ = 1 << 18
 
-    def __init__(self, path: Path, offset: int, packed: int) -> None:
-        """Start at `offset` of the file; the stream has `packed` bytes."""
+    def __init__(self, path: Path, offset: int, packed: int, what: str = "time stamps: ") -> None:
+        """Start at `offset` of the file; the stream has `packed` bytes; `what` it holds is named in errors."""
+        self._what = what
         self._file = path.open("rb")
         self._file.seek(offset)
         self._where = str(path)
@@ -124,19 +136,75 @@ class Inflater:
             if not source:
                 source = self._file.read(min(self._READ, self._left))
                 self._left -= len(source)
-                if not source:
-                    break
             try:
                 piece = self._stream.decompress(source, size)
             except _DAMAGED as error:
                 raise TraceError(
-                    f"time stamps: zlib stream is damaged ({error})", where=self._where
+                    f"{self._what}zlib stream is damaged ({error})", where=self._where
                 ) from error
+            # The last input may be taken in long before what it stands for comes out.
+            if not source and not piece:
+                break
             self._pending = self._stream.unconsumed_tail
             pieces.append(piece)
             size -= len(piece)
         return b"".join(pieces)
 
+    @property
+    def finished(self) -> bool:
+        """The stream has come to its own end."""
+        return bool(self._stream.eof)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class FramedTable:
+    """The content of a zlib frame in a file, inflated piece by piece; for tables too large to hold at once."""
+
+    def __init__(self, path: Path, offset: int, packed: int, *, where: str) -> None:
+        """The frame begins at `offset` and has `packed` bytes with its header.
+
+        Raises
+        ------
+        TraceError
+            Wrong sizes, or more than `MOST_STREAMED_BYTES` of content.
+        """
+        self._where = where
+        with path.open("rb") as file:
+            file.seek(offset)
+            head = file.read(min(16, packed))
+        if len(head) < 16:
+            raise TraceError(f"zlib frame of {packed} bytes has no header", where=where)
+        claimed, self.size = struct.unpack("<QQ", head)
+        if claimed != packed - 16:
+            raise TraceError(f"zlib frame claims {claimed} bytes, there are {packed - 16}", where=where)
+        if self.size > min(MOST_STREAMED_BYTES, claimed * _DEFLATE_RATIO + 64):
+            raise TraceError(f"zlib frame of {claimed} bytes claims to hold {self.size}", where=where)
+        self._left = self.size
+        self._stream = Inflater(path, offset + 16, claimed, what="")
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes, fewer at the end only.
+
+        Raises
+        ------
+        TraceError
+            The stream is damaged, or holds less or more than its header says.
+        """
+        wanted = min(size, self._left)
+        data = self._stream.read(wanted)
+        self._left -= len(data)
+        short = len(data) < wanted
+        # What lies behind the content is asked for once all of it was read: the end of the stream must be there.
+        if short or (not self._left and (self._stream.read(1) or not self._stream.finished)):
+            raise TraceError(
+                f"zlib stream holds {self.size - self._left} bytes or more, its header says {self.size}",
+                where=self._where,
+            )
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from vani.errors import TraceError
 
-__all__ = ["MOST_GRAMMAR_BYTES", "Grammar", "decode_grammar"]
+__all__ = [
+    "MOST_GRAMMAR_BYTES",
+    "Grammar",
+    "compact_names",
+    "decode_grammar",
+    "heights_and_lengths",
+    "ragged",
+]
 
 _ARENA = 1 << 22
 """Expanded symbols kept at a time (16 MiB as int32)."""
@@ -273,14 +280,14 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
             )
         values[negative] = -1 - rule
     bodies = np.concatenate(([0], np.cumsum(counts)))
-    levels, lengths = _measure(bodies, values, exponents, where)
+    levels, lengths = heights_and_lengths(bodies, values, exponents, where)
     # Nothing is nothing, however often: expanding need not repeat it.
     exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
-    names = _compact(values)
+    names = compact_names(values)
     return Grammar(bodies, values, exponents, names, int(start[0]), levels, lengths)
 
 
-def _compact(values: Ints) -> Ints:
+def compact_names(values: Ints) -> Ints:
     """Number the terminals in `values` anew, in place, and return their ids.
 
     Of thousands of grammars over one large call table each uses a few signatures only; arrays over all of them would
@@ -332,7 +339,9 @@ def _index_of(ids: Ints, wanted: Ints) -> Ints:
     return table[np.minimum(-wanted, deepest)]
 
 
-def _measure(bodies: Ints, values: Ints, exponents: Ints, where: str) -> tuple[tuple[Ints, ...], Ints]:
+def heights_and_lengths(
+    bodies: Ints, values: Ints, exponents: Ints, where: str
+) -> tuple[tuple[Ints, ...], Ints]:
     """Order the rules from the leaves up, and count the calls that each stands for.
 
     Returns

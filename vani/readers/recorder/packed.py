@@ -6,12 +6,13 @@ are the same everywhere or need fewer bits than their type has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.recorder.signatures import NO_VALUE, PathTable, Signatures, complete_relative_paths
+from vani.readers.recorder.signatures import NO_VALUE, Signatures, complete_relative_paths
 
 __all__ = ["PackedColumn", "SignaturePacker"]
 
@@ -54,78 +55,88 @@ class PackedColumn:
 
     def max(self, initial: int) -> int:
         """The largest value, at least `initial`."""
-        return max(initial, int(self._wide(self._values[self._values.argmax() :][:1])[0])) if self._n else initial
+        return (
+            max(initial, int(self._wide(self._values[self._values.argmax() :][:1])[0]))
+            if self._n
+            else initial
+        )
 
 
 class SignaturePacker:
-    """Collects the parts of a table, in any order, and packs them."""
+    """Puts a table together whose parts come in any order."""
 
-    def __init__(self) -> None:
-        self._ids: list[NDArray[np.int32]] = []
-        self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in Signatures.columns()}
-        self._types: dict[str, np.dtype[Any]] = {}
+    def __init__(self, n: int) -> None:
+        """`n`: signatures in all."""
+        self._n = n
+        self._columns = {name: _Growing(n) for name in Signatures.columns()}
         self._unnamed: set[int] = set()
 
     def add(self, ids: NDArray[np.int64], part: Signatures) -> None:
-        """Take the signatures with these ids."""
-        self._ids.append(ids.astype(np.int32))
+        """Take the signatures with these ids, which ascend."""
         self._unnamed.update(part.unnamed)
-        for name, parts in self._parts.items():
-            column = getattr(part, name)
-            self._types[name] = column.dtype
-            parts.append(_narrow(column))
+        in_a_row = int(ids[-1]) - int(ids[0]) + 1 == len(ids)
+        rows = slice(int(ids[0]), int(ids[-1]) + 1) if in_a_row else ids
+        for name, column in self._columns.items():
+            column.put(rows, getattr(part, name))
 
-    def packed(self, paths: PathTable) -> Signatures:
-        """The whole table; ids must be 0, 1, 2, ... once all parts are put together. Parts are used up.
+    def packed(
+        self,
+        paths: Sequence[str],
+        *,
+        path_codes: NDArray[np.int32] | None = None,
+        handle_codes: NDArray[np.int32] | None = None,
+    ) -> Signatures:
+        """The whole table, once all parts were put in.
 
         Parameters
         ----------
         paths
-            Brought into the order in which a table that is read as a whole would have seen them.
+            By their codes.
+        path_codes, handle_codes
+            Codes of the numbers that stand for paths and handles in the parts, if these are not codes.
         """
-        ids = np.concatenate(self._ids)
-        self._ids = []
-        n, order = len(ids), None if bool((ids[1:] > ids[:-1]).all()) else ids
-        stored = {name: self._joined(name, n, order) for name in self._parts}
-        new = paths.renumber()
-        for name in ("file", "rename_to"):
-            codes = stored[name].astype(np.int32)
-            named = codes >= 0
-            codes[named] = new[codes[named]]
-            stored[name] = codes
-        layer = np.broadcast_to(stored["layer"], n)
-        stored["file"] = np.broadcast_to(stored["file"], n).copy()
-        complete_relative_paths(stored["file"], layer, paths.paths)
+        stored = {name: column.values for name, column in self._columns.items()}
+        for name, codes in (("file", path_codes), ("rename_to", path_codes), ("handle", handle_codes)):
+            if codes is not None:
+                numbers = stored[name]
+                self._columns[name].values = stored[name] = np.append(codes, np.int32(-1))[numbers]
+        file, layer = (np.broadcast_to(stored[name], self._n) for name in ("file", "layer"))
+        stored["file"] = np.array(file, dtype=np.int32)
+        complete_relative_paths(stored["file"], layer, paths)
         # Whoever reads signatures takes rows of a column, or asks for its largest value.
         columns: dict[str, Any] = {
-            name: PackedColumn(values, n, self._types[name]) for name, values in stored.items()
+            name: PackedColumn(values, self._n, self._columns[name].dtype) for name, values in stored.items()
         }
         return Signatures(**columns, unnamed=sorted(self._unnamed))
 
-    def _joined(self, name: str, n: int, order: NDArray[np.int32] | None) -> NDArray[Any]:
-        """All values of a column as they are stored, or one if they are the same."""
-        parts = self._parts[name]
-        self._parts[name] = []
-        dtype = max((p.dtype for p in parts), key=lambda d: d.itemsize)
-        firsts = {_widened(p[:1], dtype).item() for p in parts}
-        if all(p.strides == (0,) for p in parts) and len(firsts) == 1:
-            return _widened(parts[0][:1], dtype)
-        values = np.empty(n, dtype=dtype)
-        at = 0
-        parts.reverse()
-        while parts:
-            part = parts.pop()
-            values[at : at + len(part)] = _widened(part, dtype)
-            at += len(part)
-        if order is None:
-            return values
-        sorted_by_id = np.empty(n, dtype=dtype)
-        sorted_by_id[order] = values
-        return sorted_by_id
+
+class _Growing:
+    """A column that is stored as one value until there is another, and then in the narrowest type so far."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self.values: NDArray[Any] = np.empty(0, np.int8)
+        self.dtype: np.dtype[Any] = np.dtype(np.int8)
+
+    def put(self, rows: slice | NDArray[np.int64], column: NDArray[Any]) -> None:
+        self.dtype = column.dtype
+        narrow = _narrow(column)
+        if not len(self.values):
+            self.values = narrow[:1]
+        if narrow.dtype.itemsize > self.values.dtype.itemsize:
+            self.values = _widened(self.values, narrow.dtype)
+        if len(self.values) == 1 < self._n:
+            if (_widened(narrow, self.values.dtype) == self.values[0]).all():
+                return
+            # Pages that are never written to, in a table that claims too much, take no memory: nothing but zeros do so.
+            one, self.values = self.values[0], np.zeros(self._n, self.values.dtype)
+            if one:
+                self.values[:] = one
+        self.values[rows] = _widened(narrow, self.values.dtype)
 
 
 def _narrow(column: NDArray[Any]) -> NDArray[Any]:
-    """The same values in the smallest type that holds them; one value stands for many that are the same."""
+    """The same values in the smallest type that holds them."""
     if column.dtype == np.bool_ or not len(column):
         narrow = column
     else:
@@ -138,14 +149,14 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
             dtype = column.dtype
         narrow = np.where(absent, 0, column).astype(dtype) if absent.any() else column.astype(dtype)
         narrow[absent] = np.iinfo(dtype).min
-    if len(narrow) and (narrow == narrow[0]).all():
-        return np.broadcast_to(narrow[:1].copy(), narrow.shape)
     return narrow
 
 
 def _widened(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Stored values in a wider type; what is absent stays so."""
+    if dtype == values.dtype:
+        return values
     wide = values.astype(dtype)
-    if dtype != values.dtype:
+    if values.dtype != np.bool_:
         wide[values == np.iinfo(values.dtype).min] = np.iinfo(dtype).min
     return wide

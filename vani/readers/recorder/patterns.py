@@ -7,29 +7,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.recorder.grammar import Grammar
-from vani.readers.recorder.signatures import NO_VALUE, Signatures
+from vani.readers.recorder.signatures import NO_VALUE
 
 __all__ = ["RunningOffsets", "group_positions"]
 
 
-def group_positions(
-    signatures: Signatures, grammars: list[Grammar | None], of_rank: NDArray[Any]
-) -> NDArray[np.int64]:
+def group_positions(kinds: NDArray[np.int64], of_rank: NDArray[Any]) -> NDArray[np.int64]:
     """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).
 
     For each function, ranks with equally many distinct signatures of it form a group, in which they are numbered
     from 0 by ascending rank.
+
+    Parameters
+    ----------
+    kinds
+        Distinct signatures of each function, by grammar: shape (grammars, functions).
+    of_rank
+        Grammar of each rank, -1 for none.
     """
-    functions = int(signatures.slope_group.max(initial=-1)) + 1
-    kinds = np.full((len(grammars), functions), -1, dtype=np.int64)
-    for index, grammar in enumerate(grammars):
-        if grammar is not None:
-            groups = signatures.slope_group[grammar.terminals]
-            kinds[index] = np.bincount(groups[groups >= 0], minlength=functions)
+    functions = kinds.shape[1]
     positions = np.zeros((len(of_rank), functions), dtype=np.int64)
     for function in range(functions):
-        group = kinds[of_rank, function]
+        group = np.where(of_rank >= 0, kinds[of_rank, function], -1)
         order = np.argsort(group, kind="stable")
         first = np.searchsorted(group[order], group[order])
         positions[order, function] = np.arange(len(of_rank)) - first

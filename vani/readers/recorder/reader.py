@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,28 +14,42 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import FILES, FUNCTIONS, Occurrences
+from vani.calls import FUNCTIONS, Occurrences
 from vani.columns import small_table, to_arrow
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.functions import FACTS
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
-from vani.readers.recorder.call_table import CallTable, decode_call_table
-from vani.readers.recorder.frames import Inflater, inflate_frame, split_frames
+from vani.readers.recorder.call_table import (
+    PART_BYTES,
+    Buffer,
+    CallTable,
+    Part,
+    TableBytes,
+    call_table_parts,
+)
+from vani.readers.recorder.frames import FramedTable, Inflater, inflate_frame
 from vani.readers.recorder.grammar import Grammar, decode_grammar
+from vani.readers.recorder.grammar_files import grammar_files
+from vani.readers.recorder.interned import InternedHandles, InternedPaths
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
+from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.patterns import RunningOffsets, group_positions
 from vani.readers.recorder.probe import Shape, app_name, probe
 from vani.readers.recorder.signatures import (
+    Handles,
+    HandleTable,
+    Paths,
     PathTable,
     Signatures,
-    classify_path,
+    file_table,
     function_rows,
     interpret,
 )
 from vani.readers.recorder.source import Extent, open_source
 from vani.readers.recorder.timestamps import Clock
+from vani.readers.recorder.unique_grammars import UniqueGrammars
 
 __all__ = ["RecorderReader"]
 
@@ -48,6 +62,11 @@ _CACHED_CALLS = 1 << 16
 _SMALL_GRAMMARS = 1 << 20
 _NOTHING = Extent(Path(), 0, 0)
 _CACHED_SYMBOLS = 1 << 23
+_SMALL_TABLE = 1 << 16
+"""Bytes of a file whose table is inflated at once, whatever it holds."""
+_MOST_FACTS = 10_000
+_AT_ONCE = 1024
+"""Ranks whose grammars are expanded together."""
 
 Ints = NDArray[np.int64]
 
@@ -56,14 +75,16 @@ Ints = NDArray[np.int64]
 class _Tables:
     """What is known of the whole trace before a call is read."""
 
-    paths: PathTable
-    handles: dict[tuple[int, str], int]
+    paths: Sequence[str]
+    """By code."""
+    handles: int
+    """Number of ids by which calls name open files."""
     calls: Ints
     users: NDArray[np.int32]
     """Number of ranks that name each file."""
     shared: Signatures | None
-    grammars: list[Grammar | None]
-    """By unique grammar (inter-process compression); empty otherwise."""
+    grammars: UniqueGrammars | None
+    """With inter-process compression, else None."""
     of_rank: Ints
     """Unique grammar of each rank, -1 if it is lost."""
     sharing: Ints
@@ -110,6 +131,8 @@ class RecorderReader:
         self._known: _Tables | None = None
         self._cache: dict[int, tuple[Signatures, Grammar]] = {}
         self._cached_symbols = 0
+        self._own_paths, self._own_handles = PathTable(), HandleTable()
+        """Of ranks with call tables of their own."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers of a cluster open the trace themselves, from the shared file system.
@@ -191,9 +214,7 @@ class RecorderReader:
         return small_table(list(zip(*rows, strict=True)), FUNCTIONS)
 
     def files(self) -> pa.Table:
-        paths = self.tables.paths.paths
-        classes = [int(classify_path(p)) for p in paths]
-        return small_table([range(len(paths)), paths, classes], FILES)
+        return file_table(self.tables.paths)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """(function, its arguments, number of calls) of the calls in `functions.FACTS`."""
@@ -255,6 +276,18 @@ class RecorderReader:
             problem = "recorder.ts lacks the time stamps of some rank"
         return [] if problem is None else [problem]
 
+    def _open_table(self, name: str) -> TableBytes:
+        """A call table; one that is large is inflated as it is read."""
+        extent = self._source.extent(name)
+        where = self._source.where(name)
+        if not self._meta.layout.framed or extent is None or extent.length <= _SMALL_TABLE:
+            return Buffer(self._table(name))
+        table = FramedTable(extent.path, extent.offset, extent.length, where=where)
+        if table.size > PART_BYTES:
+            return table
+        table.close()
+        return Buffer(self._table(name))
+
     def _table(self, name: str) -> bytes:
         content = self._source.read(name)
         if not self._meta.layout.framed:
@@ -262,7 +295,7 @@ class RecorderReader:
         return inflate_frame(content, where=self._source.where(name))
 
     def _interpret(
-        self, table: CallTable, paths: PathTable, handles: dict[tuple[int, str], int]
+        self, table: CallTable, paths: Paths, handles: Handles, ids: Ints | None = None
     ) -> Signatures:
         return interpret(
             table,
@@ -272,21 +305,52 @@ class RecorderReader:
             interprocess_patterns=self._meta.interprocess_patterns,
             intraprocess_patterns=self._meta.intraprocess_patterns,
             user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
+            ids=ids,
         )
+
+    def _read_table(
+        self, name: str, source: TableBytes, paths: Paths, handles: Handles
+    ) -> tuple[Signatures | SignaturePacker, _Kept]:
+        """Read and interpret a call table, a large one part by part, and keep what else is asked of it later."""
+        layout = self._meta.layout
+        kept, packer = _Kept(self._meta.functions), None
+        for part in call_table_parts(
+            source,
+            function_bytes=layout.function_bytes,
+            counted=layout.counted,
+            where=self._source.where(name),
+            part_bytes=PART_BYTES,
+        ):
+            kept.add(part)
+            if source.size <= PART_BYTES:
+                return self._interpret(part.table, paths, handles), kept
+            if packer is None:
+                packer = SignaturePacker(part.entries)
+            packer.add(part.ids, self._interpret(part.table, paths, handles, part.ids))
+        assert packer is not None
+        return packer, kept
+
+    def _read_shared_table(self) -> tuple[Signatures, _Kept, Sequence[str], int]:
+        """Signatures, what else is kept of them, all paths and the number of handles."""
+        name = "recorder.cst" if self._meta.layout.framed else "0.cst"
+        with closing(self._open_table(name)) as source:
+            if source.size <= PART_BYTES:
+                paths, handles = PathTable(), HandleTable()
+                signatures, kept = self._read_table(name, source, paths, handles)
+                assert isinstance(signatures, Signatures)
+                return signatures, kept, paths.paths, len(handles)
+            some_paths, some_handles = InternedPaths(), InternedHandles()
+            packer, kept = self._read_table(name, source, some_paths, some_handles)
+        assert isinstance(packer, SignaturePacker)
+        path_codes, texts = some_paths.finish()
+        handle_codes, count = some_handles.finish()
+        signatures = packer.packed(texts, path_codes=path_codes, handle_codes=handle_codes)
+        return signatures, kept, texts, count
 
     def _read_shared(self) -> _Tables:
         """With inter-process compression: one call table, and unique grammars that ranks share."""
         framed = self._meta.layout.framed
-        cst = "recorder.cst" if framed else "0.cst"
-        table = decode_call_table(
-            self._table(cst),
-            function_bytes=self._meta.layout.function_bytes,
-            counted=self._meta.layout.counted,
-            where=self._source.where(cst),
-        )
-        paths = PathTable()
-        handles: dict[tuple[int, str], int] = {}
-        signatures = self._interpret(table, paths, handles)
+        signatures, kept, paths, handles = self._read_shared_table()
         problems = list(signatures.problems)
         ranks = self.ranks
         ids = self._source.read("ug.mt")
@@ -307,95 +371,54 @@ class RecorderReader:
                 f"{where}: ranks {_span(strays)}: left out, it names none of the {unique} grammars for them"
             )
             of_rank[strays] = -1
-        grammars = self._unique_grammars(unique, len(table), problems)
-        lengths = np.array([0 if g is None else g.calls for g in grammars], dtype=np.int64)
-        lost = np.array([*(g is None for g in grammars), False])
-        calls = np.append(lengths, 0)[of_rank]
-        left_out = np.flatnonzero(lost[of_rank])
+        times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
+        tally = _Tally(signatures, len(paths), times)
+        files = grammar_files(self._source, framed=framed, count=unique, problems=problems)
+        large = (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS
+        grammars = UniqueGrammars(
+            files,
+            unique,
+            len(signatures),
+            tally.add,
+            most_bytes=_MOST_GRAMMARS_BYTES,
+            threads=2 if large else 1,
+        )
+        problems += grammars.problems
+        calls = np.append(grammars.calls, 0)[of_rank]
+        left_out = np.flatnonzero(np.append(grammars.lost, False)[of_rank])
         if len(left_out):
             problems.append(
                 f"{self._source.where('ug.cfg')}: ranks {_span(left_out)}: left out, their grammars are lost"
             )
         of_rank[left_out] = -1
-        users = np.zeros(len(paths.paths), dtype=np.int32)
-        times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
-        totals = np.zeros(len(table), dtype=np.int64)
-        for grammar, count in zip(grammars, times.tolist(), strict=True):
-            if grammar is not None and count:
-                files = signatures.file[grammar.terminals]
-                users[np.unique(files[files >= 0])] += count
-                ids_used, often = grammar.used
-                totals[ids_used] += often * count
-        if table.count is not None and not problems and (totals != table.count).any():
-            entry = int(np.flatnonzero(totals != table.count)[0])
+        counts = kept.counts
+        if counts is not None and not problems and (tally.totals != counts).any():
+            entry = int(np.flatnonzero(tally.totals != counts)[0])
             problems.append(
-                f"call table counts {table.count[entry]} calls of signature {entry}, "
-                f"the grammars {totals[entry]}: grammars are used"
+                f"call table counts {counts[entry]} calls of signature {entry}, "
+                f"the grammars {tally.totals[entry]}: grammars are used"
             )
         position = np.zeros((ranks, 0), dtype=np.int64)
-        if signatures.slope.any():
-            position = group_positions(signatures, grammars, of_rank)
+        if tally.kinds is not None:
+            position = group_positions(tally.kinds, of_rank)
         return _Tables(
-            paths,
-            handles,
-            calls,
-            users,
-            signatures,
-            grammars,
-            of_rank,
-            times,
-            position,
-            self._facts(table, totals),
-            problems,
-            bool((signatures.depth > 0).any()),
+            paths=paths,
+            handles=handles,
+            calls=calls,
+            users=tally.users,
+            shared=signatures,
+            grammars=grammars,
+            of_rank=of_rank,
+            sharing=times,
+            pattern_position=position,
+            facts=kept.facts(tally.totals),
+            problems=problems,
+            nested=signatures.depth.max(initial=0) > 0,
         )
-
-    def _unique_grammars(self, unique: int, terminals: int, problems: list[str]) -> list[Grammar | None]:
-        grammars: list[Grammar | None] = [None] * unique
-        frames: list[memoryview] = []
-        if self._meta.layout.framed:
-            content = memoryview(self._source.read("ug.cfg"))
-            where = self._source.where("ug.cfg")
-            frames = _whole_frames(content, unique, where, problems)
-            if len(frames) != unique:
-                problems.append(f"{where}: holds {len(frames)} whole grammars of {unique}")
-        spent = 0
-
-        def decode(index: int) -> Grammar | TraceError:
-            nonlocal spent
-            name = "ug.cfg" if self._meta.layout.framed else f"{index}.cfg"
-            where = self._source.where(name) + (f" (grammar {index})" if frames else "")
-            try:
-                framed = self._meta.layout.framed
-                buffer = inflate_frame(frames[index], where=where) if framed else self._source.read(name)
-                spent += len(buffer)
-                if spent > _MOST_GRAMMARS_BYTES:
-                    raise TraceError(
-                        f"grammars are larger than the {_MOST_GRAMMARS_BYTES} bytes that Vani takes",
-                        where=where,
-                    )
-                return decode_grammar(buffer, terminals=terminals, where=where)
-            except TraceError as error:
-                return error
-
-        there = range(min(unique, len(frames)) if self._meta.layout.framed else unique)
-        # Two threads halve it: most of the work is numpy's, which lets others run.
-        if len(there) > 1 and (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS:
-            with ThreadPoolExecutor(max_workers=2) as pool:
-                found = list(pool.map(decode, there))
-        else:
-            found = [decode(index) for index in there]
-        for index, result in enumerate(found):
-            if isinstance(result, TraceError):
-                problems.append(str(result))
-            else:
-                grammars[index] = result
-        return grammars
 
     def _read_per_rank(self) -> _Tables:
         """Without inter-process compression: a call table and a grammar per rank."""
-        paths = PathTable()
-        handles: dict[tuple[int, str], int] = {}
+        paths, handles = self._own_paths, self._own_handles
         problems: list[str] = []
         calls = np.zeros(self.ranks, dtype=np.int64)
         users: dict[int, int] = {}
@@ -409,7 +432,7 @@ class RecorderReader:
         # A wrong number of ranks may claim millions whose files no one needs to look for.
         for rank in sorted([*there, *absent]):
             try:
-                signatures, grammar, table = self._rank_tables(rank, paths, handles)
+                signatures, grammar, kept = self._rank_tables(rank)
             except TraceError as error:
                 lost[rank] = True
                 told += 1
@@ -418,11 +441,11 @@ class RecorderReader:
                 continue
             problems += [p for p in signatures.problems if p not in problems]
             calls[rank] = grammar.calls
-            nested = nested or bool((signatures.depth > 0).any())
+            nested = nested or signatures.depth.max(initial=0) > 0
             used = signatures.file[grammar.terminals]
             for file in np.unique(used[used >= 0]).tolist():
                 users[file] = users.get(file, 0) + 1
-            for name, args, count in self._facts(table, grammar.occurrences(len(table))):
+            for name, args, count in kept.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
         if lost.sum() > _TOLD:
             problems.append(f"ranks {_span(np.flatnonzero(lost))}: left out")
@@ -430,51 +453,37 @@ class RecorderReader:
         for file, count in users.items():
             counted[file] = count
         return _Tables(
-            paths,
-            handles,
-            calls,
-            counted,
-            None,
-            [],
-            np.full(self.ranks, -1, dtype=np.int64),
-            np.empty(0, dtype=np.int64),
-            np.zeros((self.ranks, 0), dtype=np.int64),
-            [(k[0], list(k[1:]), c) for k, c in facts.items()],
-            problems,
-            nested,
+            paths=paths.paths,
+            handles=len(handles),
+            calls=calls,
+            users=counted,
+            shared=None,
+            grammars=None,
+            of_rank=np.full(self.ranks, -1, dtype=np.int64),
+            sharing=np.empty(0, dtype=np.int64),
+            pattern_position=np.zeros((self.ranks, 0), dtype=np.int64),
+            facts=[(k[0], list(k[1:]), c) for k, c in facts.items()],
+            problems=problems,
+            nested=nested,
         )
 
-    def _rank_tables(
-        self, rank: int, paths: PathTable, handles: dict[tuple[int, str], int]
-    ) -> tuple[Signatures, Grammar, CallTable]:
-        layout = self._meta.layout
-        table = decode_call_table(
-            self._table(f"{rank}.cst"),
-            function_bytes=layout.function_bytes,
-            counted=layout.counted,
-            where=self._source.where(f"{rank}.cst"),
-        )
+    def _rank_tables(self, rank: int) -> tuple[Signatures, Grammar, _Kept]:
+        name = f"{rank}.cst"
+        with closing(self._open_table(name)) as source:
+            found, kept = self._read_table(name, source, self._own_paths, self._own_handles)
+        signatures = found.packed(self._own_paths.paths) if isinstance(found, SignaturePacker) else found
         grammar = decode_grammar(
-            self._table(f"{rank}.cfg"), terminals=len(table), where=self._source.where(f"{rank}.cfg")
+            self._table(f"{rank}.cfg"), terminals=len(signatures), where=self._source.where(f"{rank}.cfg")
         )
-        signatures = self._interpret(table, paths, handles)
-        size = grammar.symbols + len(table)
+        size = grammar.symbols + len(signatures)
         if self._cached_symbols + size <= _CACHED_SYMBOLS:
             self._cached_symbols += size
             self._cache[rank] = signatures, grammar
-        return signatures, grammar, table
-
-    def _facts(self, table: CallTable, counts: Ints) -> list[tuple[str, list[str], int]]:
-        wanted = [i for i, n in enumerate(self._meta.functions) if n in FACTS]
-        rows = np.flatnonzero(np.isin(table.func, wanted) & (counts > 0))[:10_000]
-        texts = table.args.take(to_arrow(rows)).to_pylist()
-        return [
-            (self._meta.functions[table.func[r]], t, int(counts[r])) for r, t in zip(rows, texts, strict=True)
-        ]
+        return signatures, grammar, kept
 
     def _of_rank(self, rank: int) -> tuple[Signatures, Grammar] | None:
         tables = self.tables
-        if tables.shared is not None:
+        if tables.shared is not None and tables.grammars is not None:
             index = int(tables.of_rank[rank])
             grammar = tables.grammars[index] if index >= 0 else None
             return None if grammar is None else (tables.shared, grammar)
@@ -482,7 +491,7 @@ class RecorderReader:
             return self._cache[rank]
         if not tables.calls[rank]:
             return None
-        signatures, grammar, _ = self._rank_tables(rank, tables.paths, tables.handles)
+        signatures, grammar, _ = self._rank_tables(rank)
         return signatures, grammar
 
     # ---------------------------------------------------------------- time stamps
@@ -544,13 +553,14 @@ class RecorderReader:
             functions=self._meta.functions,
             private=tables.users == 1,
             by_time=self._nested_by_time,
-            handles=len(tables.handles),
+            handles=tables.handles,
         )
         pending: list[Chunk] = []
         rows = 0
-        calls = tables.calls > 0
-        for rank in (r for r in ranks if calls[r]):
-            for chunk in self._chunks(rank, tables, piece):
+        wanted = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
+        ahead = _Ahead(tables, wanted)
+        for rank in wanted.tolist():
+            for chunk in self._chunks(rank, tables, piece, ahead):
                 pending.append(chunk)
                 rows += len(chunk.ids)
                 if rows >= BATCH_ROWS:
@@ -559,28 +569,28 @@ class RecorderReader:
         if rows:
             yield builder.build(pending)
 
-    def _chunks(self, rank: int, tables: _Tables, piece: Piece) -> Iterator[Chunk]:
+    def _chunks(self, rank: int, tables: _Tables, piece: Piece, ahead: _Ahead) -> Iterator[Chunk]:
         expected = int(tables.calls[rank])
         where = self._source.where("recorder.ts" if self._meta.layout.framed else f"{rank}.ts")
         try:
-            of_rank = self._of_rank(rank)
+            expansion = self._expansion(rank, tables, ahead)
             times = self._open_times(rank)
         except (TraceError, OSError) as error:
             piece.problems.append(f"rank {rank}: {expected} calls left out, {_reason(error, where)}")
             return
-        if of_rank is None or times is None:
+        if expansion is None or times is None:
             piece.problems.append(
                 f"rank {rank}: {expected} calls left out, {where} has no time stamps for them"
             )
             return
-        signatures, grammar = of_rank
+        signatures, expanding = expansion
         clock = Clock(self._meta.resolution_s)
         running = (
             RunningOffsets(from_first=self.layout == "2.5g") if self._meta.intraprocess_patterns else None
         )
         read = 0
         try:
-            for expanded in self._expand(rank, grammar):
+            for expanded in expanding:
                 ids = expanded
                 raw = times.read(8 * len(ids))
                 whole = len(raw) // 8
@@ -617,12 +627,22 @@ class RecorderReader:
             piece.ranks_read += 1
         piece.repaired_times += clock.repaired
 
-    def _expand(self, rank: int, grammar: Grammar) -> Iterator[NDArray[np.int32]]:
-        shared = len(self.tables.sharing) and self.tables.sharing[self.tables.of_rank[rank]] > 1
+    def _expansion(
+        self, rank: int, tables: _Tables, ahead: _Ahead
+    ) -> tuple[Signatures, Iterator[NDArray[np.int32]]] | None:
+        """What the rank's calls are, and the calls in order."""
+        ids = ahead.calls_of(rank)
+        if ids is not None and tables.shared is not None:
+            return tables.shared, iter((ids,))
+        of_rank = self._of_rank(rank)
+        if of_rank is None:
+            return None
+        signatures, grammar = of_rank
+        shared = len(tables.sharing) and tables.sharing[tables.of_rank[rank]] > 1
         if grammar.calls > _CACHED_CALLS or not shared:
-            return grammar.expand(BATCH_ROWS)
+            return signatures, grammar.expand(BATCH_ROWS)
         # Ranks that share a small grammar expand it once.
-        return iter((grammar.whole,))
+        return signatures, iter((grammar.whole,))
 
     def _offsets(
         self,
@@ -661,19 +681,91 @@ class _Raw:
         self._file.close()
 
 
-def _whole_frames(content: memoryview, most: int, where: str, problems: list[str]) -> list[memoryview]:
-    """Frames up to the first that is not whole, but no more than `most` and one."""
-    frames: list[memoryview] = []
-    at = 0
-    while at < len(content) and len(frames) <= most:
-        try:
-            size = 16 + int.from_bytes(content[at : at + 8], "little")
-            frames += split_frames(content[at : at + size], where=where)
-        except TraceError as error:
-            problems.append(str(error))
-            break
-        at += size
-    return frames
+class _Kept:
+    """What is kept of a call table besides the meaning of its signatures: counts, and the texts of a few functions."""
+
+    def __init__(self, functions: tuple[str, ...]) -> None:
+        self._functions = functions
+        self._wanted = [i for i, n in enumerate(functions) if n in FACTS]
+        self.counts: NDArray[np.uint32] | None = None
+        """Calls of each signature as the table tells; None where it does not."""
+        self._facts: list[tuple[Ints, Ints, pa.ListArray]] = []
+        self._held = 0
+
+    def add(self, part: Part) -> None:
+        """Take a part of the table."""
+        table = part.table
+        if table.count is not None:
+            if self.counts is None:
+                self.counts = np.zeros(part.entries, np.uint32)
+            self.counts[part.ids] = table.count
+        rows = np.flatnonzero(np.isin(table.func, self._wanted))
+        if len(rows) and self._held < 8 * _MOST_FACTS:
+            self._facts.append((part.ids[rows], table.func[rows], table.args.take(to_arrow(rows))))
+            self._held += len(rows)
+
+    def facts(self, counts: Ints) -> list[tuple[str, list[str], int]]:
+        """(function, its arguments, number of calls) of signatures that were called, by `counts`; in order of ids."""
+        if not self._facts:
+            return []
+        ids, func = (np.concatenate([f[i] for f in self._facts]) for i in range(2))
+        args = pa.concat_arrays([f[2] for f in self._facts])
+        rows = np.flatnonzero(counts[ids] > 0)
+        rows = rows[np.argsort(ids[rows])][:_MOST_FACTS]
+        texts = args.take(to_arrow(rows)).to_pylist()
+        return [(self._functions[func[r]], t, int(counts[ids[r]])) for r, t in zip(rows, texts, strict=True)]
+
+
+class _Tally:
+    """What all grammars together tell: calls by signature, ranks by file, kinds of calls with patterns by grammar."""
+
+    def __init__(self, signatures: Signatures, files: int, ranks: Ints) -> None:
+        """`ranks[grammar]`: ranks that share it."""
+        self._signatures, self._ranks, self._files = signatures, ranks, files
+        self.totals = np.zeros(len(signatures), dtype=np.int64)
+        self.users = np.zeros(files, dtype=np.int32)
+        self.kinds: Ints | None = None
+        if signatures.slope.any():
+            self.kinds = np.zeros(
+                (len(ranks), int(signatures.slope_group.max(initial=-1)) + 1), dtype=np.int64
+            )
+
+    def add(self, grammar: Ints, ids: Ints, often: Ints) -> None:
+        """Take the terminals of some grammars."""
+        ranks = self._ranks[grammar]
+        np.add.at(self.totals, ids, often * ranks)
+        file = self._signatures.file[ids]
+        named = np.flatnonzero(file >= 0)
+        pairs = np.unique(grammar[named] * max(1, self._files) + file[named])
+        np.add.at(self.users, pairs % max(1, self._files), self._ranks[pairs // max(1, self._files)])
+        if self.kinds is not None:
+            group = self._signatures.slope_group[ids]
+            some = group >= 0
+            np.add.at(self.kinds, (grammar[some], group[some]), 1)
+
+
+class _Ahead:
+    """Expands the grammars of many ranks that come one after the other together, where each has a small one."""
+
+    def __init__(self, tables: _Tables, ranks: Ints) -> None:
+        """`ranks`: all that will be asked for, in that order."""
+        self._tables, self._ranks = tables, ranks
+        self._at = 0
+        self._ids: dict[int, NDArray[np.int32]] = {}
+
+    def calls_of(self, rank: int) -> NDArray[np.int32] | None:
+        """Ids of the rank's calls; None where its grammar is best expanded on its own."""
+        grammars, of_rank = self._tables.grammars, self._tables.of_rank
+        if grammars is None or not grammars.is_small(int(of_rank[rank])):
+            return None
+        index = int(of_rank[rank])
+        if index not in self._ids:
+            self._at += int(np.searchsorted(self._ranks[self._at :], rank))
+            some = of_rank[self._ranks[self._at : self._at + _AT_ONCE]]
+            some = some[np.cumsum(grammars.calls[some]) <= BATCH_ROWS]
+            wanted = {index, *(i for i in some.tolist() if grammars.is_small(i))}
+            self._ids = grammars.expanded(sorted(wanted))
+        return self._ids[index]
 
 
 def _reason(error: TraceError | OSError, where: str) -> str:

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FileClass, Flag, Kind, Layer
-from vani.columns import scalar, texts, to_arrow, to_numpy
+from vani.calls import FILES, FileClass, Flag, Kind, Layer
+from vani.columns import Texts, scalar, small_table, texts, to_arrow, to_numpy
 from vani.readers.functions import DATATYPE_BYTES, Meaning, Rule, layer_of, meaning_of
 from vani.readers.recorder.call_table import CallTable
 
-__all__ = ["NO_VALUE", "PathTable", "Signatures", "classify_path", "interpret", "normal_path"]
+__all__ = [
+    "NO_VALUE",
+    "HandleTable",
+    "Handles",
+    "PathTable",
+    "Paths",
+    "Signatures",
+    "classify_path",
+    "complete_relative_paths",
+    "file_table",
+    "interpret",
+    "normal_path",
+]
 
 NO_VALUE = np.iinfo(np.int64).min
 """Stands for an integer that is not there."""
@@ -83,13 +95,13 @@ class PathTable:
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self.paths: list[str] = []
         self._code: dict[str, int] = {}
-        self._spelling: dict[str, int] = {}
+        """Of every spelling; a path is a spelling of itself."""
         for path in paths:
             self.code(path)
 
     def code(self, spelling: str) -> int:
         """Return the code of a path, which is new if it was not seen before."""
-        known = self._spelling.get(spelling)
+        known = self._code.get(spelling)
         if known is not None:
             return known
         path = spelling
@@ -98,15 +110,52 @@ class PathTable:
         code = self._code.setdefault(path, len(self.paths))
         if code == len(self.paths):
             self.paths.append(path)
-        self._spelling[spelling] = code
+        if path != spelling:
+            self._code[spelling] = code
         return code
 
-    def codes(self, spellings: pa.Array) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); every distinct one is looked at once."""
+    def codes(self, spellings: pa.Array, sights: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+        """Codes of many paths, shape (n,); every distinct one is looked at once.
+
+        Parameters
+        ----------
+        sights
+            Not used: a table that is read as a whole shows its paths in order.
+        """
+        del sights
         encoded = pc.dictionary_encode(spellings)
         lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
         found: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
         return found
+
+
+class HandleTable:
+    """Codes of the ids by which calls of a layer name open files."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
+        """Codes of many ids, shape (n,)."""
+        found = [self._code.setdefault(f"{layer} {text}", len(self._code)) for text in column.to_pylist()]
+        return np.array(found, dtype=np.int32)
+
+
+class Paths(Protocol):
+    """Gives paths their codes."""
+
+    def codes(self, spellings: pa.Array, sights: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Codes of many paths, shape (n,); `sights` (n,), ascending, tell where in the trace they stand."""
+
+
+class Handles(Protocol):
+    """Gives ids of open files their codes."""
+
+    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
+        """Codes of many ids, shape (n,)."""
 
 
 @dataclass
@@ -134,10 +183,25 @@ class Signatures:
     """Code of the id that names the file, else -1."""
     binds: NDArray[np.bool_]
     rename_to: NDArray[np.int32]
-    problems: list[str] = field(default_factory=list)
+    unnamed: list[int] = field(default_factory=list)
+    """Numbers of functions that the trace does not name."""
 
     def __len__(self) -> int:
         return len(self.func)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the table."""
+        return [f"calls of function number {func}, which the trace does not name" for func in self.unnamed]
+
+    @staticmethod
+    def columns() -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(name for name in Signatures.__dataclass_fields__ if name != "unnamed")
+
+    def take(self, ids: NDArray[Any]) -> Signatures:
+        """Some of the signatures, numbered anew."""
+        return Signatures(**{name: getattr(self, name)[ids] for name in Signatures.columns()})
 
     @staticmethod
     def join(parts: list[Signatures]) -> Signatures:
@@ -145,9 +209,7 @@ class Signatures:
         if len(parts) == 1:
             return parts[0]
         columns: dict[str, Any] = {
-            name: np.concatenate([getattr(p, name) for p in parts])
-            for name in Signatures.__dataclass_fields__
-            if name != "problems"
+            name: np.concatenate([getattr(p, name) for p in parts]) for name in Signatures.columns()
         }
         return Signatures(**columns)
 
@@ -155,12 +217,13 @@ class Signatures:
 def interpret(
     table: CallTable,
     names: tuple[str, ...],
-    paths: PathTable,
-    handles: dict[tuple[int, str], int],
+    paths: Paths,
+    handles: Handles,
     *,
     interprocess_patterns: bool = False,
     intraprocess_patterns: bool = False,
     user_function_id: int | None = None,
+    ids: NDArray[np.int64] | None = None,
 ) -> Signatures:
     """Give every signature its meaning.
 
@@ -171,10 +234,13 @@ def interpret(
     names
         The trace's own function list.
     paths, handles
-        Grow by what is new; handles are numbered by (layer, text).
+        Grow by what is new.
     user_function_id
         Id that the tracer reserves for compiler-instrumented functions (2 arguments), though its name in the
         list is another call's.
+    ids
+        Ascending ids of the signatures of a table that is a part of a larger one. Relative paths are left to
+        `complete_relative_paths` then.
     """
     n = len(table)
     signatures = Signatures(
@@ -197,11 +263,11 @@ def interpret(
     )
     argument_count = to_numpy(pc.list_value_length(table.args))
     by_func = np.argsort(table.func, kind="stable")
-    ids, first = np.unique(table.func[by_func], return_index=True)
-    for func, of_func in zip(ids.tolist(), np.split(by_func, first)[1:], strict=True):
+    funcs, first = np.unique(table.func[by_func], return_index=True)
+    for func, of_func in zip(funcs.tolist(), np.split(by_func, first)[1:], strict=True):
         rows = of_func
         if not 0 <= func < len(names):
-            signatures.problems.append(f"calls of function number {func}, which the trace does not name")
+            signatures.unnamed.append(func)
             signatures.func[rows] = -1
             continue
         name = names[func]
@@ -211,15 +277,36 @@ def interpret(
             name = "H5LTmake_dataset_double"
             if not len(rows):
                 continue
-        _fill(signatures, rows, meaning_of(name), _Arguments(table.args, rows), paths, handles)
+        args = _Arguments(table.args, rows)
+        _fill(
+            signatures,
+            rows,
+            meaning_of(name),
+            args,
+            _PathsOf(paths, func, rows if ids is None else ids[rows]),
+            handles,
+        )
         if interprocess_patterns and name in _INTERPROCESS:
             signatures.slope_group[rows] = _INTERPROCESS.index(name)
         if intraprocess_patterns and name in _INTRAPROCESS:
             signatures.running[rows] = _INTRAPROCESS.index(name)
         if name == "MPI_Barrier":
-            _mark_world(signatures, rows, _Arguments(table.args, rows).text(0))
-    _complete_relative_paths(signatures, paths)
+            _mark_world(signatures, rows, args.text(0))
+    if ids is None and isinstance(paths, PathTable):
+        complete_relative_paths(signatures.file, signatures.layer, paths.paths)
     return signatures
+
+
+class _PathsOf(NamedTuple):
+    """The table of paths, for the arguments of one function."""
+
+    table: Paths
+    func: int
+    ids: NDArray[np.int64]
+
+    def codes(self, column: pa.Array, which: int) -> NDArray[np.int32]:
+        """Codes of the paths of all its signatures: function by function, column by column, paths are seen."""
+        return self.table.codes(column, ((2 * self.func + which) << 32) + self.ids)
 
 
 class _Arguments:
@@ -275,18 +362,18 @@ def _fill(
     rows: NDArray[np.int64],
     meaning: Meaning,
     args: _Arguments,
-    paths: PathTable,
-    handles: dict[tuple[int, str], int],
+    paths: _PathsOf,
+    handles: Handles,
 ) -> None:
     s.layer[rows], s.kind[rows] = meaning.layer, meaning.kind
     flags = np.full(len(rows), meaning.flags, np.int16)
     rule = np.full(len(rows), meaning.rule, np.int8)
     if meaning.path >= 0 and (column := args.text(meaning.path)) is not None:
-        s.file[rows] = _named(column, paths)
+        s.file[rows] = _named(column, paths.codes(column, 0))
     if meaning.rename_to >= 0 and (column := args.text(meaning.rename_to)) is not None:
-        s.rename_to[rows] = _named(column, paths)
-    if meaning.handle >= 0 and (texts := args.texts(meaning.handle)) is not None:
-        s.handle[rows] = [handles.setdefault((int(meaning.layer), t), len(handles)) for t in texts]
+        s.rename_to[rows] = _named(column, paths.codes(column, 1))
+    if meaning.handle >= 0 and (column := args.text(meaning.handle)) is not None:
+        s.handle[rows] = handles.codes(int(meaning.layer), column)
         s.binds[rows] = meaning.binds
     if meaning.size:
         size = args.numbers(meaning.size[0])
@@ -330,8 +417,7 @@ def _product(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.in
     return np.where(unknown | too_much, NO_VALUE, product)
 
 
-def _named(column: pa.Array, paths: PathTable) -> NDArray[np.int32]:
-    codes = paths.codes(column)
+def _named(column: pa.Array, codes: NDArray[np.int32]) -> NDArray[np.int32]:
     # The tracer writes these where it knows no path.
     nameless = pc.is_in(column, value_set=texts(["???", "NULL", "%p", ""]).cast(column.type))
     return np.where(to_numpy(nameless), -1, codes).astype(np.int32)
@@ -353,28 +439,60 @@ def _mark_world(s: Signatures, rows: NDArray[np.int64], comms: pa.Array | None) 
         s.flags[rows[to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))]] |= Flag.WORLD
 
 
-def _complete_relative_paths(s: Signatures, paths: PathTable) -> None:
+def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
     """Take a library call's relative path for the absolute one that ends with it, if there is just one.
 
     HDF5, NetCDF and MPI-IO calls hold the path as the program gave it; the file-system calls they make hold it
     with the directory in front.
+
+    Parameters
+    ----------
+    file, layer
+        Columns of a whole call table; `file` is changed in place.
+    paths
+        By code.
     """
-    above = np.unique(s.file[(s.file >= 0) & (s.layer > Layer.STDIO)])
-    relative = {code: paths.paths[code] for code in above.tolist() if not paths.paths[code].startswith("/")}
+    named, above = np.zeros(len(paths), np.bool_), np.zeros(len(paths), np.bool_)
+    library = layer > Layer.STDIO
+    above[file[library & (file >= 0)]] = True
+    if isinstance(paths, Texts):
+        above &= ~to_numpy(pc.starts_with(paths.column, "/"))
+    relative = {c: paths[c] for c in np.flatnonzero(above).tolist() if not paths[c].startswith("/")}
     if not relative:
         return
     # ROMIO allows a file-system prefix in front of the path (`ufs:/scratch/x`).
-    by_name: dict[str, list[int]] = {}
-    below = np.unique(s.file[(s.file >= 0) & (s.layer <= Layer.STDIO)])
-    for code in below.tolist():
-        if paths.paths[code].startswith("/"):
-            by_name.setdefault(posixpath.basename(paths.paths[code]), []).append(code)
-    for code, path in relative.items():
-        wanted = re.sub(r"^[a-z0-9]+:(?=/)", "", path)
-        tail = wanted if wanted.startswith("/") else "/" + wanted
-        found = [c for c in by_name.get(posixpath.basename(wanted), ()) if paths.paths[c].endswith(tail)]
+    wanted = {c: re.sub(r"^[a-z0-9]+:(?=/)", "", path) for c, path in relative.items()}
+    names = {posixpath.basename(path) for path in wanted.values()}
+    by_name: dict[str, list[str]] = {}
+    named[file[~library & (file >= 0)]] = True
+    codes: dict[str, int] = {}
+    for code in np.flatnonzero(named).tolist():
+        path = paths[code]
+        name = posixpath.basename(path)
+        if name in names and path.startswith("/"):
+            by_name.setdefault(name, []).append(path)
+            codes[path] = code
+    new = np.arange(len(paths), dtype=np.int32)
+    for code, path in wanted.items():
+        tail = path if path.startswith("/") else "/" + path
+        found = [p for p in by_name.get(posixpath.basename(path), ()) if p.endswith(tail)]
         if len(found) == 1:
-            s.file[(s.file == code) & (s.layer > Layer.STDIO)] = found[0]
+            new[code] = codes[found[0]]
+    changed = library & (file >= 0)
+    file[changed] = new[file[changed]]
+
+
+def file_table(paths: Sequence[str]) -> pa.Table:
+    """`vani.calls.FILES` of the paths by code."""
+    some = [
+        small_table([range(at, at + len(run)), run, [int(classify_path(p)) for p in run]], FILES)
+        for at in range(0, max(1, len(paths)), _FILES_AT_ONCE)
+        for run in (paths[at : at + _FILES_AT_ONCE],)
+    ]
+    return pa.concat_tables(some).combine_chunks()
+
+
+_FILES_AT_ONCE = 1 << 16
 
 
 def function_rows(names: tuple[str, ...]) -> list[tuple[int, str, int, int]]:

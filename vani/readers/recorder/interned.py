@@ -1,0 +1,151 @@
+"""Codes for the texts of a large call table, which is read in parts: no text becomes a Python object of its own.
+
+A million paths as Python strings in a dict take four times the memory of their characters. Here the texts that are new
+in a part stay in an Arrow array, and now and then all arrays become one without repetitions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.columns import Texts, texts, to_arrow, to_numpy
+from vani.readers.recorder.signatures import normal_path
+
+__all__ = ["InternedHandles", "InternedPaths", "InternedTexts"]
+
+_FREE_BYTES = 1 << 25
+_NEVER = np.iinfo(np.int64).max
+
+Ints = NDArray[np.int64]
+
+
+class InternedTexts:
+    """Numbers texts. Until `finish` a text may have several numbers."""
+
+    def __init__(self) -> None:
+        self._texts: list[pa.Array] = []
+        self._unified_bytes = 0
+        self._held_bytes = 0
+        self._unified = 0
+        """Of the arrays in `_texts`, the first holds so many texts without repetitions; numbers lead there through
+        `_codes`."""
+        self._codes: list[NDArray[np.int32]] = []
+        self._numbers = 0
+
+    def add(self, distinct: pa.Array) -> NDArray[np.int32]:
+        """Number texts (large strings), shape (n,)."""
+        found = np.arange(self._numbers, self._numbers + len(distinct), dtype=np.int32)
+        self._numbers += len(distinct)
+        self._texts.append(distinct)
+        self._held_bytes += distinct.nbytes
+        if self._held_bytes > 2 * self._unified_bytes + _FREE_BYTES:
+            self._unify()
+        return found
+
+    def finish(self) -> tuple[NDArray[np.int32], pa.Array]:
+        """The code of each number, and the texts by code, in order of first sight."""
+        self._unify()
+        codes = np.concatenate([np.empty(0, np.int32), *self._codes])
+        found = self._texts[0] if self._texts else _large([])
+        self._texts, self._codes = [], []
+        return codes, found
+
+    def _unify(self) -> None:
+        if len(self._texts) <= 1 and self._unified:
+            return
+        encoded = pa.chunked_array(self._texts, pa.large_string()).dictionary_encode()
+        self._texts = []
+        if not encoded.num_chunks:
+            return
+        new = np.concatenate([to_numpy(chunk.indices) for chunk in encoded.chunks]).astype(np.int32)
+        # Codes of before begin as they were: their texts come first.
+        self._codes.append(new[self._unified :])
+        unified = encoded.chunk(encoded.num_chunks - 1).dictionary
+        self._texts = [unified]
+        self._unified = len(unified)
+        self._unified_bytes = self._held_bytes = unified.nbytes
+
+
+class InternedPaths:
+    """Paths of a call table that is read in parts; see `PathTable`, whose codes these become in the end."""
+
+    def __init__(self) -> None:
+        self._texts = InternedTexts()
+        self._sights: list[Ints] = []
+
+    def codes(self, spellings: pa.Array, sights: Ints) -> NDArray[np.int32]:
+        """Number the paths of a part, shape (n,).
+
+        Parameters
+        ----------
+        sights
+            Shape (n,), ascending: where in the trace each text stands.
+        """
+        encoded = pc.dictionary_encode(spellings)
+        indices = to_numpy(encoded.indices)
+        distinct = _normal(encoded.dictionary.cast(pa.large_string()))
+        # The last one written stays: that of the first row.
+        first = np.zeros(len(distinct), dtype=np.int64)
+        first[indices[::-1]] = sights[::-1]
+        self._sights.append(first)
+        found: NDArray[np.int32] = self._texts.add(distinct)[indices]
+        return found
+
+    def finish(self) -> tuple[NDArray[np.int32], Texts]:
+        """The code of each number, and the paths by code: in the order in which the whole table shows them."""
+        codes, paths = self._texts.finish()
+        first = np.full(len(paths), _NEVER)
+        np.minimum.at(first, codes, np.concatenate([np.empty(0, np.int64), *self._sights]))
+        self._sights = []
+        order = np.argsort(first, kind="stable")
+        if (order == np.arange(len(order))).all():
+            return codes, Texts(paths)
+        new = np.empty(len(order), dtype=np.int32)
+        new[order] = np.arange(len(order), dtype=np.int32)
+        return new[codes], Texts(paths.take(to_arrow(order)))
+
+
+class InternedHandles:
+    """Ids of open files in a call table that is read in parts; see `HandleTable`."""
+
+    def __init__(self) -> None:
+        self._texts = InternedTexts()
+
+    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
+        """Number the handles of a part, shape (n,)."""
+        encoded = pc.dictionary_encode(column)
+        distinct = encoded.dictionary.cast(pa.large_string())
+        named = pc.binary_join_element_wise(_large([f"{layer} "])[0], distinct, _large([""])[0])
+        found: NDArray[np.int32] = self._texts.add(named)[to_numpy(encoded.indices)]
+        return found
+
+    def finish(self) -> tuple[NDArray[np.int32], int]:
+        """The code of each number, and how many codes there are."""
+        codes, handles = self._texts.finish()
+        return codes, len(handles)
+
+
+def _normal(paths: pa.Array) -> pa.Array:
+    """Each path in the spelling that stands for all of its spellings; most have it already."""
+    odd: Any = pc.invert(pc.starts_with(paths, "/"))
+    for test in (
+        pc.match_substring(paths, "//"),
+        pc.match_substring(paths, "/."),
+        pc.ends_with(paths, "/"),
+    ):
+        odd = pc.or_(odd, test)
+    rows = np.flatnonzero(to_numpy(odd))
+    if not len(rows):
+        return paths
+    return pc.replace_with_mask(
+        paths, odd, _large([normal_path(p) for p in paths.take(to_arrow(rows)).to_pylist()])
+    )
+
+
+def _large(values: list[str]) -> pa.Array:
+    return texts(values).cast(pa.large_string())

@@ -1,0 +1,226 @@
+"""The grammars of a trace whose ranks share them: a few that are kept as they are, or as many as there are ranks.
+
+Many are small, and looked at a few hundred at a time: once when the tables are read, and again where their calls are
+wanted. In between there are a few numbers per grammar.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import TraceError
+from vani.readers.recorder.forest import Forest, decode_forest
+from vani.readers.recorder.grammar import Grammar, decode_grammar
+
+__all__ = ["GrammarBytes", "UniqueGrammars"]
+
+FEW = 256
+"""So many grammars are kept as they are."""
+_SMALL_BYTES = 1 << 16
+_SMALL_COST = 1 << 18
+"""Calls of all rules of a grammar that is expanded together with others."""
+_MOST_HELD, _OVERHEAD = 1 << 21, 512
+"""Symbols of grammars that are kept where there are many, of which an object costs as much as this many."""
+_BLOCK = 512
+_BLOCK_BYTES = 1 << 22
+
+Ints = NDArray[np.int64]
+Visit = Callable[[Ints, Ints, Ints], None]
+"""Told the terminals of some grammars: (grammar, terminal id, how often), shape (n,) each."""
+
+
+class GrammarBytes(Protocol):
+    """Where grammars come from."""
+
+    def sizes(self) -> Ints:
+        """Bytes of each grammar, as far as headers and directories tell; shape (grammars,)."""
+
+    def read(self, indices: Iterable[int]) -> Iterator[bytes | TraceError]:
+        """The bytes of some grammars, in order."""
+
+    def where(self, index: int) -> str:
+        """Name a grammar in messages."""
+
+
+class UniqueGrammars:
+    """Grammars by number.
+
+    Attributes
+    ----------
+    calls
+        Shape (grammars,): calls that each stands for, 0 where it is lost.
+    lost
+        Shape (grammars,): those that cannot be decoded.
+    problems
+        Why.
+    """
+
+    def __init__(
+        self, source: GrammarBytes, count: int, terminals: int, visit: Visit, *, most_bytes: int, threads: int
+    ) -> None:
+        """Decode all grammars once.
+
+        Parameters
+        ----------
+        count
+            Grammars that there should be; those that `source` lacks are lost.
+        terminals
+            Number of entries of the call table.
+        most_bytes
+            What all grammars may take together, decoded grammars that are kept, or bytes that are looked at.
+        threads
+            How many grammars to decode at a time.
+        """
+        self._source, self._terminals = source, terminals
+        self.calls = np.zeros(count, dtype=np.int64)
+        self.lost = np.ones(count, dtype=np.bool_)
+        self.problems: list[str] = []
+        self._small = np.zeros(count, dtype=np.bool_)
+        self._kept: OrderedDict[int, Grammar] = OrderedDict()
+        """All where there are few, else those that were asked for last."""
+        self._held = 0
+        self._spent, self._most_bytes = 0, most_bytes
+        self._lock = threading.Lock()
+        sizes = source.sizes()[:count]
+        self._few = len(sizes) <= FEW
+        blocks = _blocks(sizes, 1 if self._few else _BLOCK)
+
+        def look(block: range) -> list[str]:
+            return self._look(block, visit)
+
+        if threads > 1 and len(blocks) > 1:
+            # Two threads halve it: most of the work is numpy's, which lets others run.
+            with ThreadPoolExecutor(max_workers=threads) as pool:
+                told = list(pool.map(look, blocks))
+        else:
+            told = [look(block) for block in blocks]
+        self.problems += [problem for some in told for problem in some]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __getitem__(self, index: int) -> Grammar | None:
+        """A grammar, None if it is lost."""
+        if self.lost[index]:
+            return None
+        with self._lock:
+            if index not in self._kept:
+                for number, grammar in self._decoded(index).items():
+                    self._held += grammar.symbols + _OVERHEAD if number not in self._kept else 0
+                    self._kept[number] = grammar
+                while self._held > _MOST_HELD and len(self._kept) > 1:
+                    number, dropped = self._kept.popitem(last=False)
+                    if number == index:
+                        self._kept[index] = dropped
+                    else:
+                        self._held -= dropped.symbols + _OVERHEAD
+            elif not self._few:
+                self._kept.move_to_end(index)
+            return self._kept[index]
+
+    def is_small(self, index: int) -> bool:
+        """The grammar is one of many and is best expanded together with others."""
+        return bool(self._small[index])
+
+    def expanded(self, indices: Sequence[int]) -> dict[int, NDArray[np.int32]]:
+        """Terminal ids in order of small grammars, by number.
+
+        Raises
+        ------
+        TraceError
+            The trace was changed since its tables were read.
+        """
+        forest = decode_forest(self._read(indices), self._terminals)
+        if forest is None:
+            raise TraceError("was changed while it was read", where=self._source.where(indices[0]))
+        ids, begins = forest.expanded()
+        return {g: ids[begins[i] : begins[i + 1]] for i, g in enumerate(indices)}
+
+    def _read(self, indices: Sequence[int]) -> list[bytes]:
+        buffers = []
+        for found in self._source.read(indices):
+            if isinstance(found, TraceError):
+                raise found
+            buffers.append(found)
+        return buffers
+
+    def _decoded(self, index: int) -> dict[int, Grammar]:
+        """The grammar, and if it is small, those around it."""
+        if not self._small[index]:
+            (buffer,) = self._read([index])
+            grammar = decode_grammar(buffer, terminals=self._terminals, where=self._source.where(index))
+            return {index: grammar}
+        first = index // _BLOCK * _BLOCK
+        small = (np.flatnonzero(self._small[first : first + _BLOCK]) + first).tolist()
+        forest = decode_forest(self._read(small), self._terminals)
+        if forest is None:
+            raise TraceError("was changed while it was read", where=self._source.where(index))
+        return {g: forest.grammar(i) for i, g in enumerate(small)}
+
+    def _look(self, block: range, visit: Visit) -> list[str]:
+        """Decode some grammars, note what is to be known of each, and tell what is wrong."""
+        problems: list[tuple[int, str]] = []
+        buffers: dict[int, bytes] = {}
+        todo = iter(block)
+        if self._spent <= self._most_bytes:
+            for found in self._source.read(block):
+                index = next(todo)
+                if isinstance(found, TraceError):
+                    problems.append((index, str(found)))
+                    continue
+                with self._lock:
+                    self._spent += len(found)
+                    if self._spent > self._most_bytes:
+                        problems.append((index, self._too_much(index)))
+                        break
+                buffers[index] = found
+        problems += [(index, self._too_much(index)) for index in todo]
+        small = [i for i, b in buffers.items() if len(b) <= _SMALL_BYTES] if not self._few else []
+        forest = decode_forest([buffers[i] for i in small], self._terminals) if small else None
+        if forest is not None:
+            self._note(np.array(small), forest, visit)
+            buffers = {i: b for i, b in buffers.items() if len(b) > _SMALL_BYTES}
+        for index, buffer in buffers.items():
+            try:
+                grammar = decode_grammar(buffer, terminals=self._terminals, where=self._source.where(index))
+            except TraceError as error:
+                problems.append((index, str(error)))
+                continue
+            self.calls[index], self.lost[index] = grammar.calls, False
+            ids, often = grammar.used
+            with self._lock:
+                visit(np.full(len(ids), index), ids, often)
+                if self._few:
+                    self._kept[index] = grammar
+        return [problem for _, problem in sorted(problems)]
+
+    def _too_much(self, index: int) -> str:
+        what = f"grammars are larger than the {self._most_bytes} bytes that Vani takes"
+        return str(TraceError(what, where=self._source.where(index)))
+
+    def _note(self, indices: Ints, forest: Forest, visit: Visit) -> None:
+        self.calls[indices], self.lost[indices] = forest.calls, False
+        self._small[indices] = forest.cost <= _SMALL_COST
+        grammar, ids, often = forest.used
+        with self._lock:
+            visit(indices[grammar], ids, often)
+
+
+def _blocks(sizes: Ints, most: int) -> list[range]:
+    """Runs of grammars that are looked at together."""
+    found, begin, held = [], 0, 0
+    for index, size in enumerate(sizes.tolist()):
+        if index > begin and (index - begin >= most or held + size > _BLOCK_BYTES):
+            found.append(range(begin, index))
+            begin, held = index, 0
+        held += size
+    if begin < len(sizes):
+        found.append(range(begin, len(sizes)))
+    return found
