@@ -43,10 +43,13 @@ class Excepted(Model):
 class Judgement(Model):
     """One check of the policy against one attribute, file, app, phase or piece of advice."""
 
-    id: str = Field(description="stable and unique in a document: name of the check and what it was held against")
+    id: str = Field(
+        description="stable and unique in a document: name of the check and what it was held against"
+    )
     check: str = Field(description="name of the check in the policy")
     kind: Literal["budget", "change", "rule", "missing", "exception"] = Field(
-        description="exception: about an exception of the policy that has expired or covers nothing"
+        description="missing: what is needed for a judgement is not known, or a trace is damaged; "
+        "exception: about an exception of the policy that has expired or covers nothing"
     )
     level: Level = Field(description="how bad it is if the check does not hold")
     status: Literal["pass", "fail", "excepted", "unknown"] = Field(

@@ -9,7 +9,7 @@ from pydantic import Field
 from vani.schema.base import Model
 from vani.schema.check import Source
 
-__all__ = ["Diff", "DiffCounts", "Difference"]
+__all__ = ["Diff", "DiffCounts", "Difference", "KeyFigure"]
 
 Figure = int | float | str | bool | None
 
@@ -27,8 +27,9 @@ class Difference(Model):
     before: Figure = Field(description="in A; of several runs the median; null: unknown, or no such entity")
     after: Figure = Field(description="in B")
     change: float | None = Field(description="(after - before) / before; null where there is no such number")
-    status: Literal["worse", "better", "changed", "within", "new", "gone"] = Field(
-        description="within: no more than the tolerance; changed: neither direction is the better one"
+    status: Literal["worse", "better", "changed", "within", "new", "gone", "unknown"] = Field(
+        description="within: no more than the tolerance; changed: neither direction is the better one; "
+        "unknown: null in one of the two"
     )
     matters: bool = Field(description="beyond the tolerance, and the entity has at least 1 % of the I/O time")
     io_time_s: float | None = Field(
@@ -36,6 +37,16 @@ class Difference(Model):
     )
     io_time_share: float | None = Field(description="its share of the I/O time of the workload")
     same_as: str | None = Field(description="an attribute above it of which this one is only a repetition")
+
+
+class KeyFigure(Model):
+    """A figure that tells what a run was, whether it changed or not."""
+
+    attribute: str = Field(description="path in the profile")
+    unit: Literal["bytes", "seconds", "share", "count"]
+    before: Figure = Field(description="in A; of several runs the median; null: unknown")
+    after: Figure = Field(description="in B")
+    change: float | None = Field(description="(after - before) / before; null where there is no such number")
 
 
 class DiffCounts(Model):
@@ -47,6 +58,7 @@ class DiffCounts(Model):
     within: int
     new: int
     gone: int
+    unknown: int
     matters: int
     compared: int = Field(description="attributes that both have")
 
@@ -58,5 +70,6 @@ class Diff(Model):
     version: str
     a: Source
     b: Source
+    figures: list[KeyFigure] = Field(description="the run in a few lines")
     counts: DiffCounts
     differences: list[Difference]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
+import re
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from vani.schema.base import Model
 from vani.schema.check import Level
@@ -30,6 +31,20 @@ Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
 Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 Positive = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Quantity = Positive | Annotated[str, Field(min_length=1, max_length=60)]
+
+
+def _day(value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise ValueError("a day such as 2026-12-31")
+
+
+Day = Annotated[date, BeforeValidator(_day)]
 
 
 class Budget(Model):
@@ -103,7 +118,7 @@ class Rules(Model):
 class ExceptionSpec(Model):
     """What is let pass for a while: one `[[check.except]]`; all keys given must fit."""
 
-    until: date = Field(description="the last day on which it holds: 2026-12-31")
+    until: Day = Field(description="the last day on which it holds: 2026-12-31")
     reason: Reason = Field(description="why it is let pass")
     check: Pattern | None = Field(default=None, description="name of the check, with * and ? as wildcards")
     attribute: Expression | None = Field(default=None, description="path in the profile")

@@ -143,7 +143,9 @@ class IOStats(Model):
     time_share: DataMeta | None = Field(description="data and metadata by time; null where no time passed")
     bandwidth: Bandwidth = Field(description="rate while at least one process read (wrote)")
     transfer_size: TransferSizes = Field(description="sizes of data operations")
-    access_pattern: AccessPattern | None = Field(description="where data operations begin; null without any")
+    access_pattern: AccessPattern | None = Field(
+        description="where data operations begin; null without a data operation"
+    )
 
 
 class Generator(Model):
@@ -335,13 +337,14 @@ class Interface(Model):
         description="data-set files accessed through it; null where times alone tell who called whom"
     )
     time_s: Seconds | None = Field(
-        description="in its calls that no other traced call surrounds, summed over processes"
+        description="in its calls that no call of the same library surrounds, summed over processes"
     )
     collective_share: Share | None = Field(
         default=None, description="share of its data calls that are collective"
     )
     transfer: Literal["collective", "independent", "mixed"] | None = Field(
-        default=None, description="how its data calls are made"
+        default=None,
+        description="how its data calls are made; of HDF5 without a call that sets it as MPI-IO's are",
     )
     hints: dict[str, str] | None = Field(default=None, description="MPI-IO hints that the program set")
 

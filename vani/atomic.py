@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from vani.errors import InputError
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 """What goes wrong with a place to write, not with what is written there."""
 
-__all__ = ["new_directory", "write_bytes", "write_text"]
+__all__ = ["new_directory", "write_bytes", "write_text", "write_together"]
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 _ATTEMPTS = 100
@@ -40,6 +40,40 @@ def write_bytes(path: Path, content: bytes) -> None:
             raise InputError("is a directory, not a file to write", where=path, todo="name a file")
         path.write_bytes(content)
         return
+    _replace({path: _partial(path, content)})
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Replace several files; where the content of one cannot be written, all stay as they are.
+
+    Raises
+    ------
+    InputError
+        One of them cannot be written.
+    """
+    partial: dict[Path, str] = {}
+    try:
+        for path, content in contents.items():
+            if not path.exists() or path.is_file():
+                partial[path] = _partial(path, content)
+        # Devices and pipes take nothing back, so they come when all else is known to fit.
+        for path, content in contents.items():
+            if path not in partial:
+                try:
+                    write_bytes(path, content)
+                except OSError as error:
+                    raise InputError(
+                        f"cannot be written ({error.strerror})", where=path, todo="name another file"
+                    ) from error
+    except BaseException:
+        for name in partial.values():
+            Path(name).unlink(missing_ok=True)
+        raise
+    _replace(partial)
+
+
+def _partial(path: Path, content: bytes) -> str:
+    """Write a file beside `path`, which is to take its place; returns its name."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     except OSError as error:
@@ -56,7 +90,6 @@ def write_bytes(path: Path, content: bytes) -> None:
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)  # noqa: PTH101 - mkstemp makes files that only their owner reads
-        os.replace(name, path)  # noqa: PTH105
     except OSError as error:
         Path(name).unlink(missing_ok=True)
         raise InputError(
@@ -65,6 +98,22 @@ def write_bytes(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    return name
+
+
+def _replace(partial: Mapping[Path, str]) -> None:
+    """Give what `_partial` wrote the names that it is for."""
+    try:
+        for path, name in partial.items():
+            try:
+                os.replace(name, path)  # noqa: PTH105
+            except OSError as error:
+                raise InputError(
+                    f"cannot write here ({error.strerror})", where=path, todo="name another folder"
+                ) from error
+    finally:
+        for name in partial.values():
+            Path(name).unlink(missing_ok=True)
 
 
 def _put(new: Path, path: Path) -> None:

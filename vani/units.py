@@ -73,9 +73,12 @@ def format_seconds(seconds: float | None) -> str:
     """Write a duration: `12.3 s`, `4 min 10 s`, `2 h 5 min`; `unknown` for None."""
     if seconds is None or math.isnan(seconds):
         return "unknown"
-    if abs(seconds) < 1e-3:
+    if seconds == 0:
+        return "0 s"
+    # What three digits would round up to 1000 has the next unit.
+    if abs(seconds) < 0.9995e-3:
         return f"{seconds * 1e6:.3g} µs"
-    if abs(seconds) < 1:
+    if abs(seconds) < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
     if abs(seconds) < 100:
         return f"{seconds:.3g} s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -120,6 +121,86 @@ def test_several_outputs_at_once(run, project):
     assert json.loads((project / "check.sarif").read_text())["version"] == "2.1.0"
     assert "<testsuite" in (project / "check.junit").read_text()
     assert len(json.loads((project / "check.gitlab").read_text())) == 1
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-o", "p.yaml"], "p.yaml: is read by this command: it is not overwritten; name another file"),
+        (["-o", "json=vani.toml"], "vani.toml: is read by this command: it is not overwritten; name another file"),
+        (["-o", "json=link.toml"], "link.toml: is read by this command: it is not overwritten; name another file"),
+        (["--baseline", "b.yaml", "-o", "sarif=b.yaml"], "b.yaml: is read by this command: it is not overwritten; name another file"),
+        (["--baseline", "b.yaml", "--update-baseline"], "b.yaml: is a profile: it is not overwritten; save the baseline elsewhere with `vani baseline save PROFILE -o FILE`"),
+        (["-o", "json=-"], "Invalid value for --output: text and json would both go to stdout; name a file for one of them; see `vani check --help`"),
+        (["-o", "t", "-o", "json=-", "-o", "sarif=-"], "Invalid value for --output: json and sarif would both go to stdout; name a file for one of them; see `vani check --help`"),
+        (["--system", "nowhere"], None),
+    ],
+)  # fmt: skip
+def test_what_is_read_is_not_written_over_and_stdout_holds_one_document(run, project, arguments, line):
+    for name in ("p.yaml", "b.yaml"):
+        (project / name).write_bytes(CM1.read_bytes())
+    (project / "vani.toml").write_text(HOLDS)
+    (project / "link.toml").symlink_to("vani.toml")
+    before = files(project)
+    done = run("check", "p.yaml", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.line == line if line else done.line.startswith("no machine and no file is called 'nowhere'")
+    assert files(project) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["baseline", "save", "p.yaml", "-o", "p.yaml"], ["diff", "p.yaml", CM1, "-o", "p.yaml"]]
+)
+def test_no_command_of_the_gate_writes_over_its_profile(run, project, arguments):
+    (project / "p.yaml").write_bytes(CM1.read_bytes())
+    assert run(*arguments).line.startswith("p.yaml: is read by this command: it is not overwritten")
+    assert (project / "p.yaml").read_bytes() == CM1.read_bytes()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_where_one_output_cannot_be_written_none_is(run, project):
+    (project / "vani.toml").write_text(FAILS)
+    before = files(project)
+    done = run("check", CM1, "-o", "sarif=a.sarif", "-o", "json=/dev/full", "-o", "junit=b.xml")
+    assert (done.status, done.out) == (2, "")
+    assert done.line == "/dev/full: cannot be written (No space left on device); name another file"
+    assert files(project) == before
+
+
+def test_a_summary_that_cannot_be_written_is_told_before_anything_is(run, project, monkeypatch):
+    (project / "vani.toml").write_text(FAILS)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project / "none" / "summary.md"))
+    before = files(project)
+    done = run("check", CM1, "--format", "github", "-o", "json=a.json")
+    assert (done.status, done.out) == (2, "")
+    assert done.line.endswith("summary.md: the summary cannot be written (No such file or directory); unset GITHUB_STEP_SUMMARY")
+    assert files(project) == before
+    assert run("check", CM1, "-o", "json=a.json").status == 1  # Nobody asked for it.
+
+
+@pytest.mark.parametrize("command", [["check"], ["diff", CM1], ["baseline", "save"]])
+def test_a_profile_without_an_end_is_refused(run, project, monkeypatch, command):
+    monkeypatch.setattr("vani.gate.reading.MAX_BYTES", 1 << 20)
+    done = run(*command, "/dev/zero")
+    assert (done.status, done.out) == (2, "")
+    assert done.line == "/dev/zero: is longer than 1 MiB; name a profile or a trace"
+
+
+def test_a_damaged_trace_does_not_pass_in_silence(run, project, mix):
+    trace = project / "trace"
+    shutil.copytree(mix, trace)
+    run("baseline", "save", trace)
+    assert run("check", trace).out.startswith("pass: nothing found")
+    times = trace / "recorder.ts"
+    times.write_bytes(times.read_bytes()[:-100])
+    done = run("check", trace, "--fail-on", "warning")
+    assert done.status == 1
+    assert "warning traces\n" in done.out
+    assert "is damaged, so figures may be too small: " in " ".join(done.out.split())
 
 
 def test_the_same_input_gives_the_same_bytes(run, project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.errors import DocumentError, InputError
-from vani.gate.policy import find_policy, project_folder, read_policy
+from vani.gate.baselines import located
+from vani.gate.policy import find_policy, no_policy, project_folder, read_policy
 from vani.schema.toml_text import line_of, parse
 
 WHOLE = """\
@@ -142,6 +144,15 @@ def test_checks_know_their_lines(tmp_path):
         ('[[check.except]]\ncheck = "x"\nuntil = "soon"\nreason = "x"\n', 4, "check.except[0].until is 'soon'"),
         ('[[check.budget]]\nname = "a"\nexpect = "workflow.apps <= 1"\n[[check.change]]\nname = "a"\nattribute = "workflow.apps"\n', 6, "two checks are called 'a'"),
         ('[[check.budget]]\nname = "a\\nb"\nexpect = "workflow.apps <= 1"\n', 3, "name holds a control character"),
+        ('[[check.except]]\ncheck = "x"\nuntil = 0\nreason = "x"\n', 4, "check.except[0].until is 0; accepted: a day such as 2026-12-31"),
+        ('[[check.except]]\ncheck = "x"\nuntil = "2026-13-01"\nreason = "x"\n', 4, "check.except[0].until is '2026-13-01'; accepted: a day such as 2026-12-31"),
+        # Bounds that could never be reached: in percent, where a share from 0 to 1 was read.
+        ('[[check.budget]]\nexpect = "workflow.io.access_pattern.random <= 10"\n', 3, "workflow.io.access_pattern.random is a share, from 0 to 1, and never 10; did you mean 10 %?"),
+        ('[[check.budget]]\nexpect = "workflow.io_time_share <= 110 %"\n', 3, "workflow.io_time_share is a share, from 0 to 1, and never 110 %"),
+        ('[[check.budget]]\nexpect = "files[access_pattern.random > 50].size <= 1"\n', 3, "files[].io.access_pattern.random is a share, from 0 to 1, and never 50; did you mean 50 %?"),
+        ('[[check.change]]\nattribute = "workflow.runtime_s"\nrelative = 10\n', 4, 'relative 10 is 1000 %; write "10 %" or "1000 %"'),
+        ('[[check.change]]\nattribute = "workflow.io_time_share"\nabsolute = 5\n', 4, 'absolute 5 is 500 %; write "5 %" or "500 %"'),
+        ("[check.rules]\nlevel = 'note'\n", 2, "accepts any advice; give `fail_on_severity` or `forbid`"),
         ("[check\n", 2, "not TOML"),
         ("check = 3\n", 2, "check is 3; accepted: a mapping or null"),
     ],
@@ -170,12 +181,56 @@ def test_what_is_no_policy_is_refused(tmp_path, text, error):
     assert error in str(raised.value)
 
 
-def test_a_file_for_advise_alone_asks_nothing(tmp_path):
+def test_a_file_for_advise_alone_asks_what_is_asked_without_one(tmp_path):
     path = tmp_path / "vani.toml"
     path.write_text('[advise]\nignore = ["POS"]\n\n[other.tool]\nx = 1\n')
     asked = read_policy(path)
-    assert (asked.budgets, asked.changes, asked.rules) == ((), (), None)
+    assert (asked.budgets, asked.rules) == ((), None)
+    assert asked.changes == no_policy().changes != ()
     assert asked.advise == {"ignore": ["POS"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[advise]\n[[chekc.budget]]\nexpect = 'workflow.apps <= 1'\n", "2: unknown key 'chekc' at the top; did you mean 'check'?"),
+        ("[[budget]]\nexpect = 'workflow.apps <= 1'\n", "1: unknown key 'budget' at the top; did you mean 'check.budget'?"),
+        ("[rules]\nforbid = ['LUS']\n", "1: unknown key 'rules' at the top; did you mean 'check.rules'?"),
+    ],
+)  # fmt: skip
+def test_a_policy_that_would_be_passed_over_is_refused(tmp_path, text, error):
+    path = tmp_path / "vani.toml"
+    path.write_text(text)
+    with pytest.raises(DocumentError) as raised:
+        read_policy(path)
+    assert str(raised.value) == f"{path}:{error}"
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ((HEAD + "a = 1\n").encode("utf-16"), "vani.toml:1: is not UTF-8 text (byte 0xff); save it as UTF-8"),
+        (HEAD.encode() + b"a = 1\nb = '\xe9'\n", "vani.toml:3: is not UTF-8 text (byte 0xe9); save it as UTF-8"),
+        (b"a = 1\0\n", "vani.toml: is binary, not text; name a policy"),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path, content, error):
+    (tmp_path / "vani.toml").write_bytes(content)
+    with pytest.raises(DocumentError) as raised:
+        read_policy(tmp_path / "vani.toml")
+    assert str(raised.value) == f"{tmp_path}/{error}"
+
+
+def test_a_byte_order_mark_and_lines_of_windows_are_no_fault(tmp_path):
+    for name, text in (("vani.toml", WHOLE), ("x.yaml", "check:\n  budget:\n  - expect: workflow.apps <= 1\n")):
+        head = HEAD if name == "vani.toml" else "schema: vani.policy/1\n"
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + (head + text).replace("\n", "\r\n").encode())
+        assert read_policy(tmp_path / name).budgets
+
+
+def test_a_file_without_an_end_is_refused_at_once():
+    with pytest.raises(DocumentError, match=r"^/dev/zero: is longer than 1 MiB; name a policy$"):
+        read_policy(Path("/dev/zero"))
 
 
 class TestSearch:
@@ -205,6 +260,30 @@ class TestSearch:
             (home / "project" / name).write_text("")
         with pytest.raises(InputError, match=r"holds both vani.toml and .vani.yaml"):
             find_policy(home / "project")
+
+    @pytest.mark.parametrize(
+        ("make", "error"),
+        [
+            (lambda path: path.mkdir(), "is a directory"),
+            (lambda path: path.symlink_to("nowhere"), "is a link to nothing"),
+            (lambda path: path.symlink_to(path.name), "is a link to nothing"),
+            (os.mkfifo, "is no file"),
+        ],
+    )
+    def test_what_is_called_like_a_policy_and_is_none_is_not_passed_over(self, home, make, error):
+        (home / "vani.toml").write_text("")
+        make(home / "project" / "vani.toml")
+        with pytest.raises(InputError, match=f"{error}; remove it, or put a file in its place"):
+            find_policy(home / "project" / "src")
+
+    def test_a_baseline_that_leads_to_nothing_is_not_passed_over(self, home):
+        (home / "project" / ".vani").mkdir()
+        (home / "project" / ".vani" / "baseline.yaml").symlink_to("lost.yaml")
+        with pytest.raises(InputError, match=r"baseline\.yaml: is a link to nothing"):
+            project_folder(home / "project" / "src")
+        asked = policy(home / "project", "[check]\n")
+        with pytest.raises(InputError, match=r"baseline\.yaml: is a link to nothing"):
+            located(asked)
 
     def test_without_a_policy_the_nearest_baseline_makes_the_project(self, home):
         assert project_folder(home / "project" / "src") == Path()

@@ -140,7 +140,7 @@ class TestBuiltInList:
         slow = verdict(asked, changed(workflow__runtime_s=75.0), runs, fail_on="warning")
         assert slow.verdict == "fail"
         assert slow.judgements[0].message.endswith(
-            "and was 30 s in the baseline (median of 3 runs); allowed: +25 % or +100 ms or +44.5 s of noise"
+            "and was 30 s in the baseline (median of 3 runs); allowed: +25 % or +100 ms or +44.5 s of noise, so up to 74.5 s"
         )
 
     def test_another_number_of_processes_is_told(self, tmp_path):

@@ -51,6 +51,10 @@ class TestBudgets:
             ('phases[kind="write"].io.ops.read <= 300', "pass", 'phases[app="v3-cm1like-16r", index=0].io.ops.read is 272; allowed is <= 300'),
             ("interfaces[layer=posix].calls <= 1", "fail", 'interfaces[app="v3-cm1like-16r", layer="posix"].calls is 7,846; allowed is <= 1'),
             ('apps[*].io.transfer_size.write.histogram."4K-16K" <= 1', "fail", 'apps[name="v3-cm1like-16r"].io.transfer_size.write.histogram."4K-16K" is 7,680; allowed is <= 1'),
+            # A table lacks what there is none of.
+            ("traces[0].functions.fsync <= 0", "pass", 'traces[path="v3-cm1like-16r"].functions.fsync is 0; allowed is <= 0'),
+            ("dataset.format.hdf5 >= 1", "fail", "dataset.format.hdf5 is 0; allowed is >= 1"),
+            ("apps[*].balance.mean_bytes >= 1 GiB", "fail", 'apps[name="v3-cm1like-16r"].balance.mean_bytes is 2.04 MB; allowed is >= 1 GiB'),
             ("traces[0].functions.open >= 19", "pass", 'traces[path="v3-cm1like-16r"].functions.open is 19; allowed is >= 19'),
         ],
     )  # fmt: skip
@@ -78,6 +82,11 @@ class TestBudgets:
             "job.nodes is not known (not in the trace: run `vani collect` inside the job and pass job.yaml with --job)"
         )
         assert check.verdict == "pass"
+
+    def test_an_app_that_is_not_there_is_told_with_those_that_are(self, tmp_path):
+        asked = policy(tmp_path, budget('apps[name="ior"].io.ops.read <= 1') + budget("workflow.apps <= 1"))
+        (told,) = [one.message for one in verdict(asked).judgements if one.status == "unknown"]
+        assert told.endswith(" leads to nothing in this profile: its apps are v3-cm1like-16r")
 
     def test_what_matches_nothing_says_nothing(self, tmp_path):
         check = verdict(policy(tmp_path, budget('files[path~"*.h5"].size <= 1') + budget("workflow.apps <= 1")))
@@ -295,6 +304,28 @@ class TestChanges:
         check = verdict(asked, changed(workflow__io__ops__read=value), [changed()])
         assert [one.status for one in check.judgements] == [status]
 
+    def test_what_a_table_lacks_was_none(self, tmp_path):
+        asked = policy(tmp_path, self.change("dataset.format.hdf5"))
+        (one,) = verdict(asked, changed(dataset__format={"bin": 5, "hdf5": 1}), [changed()]).judgements
+        assert (one.status, one.baseline, one.value) == ("fail", 0, 1)
+
+    @pytest.mark.parametrize(
+        ("more", "allowed"),
+        [
+            ({"relative": "10 %"}, "+10 %, so up to 299.2"),
+            ({"relative": "10 %", "absolute": 100}, "+10 % or +100, so up to 372"),
+            ({"relative": "10 %", "direction": "both"}, "±10 %, so 244.8 to 299.2"),
+            ({"relative": "200 %", "direction": "decrease"}, "-200 %, so down to 0"),
+            ({}, "no increase"),
+        ],
+    )
+    def test_the_bound_is_told_not_only_how_it_is_made(self, tmp_path, more, allowed):
+        asked = policy(tmp_path, self.change("workflow.io.ops.read", **more))
+        (one,) = verdict(asked, changed(workflow__io__ops__read=1000), [changed()]).judgements
+        if "direction" in more and more["direction"] == "decrease":
+            assert one.status == "pass"
+        assert one.message.endswith(f"; allowed: {allowed}")
+
     def test_files_are_matched_by_name_whatever_their_order(self, tmp_path):
         asked = policy(tmp_path, self.change("files[*].opens"))
         other = tree()
@@ -344,7 +375,7 @@ class TestChanges:
         ]
 
     def test_own_changes_take_the_place_of_the_built_in_list(self, tmp_path):
-        text = self.change("workflow.io.ops.read", relative=10)
+        text = self.change("workflow.io.ops.read", relative="1000 %")
         assert [str(one.attribute) for one in policy(tmp_path, text).changes] == ["workflow.io.ops.read"]
         both = policy(tmp_path, text + "[check]\ndefaults = true\n")
         dotted = [leaf.dotted for one in both.changes for leaf in one.leaves]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, progress_bar, quiet_option, watched
+from vani.cli.output import check_output, keep_inputs, progress_bar, quiet_option, watched
 from vani.errors import one_line
 
 __all__ = ["baseline"]
@@ -48,6 +48,7 @@ def save(
     Several runs tell `vani check` how much figures differ from run to run.
     """
     check_output(output)
+    keep_inputs([output], profiles)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     look = watched(quiet=quiet)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 import vani
-from vani.cli.output import check_output, emit, eyes, progress_bar, quiet_option, watched
+from vani.cli.output import (
+    check_output,
+    emit_all,
+    eyes,
+    keep_inputs,
+    progress_bar,
+    quiet_option,
+    watched,
+)
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,6 +102,8 @@ def check(
     """
     wanted = _outputs(kind, outputs)
     check_output(*(path for _, path in wanted))
+    keep_inputs([path for _, path in wanted], [profile, policy, *map(Path, baselines)])
+    summary = _summary_place() if any(one == "github" for one, _ in wanted) else None
     day = _day(today)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
@@ -118,10 +128,12 @@ def check(
         gc.enable()
     # All are made before the first is written: a fault in one leaves nothing half done.
     texts = [(_written(found, one), path) for one, path in wanted]
-    for text, path in texts:
-        emit(text, path)
-    if any(one == "github" for one, _ in wanted):
-        _summarise(found)
+    if found.policy is not None:
+        keep_inputs([path for _, path in wanted], [Path(found.policy.path)])
+    keep_inputs([path for _, path in wanted], [Path(one.path) for one in found.baselines])
+    emit_all(texts)
+    if summary is not None:
+        _summarise(found, summary)
     if look and not any(one == "text" and path is None for one, path in wanted):
         from vani.render.check_text import render  # noqa: PLC0415
 
@@ -150,7 +162,14 @@ def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]
         raise click.BadParameter(
             f"{str(main[1])!r} is a second file for --format {kind}; write FORMAT=FILE", param_hint="--output"
         )
-    return [(kind, main[0] if main else None), *others]
+    wanted = [(kind, main[0] if main else None), *others]
+    spoken = [name for name, path in wanted if path is None or str(path) == "-"]
+    if len(spoken) > 1:
+        raise click.BadParameter(
+            f"{' and '.join(spoken[:2])} would both go to stdout; name a file for one of them",
+            param_hint="--output",
+        )
+    return wanted
 
 
 def _day(text: str | None) -> date | None:
@@ -174,18 +193,38 @@ def _written(check: Check, kind: str) -> str:
     return cast("str", module.render(check, version=vani.__version__))
 
 
-def _summarise(check: Check) -> None:
-    """Append the whole table to the page of the job, where GitHub runs this."""
-    place = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not place:
-        return
+def _summary_place() -> Path | None:
+    """The page of the job, where GitHub runs this and gives one.
+
+    Raises
+    ------
+    InputError
+        It cannot be written.
+    """
+    named = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not named:
+        return None
+    place = Path(named)
+    try:
+        with place.open("ab"):
+            return place
+    except OSError as error:
+        raise _no_summary(place, error) from error
+
+
+def _summarise(check: Check, place: Path) -> None:
+    """Append the whole table to the page of the job."""
     from vani.render.check_github import summary  # noqa: PLC0415
     from vani.render.repository import in_repository  # noqa: PLC0415
 
     try:
-        with Path(place).open("ab") as file:
+        with place.open("ab") as file:
             file.write(summary(in_repository(check, folder=Path.cwd())).encode())
     except OSError as error:
-        raise InputError(
-            f"the summary cannot be written ({error.strerror})", where=place, todo="unset GITHUB_STEP_SUMMARY"
-        ) from error
+        raise _no_summary(place, error) from error
+
+
+def _no_summary(place: Path, error: OSError) -> InputError:
+    return InputError(
+        f"the summary cannot be written ({error.strerror})", where=place, todo="unset GITHUB_STEP_SUMMARY"
+    )

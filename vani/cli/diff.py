@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.output import check_output, emit, progress_bar, quiet_option, watched
+from vani.cli.output import check_output, emit, keep_inputs, progress_bar, quiet_option, watched
 
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
@@ -47,6 +47,7 @@ def diff(
     tolerance and concerns at least 1 % of the I/O time is marked.
     """
     check_output(output)
+    keep_inputs([output], [a, b])
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     look = watched(quiet=quiet)

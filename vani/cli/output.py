@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from vani.atomic import write_text
+from vani.atomic import write_text, write_together
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
     from vani.engine.run import Progress
 
-__all__ = ["check_output", "emit", "eyes", "progress_bar", "quiet_option", "scheduler_option", "watched"]
+__all__ = [
+    "check_output",
+    "emit",
+    "emit_all",
+    "eyes",
+    "keep_inputs",
+    "progress_bar",
+    "quiet_option",
+    "scheduler_option",
+    "watched",
+]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
 scheduler_option = click.option(
@@ -86,6 +96,33 @@ def emit(text: str, output: Path | None) -> None:
         raise InputError(
             f"cannot be written ({error.strerror})", where=output, todo="name another file"
         ) from error
+
+
+def keep_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
+    """Refuse an output that would take the place of an input.
+
+    Raises
+    ------
+    InputError
+        One is the same file as an input.
+    """
+    for output in outputs:
+        if output is None or not output.is_file():
+            continue
+        for one in inputs:
+            if one is not None and one.exists() and output.samefile(one):
+                raise InputError(
+                    "is read by this command: it is not overwritten", where=output, todo="name another file"
+                )
+
+
+def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:
+    """Write documents to files, all of them or none, and only then what goes to stdout."""
+    files = {path: text.encode() for text, path in texts if path is not None and str(path) != "-"}
+    write_together(files)
+    for text, path in texts:
+        if path is None or str(path) == "-":
+            emit(text, None)
 
 
 def eyes() -> Console:

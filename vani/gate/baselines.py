@@ -15,8 +15,8 @@ from typing import Any, Final
 from vani.errors import DocumentError, InputError
 from vani.gate.columns import Column
 from vani.gate.entities import IDENTITIES, Names
-from vani.gate.policy import BASELINE, Asked
-from vani.gate.reading import Figures, Tree, path_text, read_figures
+from vani.gate.policy import BASELINE, Asked, is_there
+from vani.gate.reading import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import loads
@@ -80,18 +80,18 @@ def located(asked: Asked, *, missing_ok: bool = False) -> list[Path]:
     named = asked.table.baseline
     if named is None:
         place = asked.folder / BASELINE
-        return [place] if place.is_file() else []
+        return [place] if is_there(place) else []
     found: list[Path] = []
     for name in [named] if isinstance(named, str) else named:
         try:
-            found += expanded(asked.folder, name, asked.path)
+            found += expanded(asked.folder, name, asked.where("baseline"))
         except InputError:
             if not missing_ok:
                 raise
     return list(dict.fromkeys(found))
 
 
-def expanded(folder: Path, name: str, where: Path | None = None) -> list[Path]:
+def expanded(folder: Path, name: str, where: str = "") -> list[Path]:
     """The files that a name stands for: itself, the YAML files of a folder, or what a glob finds, by name."""
     path = folder / name
     if path.is_dir():
@@ -102,13 +102,14 @@ def expanded(folder: Path, name: str, where: Path | None = None) -> list[Path]:
             anchor = Path(path.anchor)
             found = sorted(one for one in anchor.glob(str(path.relative_to(anchor))) if one.is_file())
         except (ValueError, NotImplementedError, IndexError) as error:
-            raise InputError(f"baseline {name!r} is no glob ({error})", where=where or "") from error
+            raise InputError(f"baseline {name!r} is no glob ({error})", where=where) from error
         what = "fits no file"
     else:
-        found, what = ([path] if path.is_file() else []), "does not exist"
+        # A pipe such as that of `<(...)` is as good as a file.
+        found, what = ([path] if path.exists() else []), "does not exist"
     if not found:
         todo = "make one with `vani baseline save PROFILE`"
-        raise InputError(f"baseline {name!r} {what}", where=where or "", todo=todo)
+        raise InputError(f"baseline {name!r} {what}", where=where, todo=todo)
     return found
 
 
@@ -128,7 +129,7 @@ def place_of(asked: Asked) -> Path:
     if path is None or any(sign in names[0] for sign in _GLOB) or path.is_dir():
         raise InputError(
             "`baseline` names several files",
-            where=asked.path or "",
+            where=asked.where("baseline"),
             todo="say which with -o FILE, or name one file",
         )
     return path
@@ -177,7 +178,7 @@ def write(baseline: Baseline, path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Refuse to write over anything that is neither a baseline nor a profile.
+    """Refuse to write over anything but a saved baseline.
 
     Raises
     ------
@@ -191,9 +192,13 @@ def check_place(path: Path) -> None:
             begin = file.read(4096)
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", where=path) from error
-    if begin.strip() and _kind(begin) not in ("vani.baseline", "vani.profile"):
+    kind = _kind(begin)
+    if begin.strip() and kind != "vani.baseline":
+        what = "a profile" if kind == "vani.profile" else "no baseline"
         raise InputError(
-            "is no baseline: it is not overwritten", where=path, todo="name another file with -o"
+            f"is {what}: it is not overwritten",
+            where=path,
+            todo="save the baseline elsewhere with `vani baseline save PROFILE -o FILE`",
         )
 
 
@@ -216,11 +221,7 @@ def read_runs(path: Path, columns: Collection[Column]) -> Earlier:
     DocumentError
         It is neither.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read((1 << 29) + 1)
-    except OSError as error:
-        raise DocumentError(f"cannot be read ({error.strerror})", where=path) from error
+    content = read_bytes(path)
     where = path_text(path)
     if _kind(content) == "vani.baseline":
         if len(content) > _MAX_BYTES:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Final
 
-from vani.gate.attribute import COMPARISONS
+from vani.gate.attribute import COMPARISONS, Where
 from vani.gate.entities import Names
 from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
 from vani.gate.matching import Match, Value, aggregated, matches, why_null
@@ -14,6 +15,8 @@ from vani.gate.quantity import Dimension, shown
 from vani.gate.reading import Figures
 
 __all__ = ["judge_budget"]
+
+_NAMED: Final = 5
 
 
 def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Finding]:
@@ -49,7 +52,25 @@ def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
     total = figures.model.dataset.files
     if check.leaves[0].dotted.startswith("files.") and figures.listed < total:
         why += f", which lists {figures.listed:,} of {total:,} files (`vani profile --files all` lists all)"
-    return why
+    if check.leaves[0].dotted.startswith("phases.") and figures.model.workflow.runtime_s is None:
+        return f"{why}: without times (--quick) there are no phases"
+    return why + _apps_there(check, figures)
+
+
+def _apps_there(check: BudgetCheck, figures: Figures) -> str:
+    """The names of apps, where the policy asks for one that is not there."""
+    asked = {
+        str(one.value)
+        for step in check.leaves[0].steps
+        if isinstance(step, Where)
+        for one in step.conditions
+        if one.operator == "=" and one.keys in (("name",), ("app",))
+    }
+    there = [one.name for one in figures.model.apps]
+    if not asked or asked & set(there):
+        return ""
+    more = f" and {len(there) - _NAMED:,} more" if len(there) > _NAMED else ""
+    return f": its apps are {', '.join(there[:_NAMED])}{more}"
 
 
 def _null(check: BudgetCheck, match: Match, figures: Figures) -> Finding:

@@ -20,7 +20,7 @@ __all__ = ["allowed_text", "change_text", "judge_change", "relative_change"]
 
 _SIGNS: Final[dict[Direction, str]] = {"increase": "+", "decrease": "-", "both": "±"}
 _NO: Final[dict[Direction, str]] = {"increase": "no increase", "decrease": "no decrease", "both": "no change"}
-_ACCEPT: Final = "if it is meant: vani check --update-baseline; `vani diff` shows all that changed"
+_ACCEPT: Final = "if it is meant: vani check PROFILE --update-baseline; `vani diff` shows all that changed"
 
 
 def judge_change(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> list[Finding]:
@@ -42,7 +42,9 @@ def _each(
     seen = set()
     for match in matches(leaf, figures.tree, names, figures.path):
         seen.add(match.trail)
-        made = _one(check, match, [find(match.trail, run, names) for run in runs], figures, limits)
+        absent = 0 if leaf.in_table else None
+        earlier = [find(match.trail, run, names, absent=absent) for run in runs]
+        made = _one(check, match, earlier, figures, limits)
         if made is not None:
             yield made
     # What the built-in list compares is in every profile, or its absence is an app's, which is counted.
@@ -141,7 +143,10 @@ class _Limits:
         if now == before and value != center:
             now, before = shown(value, dimension, exact=True), shown(center, dimension, exact=True)
         was = f"{before} in the baseline" + (f" (median of {runs} runs)" if runs > 1 else "")
-        message = f"{attribute} is {now}{change_text(value, center)}, and was {was}; allowed: {limit}"
+        message = (
+            f"{attribute} is {now}{change_text(value, center)}, and was {was}; "
+            f"allowed: {limit}{_bound(limits, self.direction, dimension)}"
+        )
         return Finding(
             judgement(
                 check.name,
@@ -191,6 +196,17 @@ def allowed_text(
     if limits.by_noise > limits.by_tolerance:
         parts.append(f"{sign}{shown(limits.by_noise, dimension)} of noise")
     return " or ".join(parts) or _NO[direction]
+
+
+def _bound(limits: Allowed, direction: Direction, dimension: Dimension) -> str:
+    """`, so up to 39.4 s`: of several tolerances the largest counts, which nobody should have to work out."""
+    if not limits.most:
+        return ""
+    least = max(0.0, limits.center - limits.most)
+    down, up = shown(least, dimension), shown(limits.center + limits.most, dimension)
+    if direction == "both":
+        return f", so {down} to {up}"
+    return f", so up to {up}" if direction == "increase" else f", so down to {down}"
 
 
 def _unknown(check: ChangeCheck, match: Match | None, why: str) -> Finding:

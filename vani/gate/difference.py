@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 
 from vani.gate.attribute import AnyKey, Key, key_text
 from vani.gate.columns import Column
-from vani.gate.entities import Names, aliases_of, label
+from vani.gate.entities import IDENTITIES, Names, aliases_of, label
 from vani.gate.matching import number
 from vani.gate.quantity import Dimension
 from vani.gate.reading import Tree
@@ -23,7 +23,7 @@ from vani.gate.tolerance import Allowed, allowed, tolerance_of
 from vani.schema import profile
 from vani.schema.base import Model
 from vani.schema.check import Source
-from vani.schema.diff import Diff, DiffCounts, Difference
+from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
 
 __all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
 
@@ -44,9 +44,24 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
     (("files",), profile.FileEntity),
 )
 _SKIPPED: Final = {"schema", "generator", "provenance"}
-_DERIVED: Final = {"ops_share", "time_share", "start_s", "end_s", "first_s", "last_s", "busy_s", "path"}
+_DERIVED: Final = {
+    "ops_share", "time_share", "start_s", "end_s", "first_s", "last_s", "busy_s", "path",
+    "slowest_rank", "busiest_rank",
+}  # fmt: skip
+_FIGURES: Final[tuple[tuple[str, Literal["bytes", "seconds", "share", "count"]], ...]] = (
+    ("workflow.processes", "count"),
+    ("workflow.runtime_s", "seconds"),
+    ("workflow.io.time_s.total", "seconds"),
+    ("workflow.io_time_share", "share"),
+    ("workflow.io.bytes.read", "bytes"),
+    ("workflow.io.bytes.written", "bytes"),
+    ("workflow.io.ops.read", "count"),
+    ("workflow.io.ops.write", "count"),
+    ("workflow.io.ops.metadata", "count"),
+    ("workflow.files.total", "count"),
+)
 _REPEATING: Final = ("apps", "phases", "dataset")
-_RANKS: Final = {"worse": 0, "changed": 1, "new": 1, "gone": 1, "better": 2, "within": 3}
+_RANKS: Final = {"worse": 0, "changed": 1, "new": 1, "gone": 1, "better": 2, "within": 3, "unknown": 4}
 _KINDS: Final = {
     "read": "read", "bytes_read": "read", "readers": "read", "write": "write", "written": "write",
     "bytes_written": "write", "writers": "write", "metadata": "metadata", "opens": "metadata",
@@ -56,7 +71,7 @@ _SHORT_S: Final = tolerance_of("io.time_s.total").absolute
 # Part of a histogram that may be elsewhere before it has changed, as for other shares.
 _MOVED: Final = 0.05
 
-Status = Literal["worse", "better", "changed", "within", "new", "gone"]
+Status = Literal["worse", "better", "changed", "within", "new", "gone", "unknown"]
 Value = int | float | str | bool | None
 
 
@@ -83,7 +98,18 @@ def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Dif
         matters=sum(one.matters for one in own),
         compared=found.compared,
     )
-    return Diff(version=version, a=a.source, b=b.source, counts=counts, differences=differences)
+    figures = [_figure(text, unit, a.runs, b.runs) for text, unit in _FIGURES]
+    return Diff(
+        version=version, a=a.source, b=b.source, figures=figures, counts=counts, differences=differences
+    )
+
+
+def _figure(
+    text: str, unit: Literal["bytes", "seconds", "share", "count"], a: Sequence[Tree], b: Sequence[Tree]
+) -> KeyFigure:
+    before, after = (_median([_at(run, text.split(".")) for run in runs]) for runs in (a, b))
+    change = None if not before or after is None else (after - before) / abs(before)
+    return KeyFigure(attribute=text, unit=unit, before=before, after=after, change=change)
 
 
 def _order(one: Difference) -> tuple[bool, int, float, float, str]:
@@ -99,6 +125,7 @@ class _Comparison:
             _median([_at(run, ("workflow", "io", "time_s", "total")) for run in s.runs]) for s in (a, b)
         ]
         self.seen: dict[tuple[str, Any, Any], str] = {}
+        self.shown: dict[str, tuple[Value, Value]] = {}
 
     def differences(self) -> Iterator[Difference]:
         for keys, leaf in leaves(profile.Profile):
@@ -131,12 +158,17 @@ class _Comparison:
             )
             if not any(before) or not any(after):
                 other = self.b if any(before) else self.a
-                if other.lists_all_files if key == "files" else not (other.is_saved and key == "phases"):
+                if _lists_all(other, key):
                     yield self._only_one(
                         text, target, [one for one in (*before, *after) if one], is_new=any(after)
                     )
                 continue
+            kinds = {one.get("kind") for one in (*before, *after) if one} if key == "phases" else set()
             for keys, leaf in leaves(model):
+                if len(keys) == 1 and keys[0] in IDENTITIES[key]:
+                    continue  # An alias: it is the same entity all the same.
+                if len(kinds) > 1 and keys != ("kind",):
+                    continue  # Phases of one number that do other things are not each other's change.
                 yield from self._attribute(f"{text}.{'.'.join(keys)}", target, keys, leaf, before, after, key)
 
     def _attribute(
@@ -195,8 +227,9 @@ class _Comparison:
                 return
             self.compared += 1
             if before != after:
+                differs: Status = "unknown" if before is None or after is None else "changed"
                 yield self._difference(
-                    text, target, keys, dimension, (before, after), None, "changed", entities, group
+                    text, target, keys, dimension, (before, after), None, differs, entities, group
                 )
             return
         known = [one for one in map(number, old) if one is not None]
@@ -207,7 +240,7 @@ class _Comparison:
         if a == b:
             return
         if a is None or b is None:
-            yield self._difference(text, target, keys, dimension, (a, b), None, "changed", entities, group)
+            yield self._difference(text, target, keys, dimension, (a, b), None, "unknown", entities, group)
             return
         tolerance = tolerance_of(dotted)
         limits = allowed(known, relative=tolerance.relative, absolute=tolerance.absolute)
@@ -236,6 +269,10 @@ class _Comparison:
             status = "within"
         rest = ".".join(keys)
         same_as = self.seen.get((rest, *values)) if group in _REPEATING else None
+        self.shown[text] = values
+        if ".footprint." in text and same_as is None:
+            moved = text.replace(".footprint.", ".bytes.")
+            same_as = moved if self.shown.get(moved) == values else None
         if group in ("workflow", "apps"):
             self.seen.setdefault((rest, *values), text)
         return Difference(
@@ -246,7 +283,7 @@ class _Comparison:
             after=values[1],
             change=change,
             status=status,
-            matters=status != "within" and (share is None or share >= MATTERS),
+            matters=status not in ("within", "unknown") and (share is None or share >= MATTERS),
             io_time_s=seconds,
             io_time_share=share,
             same_as=same_as,
@@ -276,6 +313,15 @@ class _Comparison:
                 if whole:
                     shares.append(min(1.0, time / whole))
         return max(seconds, default=None), max(shares, default=None)
+
+
+def _lists_all(side: Side, key: str) -> bool:
+    """Whether an entity of the list `key` that is not there was not there in the run either."""
+    if key == "files":
+        return side.lists_all_files
+    # Without times there are no phases; a saved baseline keeps the most important ones.
+    timed = any(_at(run, ("workflow", "runtime_s")) is not None for run in side.runs)
+    return key != "phases" or (timed and not side.is_saved)
 
 
 def _status(value: float, limits: Allowed, direction: str) -> Status:

@@ -105,7 +105,8 @@ def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> It
         # The tree is kept, so that no other can take its address.
         known = names.ways[(id(tree), leaf.steps[:last])] = (tree, _reached(tree, leaf.steps[:last], names))
     keys = tuple(step.name for step in leaf.steps[last:] if isinstance(step, Key))
-    places = _below(known[1], keys, drop_null=False) if keys else known[1]
+    absent = 0 if leaf.in_table else None
+    places = _below(known[1], keys, drop_null=False, absent=absent) if keys else known[1]
     numeric = leaf.dimension not in ("text", "flag") and not leaf.entities
     for node, trail, whole, entity in places:
         # Nearly all: a fast way through the checks.
@@ -115,10 +116,15 @@ def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> It
         yield Match(trail, whole, entity, value, leaf)
 
 
-def find(trail: Trail, tree: Any, names: Names) -> tuple[bool, Value]:
-    """What stands at the end of a trail: whether its entities are there, and the value (None: null or missing)."""
+def find(trail: Trail, tree: Any, names: Names, *, absent: Value = None) -> tuple[bool, Value]:
+    """What stands at the end of a trail: whether its entities are there, and the value (None: null or missing).
+
+    `absent` is the value of a last key that its table lacks.
+    """
     key = ""
+    table: Any = None
     for step in trail:
+        table = tree
         if isinstance(step, str):
             key = step
             tree = tree.get(step) if type(tree) is dict else None
@@ -126,6 +132,8 @@ def find(trail: Trail, tree: Any, names: Names) -> tuple[bool, Value]:
             tree = names.find(key, tree, step) if type(tree) is list else None
             if tree is None:
                 return False, None
+    if tree is None and type(table) is dict:
+        tree = absent
     return True, tree if isinstance(tree, str) or number(tree) is not None else None
 
 
@@ -214,11 +222,17 @@ def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Each | 
             yield from (step for step in some if not isinstance(step, Key))
 
 
-def _below(places: Sequence[_Place], keys: tuple[str, ...], *, drop_null: bool) -> Iterator[_Place]:
+def _below(
+    places: Sequence[_Place], keys: tuple[str, ...], *, drop_null: bool, absent: Value = None
+) -> Iterator[_Place]:
     for node, trail, whole, entity in places:
         found: Any = node
+        table: Any = None
         for key in keys:
+            table = found
             found = found.get(key) if type(found) is dict else None
+        if found is None and absent is not None and type(table) is dict:
+            found = absent
         if found is not None or not drop_null:
             deeper = trail + keys
             yield _Place(found, deeper, deeper if whole is trail else whole + keys, entity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 from collections import Counter
@@ -13,12 +14,12 @@ from typing import Any, Final
 from vani.errors import DocumentError, InputError
 from vani.gate.attribute import COMPARISONS, Attribute, AttributeSyntaxError, Reader, parse_attribute
 from vani.gate.quantity import Dimension, Quantity, parse_quantity
-from vani.gate.reading import path_text
-from vani.gate.shape import Leaf, UnknownAttributeError, refuse_never, resolve
+from vani.gate.reading import path_text, read_bytes
+from vani.gate.shape import Leaf, UnknownAttributeError, refuse_never, refuse_no_share, resolve
 from vani.gate.tolerance import DEFAULTS, NOISE
 from vani.schema import policy as spec
 from vani.schema.check import Level, PolicyPlace, Source
-from vani.schema.document import YAML, Syntax, check, read_text, read_tree
+from vani.schema.document import YAML, Syntax, check, read_tree
 from vani.schema.policy import Direction, Policy
 from vani.schema.toml_text import TOML
 
@@ -30,12 +31,15 @@ __all__ = [
     "Excuse",
     "RulesCheck",
     "find_policy",
+    "is_there",
     "no_policy",
     "project_folder",
     "read_policy",
 ]
 
 FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
+MAX_BYTES: Final = 1 << 20
+"""Longer policies are refused: nobody writes a megabyte of settings by hand."""
 BASELINE: Final = Path(".vani/baseline.yaml")
 
 
@@ -105,6 +109,14 @@ class Asked:
     excuses: tuple[Excuse, ...] = ()
     folder: Path = field(default_factory=Path)
     """What paths in the policy are seen from."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Of some keys of `[check]`, the lines of the file."""
+
+    def where(self, key: str) -> str:
+        """File and line of a key of `[check]`, for an error; empty where there is no file."""
+        if self.path is None:
+            return ""
+        return f"{self.path}:{self.lines[key]}" if key in self.lines else str(self.path)
 
     @property
     def strip(self) -> tuple[str, ...]:
@@ -123,7 +135,7 @@ def find_policy(start: Path) -> Path | None:
         A folder holds both kinds of files.
     """
     for folder in _upwards(start):
-        found = [name for name in FILE_NAMES if (folder / name).is_file()]
+        found = [name for name in FILE_NAMES if is_there(folder / name)]
         if len(found) > 1:
             raise InputError(
                 f"holds both {' and '.join(found)}",
@@ -138,9 +150,27 @@ def find_policy(start: Path) -> Path | None:
 def project_folder(start: Path) -> Path:
     """Without a policy: the nearest folder upwards that has a saved baseline, else `start`."""
     for folder in _upwards(start):
-        if (folder / BASELINE).is_file():
+        if is_there(folder / BASELINE):
             return Path(os.path.relpath(folder, start))
     return Path()
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file of this name.
+
+    Raises
+    ------
+    InputError
+        There is something else, such as a link to nothing: whoever put it there meant it to be read.
+    """
+    if path.is_file():
+        return True
+    if not os.path.lexists(path):
+        return False
+    what = (
+        "is a directory" if path.is_dir() else "is a link to nothing" if path.is_symlink() else "is no file"
+    )
+    raise InputError(what, where=path, todo="remove it, or put a file in its place")
 
 
 def _upwards(start: Path) -> list[Path]:
@@ -162,27 +192,55 @@ def no_policy(folder: Path = Path()) -> Asked:
 def read_policy(path: Path) -> Asked:
     """Read a policy, TOML or YAML by its suffix, and hold all its paths and limits against the schema.
 
-    A file without `schema` and `check`, such as a vani.toml for `vani advise` alone, asks nothing.
+    A file without `schema` and `check`, such as a vani.toml for `vani advise` alone, asks what is asked without one.
 
     Raises
     ------
     DocumentError
         What is wrong, with its line.
     """
-    text = read_text(path)
+    text = _text(path)
     source = Source(path=path_text(path), sha256=hashlib.sha256(text.encode()).hexdigest())
     syntax = TOML if path.suffix == ".toml" else YAML
-    if len(text) > 1 << 20:
-        raise DocumentError("is longer than 1 MiB", where=path, todo="name a policy")
     tree = syntax.parse(text, str(path))
     if syntax is TOML and isinstance(tree, dict) and not {"schema", "check"} & tree.keys():
-        advise = tree.get("advise")
-        return Asked(
-            path, source, spec.CheckTable(), advise if isinstance(advise, dict) else None, folder=path.parent
-        )
+        _refuse_near(tree, text, path)
+        advise = tree.get("advise") if isinstance(tree.get("advise"), dict) else None
+        return replace(no_policy(path.parent), path=path, source=source, advise=advise)
     tree = read_tree(text, Policy, where=str(path), syntax=syntax)
     document = check(tree, Policy, text=text, where=str(path), syntax=syntax)
     return _Compiler(path, source, text, syntax).asked(document)
+
+
+def _refuse_near(tree: Mapping[str, Any], text: str, path: Path) -> None:
+    """Refuse a file without `check` that was meant to have it: all that it asks would be passed over."""
+    inside = {field.alias or name for name, field in spec.CheckTable.model_fields.items()}
+    for name in tree:
+        near = f"check.{name}" if name in inside else None
+        if difflib.get_close_matches(name[:100], ["check"], n=1, cutoff=0.75):
+            near = "check"
+        if near is not None:
+            where = f"{path}:{TOML.line_of(text, (name,))}"
+            raise DocumentError(
+                f"unknown key {name!r} at the top", where=where, todo=f"did you mean {near!r}?"
+            )
+
+
+def _text(path: Path) -> str:
+    if not os.path.lexists(path):
+        raise DocumentError("no such file", where=path)
+    if path.is_dir():
+        raise DocumentError("is a directory", where=path, todo="name a policy: vani.toml or .vani.yaml")
+    content = read_bytes(path, todo="name a policy", most=MAX_BYTES)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"is not UTF-8 text (byte 0x{content[error.start]:02x})"
+        raise DocumentError(what, where=f"{path}:{line}", todo="save it as UTF-8") from None
+    if "\0" in text:
+        raise DocumentError("is binary, not text", where=path, todo="name a policy")
+    return text
 
 
 class _Compiler:
@@ -207,9 +265,14 @@ class _Compiler:
             document.advise,
             tuple(_renamed(one, names[i]) for i, one in enumerate(budgets)),
             tuple(_renamed(one, names[len(budgets) + i]) for i, one in enumerate(changes)),
-            None if table.rules is None else RulesCheck(table.rules, self._place("check", "rules")),
+            None if table.rules is None else self._rules(table.rules),
             tuple(self._excuse(number, one) for number, one in enumerate(table.except_)),
             self.path.parent,
+            {
+                key: self._line("check", key)
+                for key in ("baseline", "system")
+                if getattr(table, key) is not None
+            },
         )
 
     def _refuse_doubles(self, table: spec.CheckTable) -> None:
@@ -264,6 +327,11 @@ class _Compiler:
             one.level, one.required, one.reason, self._place("check", "change", number),
         )  # fmt: skip
 
+    def _rules(self, table: spec.Rules) -> RulesCheck:
+        if table.fail_on_severity is None and not table.forbid:
+            raise self._error("accepts any advice", "give `fail_on_severity` or `forbid`", "rules")
+        return RulesCheck(table, self._place("check", "rules"))
+
     def _excuse(self, number: int, one: spec.ExceptionSpec) -> Excuse:
         if not (one.check or one.attribute or one.target or one.rule):
             raise self._error(
@@ -287,7 +355,14 @@ class _Compiler:
     def _quantity(
         self, given: float | str | None, dimensions: set[Dimension], *place: str | int
     ) -> float | None:
-        if given is None or not isinstance(given, str):
+        if given is None:
+            return None
+        if not isinstance(given, str):
+            if given > 1 and dimensions == {"share"}:
+                raise self._error(
+                    f"{place[-1]} {given:g} is {given * 100:g} %",
+                    f'write "{given:g} %" or "{given * 100:g} %"', *place,
+                )  # fmt: skip
             return given
         try:
             quantity = parse_quantity(given)
@@ -352,6 +427,8 @@ def _limit(
         if not quantity.fits(dimension):
             what = Quantity(0, dimension, "").meaning()
             raise UnknownAttributeError(f"{attribute} is {what}, and {text} is {quantity.meaning()}")
+        if dimensions == {"share"} and attribute.aggregate != "sum":
+            refuse_no_share(str(attribute), quantity)
     return quantity.value
 
 

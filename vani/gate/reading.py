@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from vani.errors import DocumentError
 from vani.gate.columns import Column, file_columns
-from vani.schema.document import loads
+from vani.schema.document import MAX_BYTES, loads
 from vani.schema.excerpt import excerpt
 from vani.schema.profile import Profile
 
-__all__ = ["Figures", "Tree", "path_text", "read_figures"]
+__all__ = ["Figures", "Tree", "path_text", "read_bytes", "read_figures"]
 
 Tree = dict[str, Any]
 
@@ -67,6 +67,25 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
         raise DocumentError("is not UTF-8 text", where=where, todo="give a profile.yaml") from error
     whole = loads(text, Profile, where=where)
     return _figures(whole.model_dump(by_alias=True), whole, where, content, kept=None)
+
+
+def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
+    """Read a file, a pipe or a device, which may have no end; `most` bytes at most, or what a document may have.
+
+    Raises
+    ------
+    DocumentError
+        It cannot be read, or is longer.
+    """
+    most = MAX_BYTES if most is None else most
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise DocumentError(f"cannot be read ({error.strerror})", where=path, todo=todo) from error
+    if len(content) > most:
+        raise DocumentError(f"is longer than {most >> 20} MiB", where=path, todo=todo)
+    return content
 
 
 def path_text(path: str | Path) -> str:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
@@ -21,7 +21,7 @@ from vani.gate.quantity import Dimension, Quantity
 from vani.schema import profile
 from vani.schema.base import Model
 
-__all__ = ["Leaf", "UnknownAttributeError", "leaves", "refuse_never", "resolve"]
+__all__ = ["Leaf", "UnknownAttributeError", "leaves", "refuse_never", "refuse_no_share", "resolve"]
 
 _DIMENSIONS: Final[dict[Any, Dimension]] = {
     profile.Bytes: "bytes",
@@ -34,6 +34,8 @@ _DIMENSIONS: Final[dict[Any, Dimension]] = {
     str: "text",
     bool: "flag",
 }
+# A mean is no whole number and a stride may be negative, so their types say less than their names.
+_BY_NAME: Final[dict[str, Dimension]] = {"mean_bytes": "bytes", "stride": "bytes"}
 _MAX_LEAVES: Final = 2000
 
 
@@ -54,6 +56,8 @@ class Leaf:
     entities: bool = False
     accepted: tuple[str, ...] = ()
     """The values that text can have, where the schema lists them."""
+    in_table: bool = False
+    """A key of a table of counts, which lacks what there is none of."""
 
     @property
     def dotted(self) -> str:
@@ -101,7 +105,7 @@ def _below(model: type[Model], steps: tuple[Step, ...]) -> Iterator[Leaf]:
         if _is_model(kind):
             yield from _below(kind, deeper)
         elif (dimension := _dimension(kind)) is not None:
-            yield Leaf(deeper, dimension, about)
+            yield Leaf(deeper, _BY_NAME.get(name, dimension), about)
         elif _is_table(kind) and (below := _dimension(_plain(get_args(kind)[1]))) is not None:
             yield Leaf((*deeper, AnyKey()), below, about)
 
@@ -151,9 +155,10 @@ def _into_keys(
         name = f"{path}.{step.name}" if path else step.name
         yield from _walk(below, name, rest, (*done, step), description, entities=entities)
     elif _is_table(kind):
-        yield from _walk(
+        for leaf in _walk(
             _plain(get_args(kind)[1]), f"{path}{step}", rest, (*done, step), about, entities=entities
-        )
+        ):
+            yield replace(leaf, in_table=leaf.dimension == "count")
     elif get_origin(kind) is list:
         raise UnknownAttributeError(
             f"{path} is a list: say which of them, such as {path}[*] or {path}[0], before `{step}`"
@@ -200,6 +205,9 @@ def _text(steps: tuple[Step, ...]) -> str:
 def _end(kind: Any, path: str, done: tuple[Step, ...], about: str, *, entities: bool) -> Leaf:
     dimension = _dimension(kind)
     if dimension is not None:
+        last = done[-1] if done else None
+        if isinstance(last, Key):
+            dimension = _BY_NAME.get(last.name, dimension)
         return Leaf(done, dimension, about, accepted=_accepted(kind))
     if entities:
         if get_origin(kind) is list:
@@ -239,6 +247,8 @@ def _condition(element: Any, path: str, condition: Condition) -> Condition:
         raise UnknownAttributeError(
             f"{where}.{name} is {_words(leaf.dimension)}, and {value.text} is {value.meaning()}"
         )
+    elif leaf.dimension == "share":
+        refuse_no_share(f"{where}.{name}", value)
     return Condition(keys, operator, value)
 
 
@@ -256,6 +266,19 @@ def refuse_never(name: str, leaf: Leaf, value: str) -> None:
     """
     if leaf.accepted and value not in leaf.accepted:
         raise UnknownAttributeError(f"{name} is never {value!r}; {_near(value, leaf.accepted)}")
+
+
+def refuse_no_share(name: str, value: Quantity) -> None:
+    """Refuse a number that a share never reaches: `<= 10` instead of `<= 10 %` would always hold.
+
+    Raises
+    ------
+    UnknownAttributeError
+        It is not from 0 to 1.
+    """
+    if not 0 <= value.value <= 1:
+        near = f"; did you mean {value.text} %?" if value.dimension is None and 1 < value.value <= 100 else ""
+        raise UnknownAttributeError(f"{name} is a share, from 0 to 1, and never {value.text}{near}")
 
 
 def _accepted(kind: Any) -> tuple[str, ...]:

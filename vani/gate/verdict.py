@@ -12,6 +12,7 @@ from vani.gate.advice import AskedRules, judge_advice
 from vani.gate.budgets import judge_budget
 from vani.gate.changes import judge_change
 from vani.gate.columns import Column
+from vani.gate.completeness import judge_alikeness, judge_completeness
 from vani.gate.entities import Names, aliases_of
 from vani.gate.exceptions import excuse
 from vani.gate.finding import Finding
@@ -73,6 +74,8 @@ def judge(
         findings += judge_advice(asked.rules, rules, asked.strip, figures.model)
     if not allow_empty and not any(one.judgement.status != "unknown" for one in findings):
         raise _empty(asked, findings)
+    findings += judge_completeness(figures.model, asked.strip)
+    findings += judge_alikeness(runs) if asked.changes else []
     findings = excuse(findings, asked.excuses, today, figures, names)
     judgements = sorted(_distinct([one.judgement for one in findings]), key=_order)
     least = fail_on or asked.table.fail_on
@@ -127,15 +130,21 @@ def _counts(judgements: Sequence[Judgement]) -> CheckCounts:
 def _empty(asked: Asked, findings: Sequence[Finding]) -> InputError:
     todo = "--allow-empty accepts that"
     if findings:
-        what = f"nothing to check: none of {len(findings)} checks says anything about this profile"
-        return InputError(f"{what} ({findings[0].judgement.message})", where=asked.path or "", todo=todo)
+        which = (
+            "the only check says nothing"
+            if len(findings) == 1
+            else f"none of {len(findings)} checks says anything"
+        )
+        what = f"nothing to check: {which} about this profile ({findings[0].judgement.message})"
+        return InputError(what, where=asked.path or "", todo=todo)
     if asked.path is None:
         return InputError(
             "nothing to check: no vani.toml or .vani.yaml was found here or above, and no baseline",
             todo=f"write a policy, or save a baseline with `vani baseline save PROFILE`; {todo}",
         )
+    budget = "[[check.budget]]" if asked.path.suffix == ".toml" else "a `budget` below `check:`"
     return InputError(
         "nothing to check: it has no budgets, changes or rules, and there is no baseline",
         where=asked.path,
-        todo=f"add [[check.budget]], or save a baseline with `vani baseline save PROFILE`; {todo}",
+        todo=f"add {budget}, or save a baseline with `vani baseline save PROFILE`; {todo}",
     )

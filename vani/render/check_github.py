@@ -45,7 +45,7 @@ def render(check: Check, *, version: str) -> str:
     """
     del version  # nobody reads it in an annotation
     failed = [one for one in check.judgements if one.status == "fail"]
-    failed.sort(key=lambda one: RANKS[one.level])
+    failed = _of_each_check_first(failed)
     shown = failed[:MOST_ANNOTATIONS]
     # The line with the rest is a notice, too, and would be the eleventh.
     if all(one.level == "note" for one in shown):
@@ -62,6 +62,16 @@ def render(check: Check, *, version: str) -> str:
             _command("notice", {"title": "vani check"}, f"{text}. The job's summary has all of them.")
         )
     return "".join(line + "\n" for line in lines)
+
+
+def _of_each_check_first(failed: Iterable[Judgement]) -> list[Judgement]:
+    """Worst first, and of a level the first of each check before the second of any: 5,000 files hide no other check."""
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = []
+    for one in failed:
+        turns.append((RANKS[one.level], seen[one.level, one.check], one))
+        seen[one.level, one.check] += 1
+    return [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _by_level(judgements: Iterable[Judgement]) -> dict[str, int]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.diff_rows import headline, rows
+from vani.render.diff_rows import figures, headline, rows, weight
 
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
@@ -23,6 +23,11 @@ def render(diff: Diff, *, everything: bool = False) -> str:
         f"A: {_code(diff.a.path)}  ",
         f"B: {_code(diff.b.path)}",
         "",
+        "| | A | B | change |",
+        "| --- | ---: | ---: | ---: |",
+        *(f"| {' | '.join(cells)} |" for cells in figures(diff)),
+        "",
+        *([told, ""] if (told := weight(diff)) is not None else []),
         headline(diff),
     ]
     if shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -10,14 +11,35 @@ from vani.errors import one_line
 from vani.units import format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vani.schema.diff import Diff, Difference
 
-__all__ = ["LISTED", "Row", "headline", "rows"]
+__all__ = ["LISTED", "Row", "figures", "headline", "rows", "weight"]
 
-LISTED: Final = 25
+LISTED: Final = 20
 """Rows that are shown without --all."""
 
 _ALIKE: Final = 3
+_FIGURES: Final = {
+    "workflow.processes": "processes",
+    "workflow.runtime_s": "run time",
+    "workflow.io.time_s.total": "I/O time, all processes",
+    "workflow.io_time_share": "I/O of the run time",
+    "workflow.io.bytes.read": "read",
+    "workflow.io.bytes.written": "written",
+    "workflow.io.ops.read": "reads",
+    "workflow.io.ops.write": "writes",
+    "workflow.io.ops.metadata": "metadata operations",
+    "workflow.files.total": "files",
+}
+# Sizes are told by several quantiles, which mostly change together.
+_QUANTILES: Final = re.compile(
+    r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)"
+)
+_ORDER: Final = ("min", "p50", "p90", "max")
+_LITTLE: Final = 0.01
+"""Share of the run time: what `vani advise` takes for the least that is worth a change."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +59,19 @@ def rows(diff: Diff, *, everything: bool) -> tuple[list[Row], str | None]:
     """The rows to show, and a sentence about those that are not; repetitions are shown with `everything` only."""
     chosen = diff.differences
     if not everything:
-        chosen = [one for one in chosen if one.same_as is None and one.status != "within"]
+        chosen = [one for one in chosen if one.same_as is None and one.status not in ("within", "unknown")]
         chosen, alike = _without_alike(chosen)
+        chosen, others = _without_quantiles(chosen)
         some = chosen[:LISTED]
         rest = [name for name, count in (
             ("more", len(chosen) - len(some)),
             ("within the tolerance", diff.counts.within),
+            ("known in one only", diff.counts.unknown),
             ("repetitions", sum(one.same_as is not None for one in diff.differences)),
         ) if count for name in (f"{count:,} {name}",)]  # fmt: skip
         hidden = f"Not shown: {', '.join(rest)} (--all shows them)." if rest else None
-        return [_row(one, alike.get(one.attribute, 0)) for one in some], hidden
+        shown = [_row(one, alike.get(one.attribute, 0), others.get(one.attribute, ())) for one in some]
+        return shown, hidden
     return [_row(one) for one in chosen], None
 
 
@@ -69,6 +94,48 @@ def _without_alike(chosen: list[Difference]) -> tuple[list[Difference], dict[str
     return kept, alike
 
 
+def _without_quantiles(chosen: list[Difference]) -> tuple[list[Difference], dict[str, list[str]]]:
+    """Of quantiles that change in the same sense, the median or the first, and by its name the others."""
+    groups: dict[tuple[str, str, bool], list[Difference]] = {}
+    for one in chosen:
+        if (match := _QUANTILES.fullmatch(one.attribute)) is not None:
+            groups.setdefault((match[1], one.status, one.matters), []).append(one)
+    others: dict[str, list[str]] = {}
+    dropped = set()
+    for group in groups.values():
+        kept = next((one for one in group if one.attribute.endswith(".p50")), group[0])
+        rest = [one.attribute for one in group if one is not kept]
+        others[kept.attribute] = sorted((name.rpartition(".")[2] for name in rest), key=_ORDER.index)
+        dropped.update(rest)
+    return [one for one in chosen if one.attribute not in dropped], others
+
+
+def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
+    """The run in a few lines: what it is, A, B, the change; without what neither knows."""
+    return [
+        (
+            _FIGURES.get(one.attribute, one.attribute),
+            _value(one.before, one.unit),
+            _value(one.after, one.unit),
+            _change(one.change),
+        )
+        for one in diff.figures
+        if one.before is not None or one.after is not None
+    ]
+
+
+def weight(diff: Diff) -> str | None:
+    """A sentence where I/O takes so little of the run time that no change of it is felt; else None."""
+    shares = next(
+        ((one.before, one.after) for one in diff.figures if one.attribute == "workflow.io_time_share"), ()
+    )
+    known = [one for one in shares if isinstance(one, (int, float))]
+    if len(known) < 2 or max(known) >= _LITTLE:
+        return None
+    most = format_share(max(known))
+    return f"File-system calls take at most {most} of the run time: whoever waits for the run hardly waits for them."
+
+
 def headline(diff: Diff) -> str:
     """One sentence: how much changed, and whether it matters."""
     counts = diff.counts
@@ -77,20 +144,23 @@ def headline(diff: Diff) -> str:
     found = Counter(
         {name: getattr(counts, name) for name in ("worse", "better", "changed", "new", "gone", "within")}
     )
+    found["known in one only"] = counts.unknown
     parts = ", ".join(f"{count:,} {name}" for name, count in found.items() if count)
     matter = {0: "none matters", 1: "1 matters"}.get(counts.matters, f"{counts.matters:,} matter")
     return f"Of {counts.compared:,} attributes: {parts}; {matter}."
 
 
-def _row(one: Difference, alike: int = 0) -> Row:
+def _row(one: Difference, alike: int = 0, others: Sequence[str] = ()) -> Row:
     before, after = _shown(one, one.before), _shown(one, one.after)
     if before == after:
         before, after = str(one.before), str(one.after)
     return Row(
-        attribute=one_line(one.attribute) + (f" and {alike:,} more" if alike else ""),
+        attribute=one_line(one.attribute)
+        + (f" and {alike:,} more" if alike else "")
+        + (f" (and {', '.join(others)})" if others else ""),
         before=before,
         after=after,
-        change=_change(one),
+        change=_change(one.change),
         status=one.status,
         io_time="" if one.io_time_s is None else _io_time(one),
         matters=one.matters,
@@ -102,29 +172,31 @@ def _io_time(one: Difference) -> str:
     return seconds if one.io_time_share is None else f"{seconds} ({format_share(one.io_time_share)})"
 
 
-def _change(one: Difference) -> str:
-    if one.change is None:
+def _change(change: float | None) -> str:
+    if not change:
         return ""
-    if one.change > 3:
-        return f"x {one.change + 1:.3g}"
-    return f"{one.change * 100:+.3g} %"
+    return f"x {change + 1:.3g}" if change > 3 else f"{change * 100:+.3g} %"
 
 
 def _shown(one: Difference, value: float | str | bool | None) -> str:
     if one.unit == "entity":
         return "there" if value else "-"
+    return _value(value, one.unit)
+
+
+def _value(value: float | str | bool | None, unit: str) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return one_line(value)
-    if one.unit == "bytes":
+    if unit == "bytes":
         return format_bytes(value)
-    if one.unit == "seconds":
+    if unit == "seconds":
         return format_seconds(value) if value else "0 s"
-    if one.unit == "rate":
+    if unit == "rate":
         return format_rate(value)
-    if one.unit == "share":
+    if unit == "share":
         return format_share(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"

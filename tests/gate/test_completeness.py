@@ -1,0 +1,74 @@
+"""A trace of which something is missing does not pass as a whole one, nor runs of several sizes as noise."""
+
+from __future__ import annotations
+
+import pytest
+from gate_cases import changed, policy, verdict
+
+from vani.errors import InputError
+
+BUDGET = "[[check.budget]]\nexpect = 'workflow.io.ops.metadata <= 100'\n"
+DAMAGED = {
+    "traces__0__complete": False,
+    "traces__0__problems": ["rank 3: 261 of 266 calls left out", "rank 4: gone"],
+}
+LEFT_OUT = {
+    "provenance": {
+        "traces[/scratch/job7/b]": "left out: is what an aborted run leaves",
+        "traces.records": "x",
+    }
+}
+
+
+def failed(tmp_path, profile, text=BUDGET, **options):
+    check = verdict(policy(tmp_path, text), profile, **options)
+    return [
+        (one.level, one.id, one.message) for one in check.judgements if one.status == "fail"
+    ], check.verdict
+
+
+def test_a_whole_trace_is_not_mentioned(tmp_path):
+    assert failed(tmp_path, changed()) == ([], "pass")
+    # Of a quick profile it is not known.
+    assert failed(tmp_path, changed(traces__0__complete=None)) == ([], "pass")
+
+
+def test_a_damaged_trace_is_a_warning(tmp_path):
+    told = (
+        "warning",
+        "traces: v3-cm1like-16r",
+        "v3-cm1like-16r is damaged, so figures may be too small: rank 3: 261 of 266 calls left out (and 1 more)",
+    )
+    assert failed(tmp_path, changed(**DAMAGED)) == ([told], "pass")
+    assert failed(tmp_path, changed(**DAMAGED), fail_on="warning") == ([told], "fail")
+
+
+def test_a_trace_that_could_not_be_read_is_a_warning_whatever_the_job_is_called(tmp_path):
+    text = BUDGET + "[check.paths]\nstrip = ['/scratch/job*']\n"
+    (found,), _ = failed(tmp_path, changed(**LEFT_OUT), text)
+    assert found[:2] == ("warning", "traces: b")
+    assert found[2].endswith(
+        "/b is not in the profile, so figures may be too small: is what an aborted run leaves"
+    )
+
+
+def test_an_exception_lets_it_pass(tmp_path):
+    text = (
+        BUDGET + '[[check.except]]\ncheck = "traces"\nuntil = 2026-12-31\nreason = "the node is replaced"\n'
+    )
+    assert failed(tmp_path, changed(**DAMAGED), text, fail_on="note") == ([], "pass")
+
+
+def test_it_is_no_check_of_the_policy(tmp_path):
+    # Where nothing is asked, a damaged trace does not make it something.
+    with pytest.raises(InputError, match="nothing to check"):
+        verdict(policy(tmp_path, "[check]\n"), changed(**DAMAGED))
+
+
+@pytest.mark.parametrize(("sizes", "told"), [((16,), None), ((16, 16), None), ((16, 8, 16), "8, 16")])
+def test_runs_of_several_sizes_are_no_baseline(tmp_path, sizes, told):
+    runs = [changed(workflow__processes=size) for size in sizes]
+    check = verdict(policy(tmp_path, "[check]\n"), changed(), runs)
+    messages = [(one.level, one.message) for one in check.judgements if one.check == "baseline"]
+    what = f"the baseline has runs of {told} processes: what differs between them is taken for noise"
+    assert messages == ([("warning", what)] if told else [])
