@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.keyed import Dense
+from vani.analyzers.keyed import Dense, Keyed, group
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import to_numpy
 
@@ -41,6 +41,7 @@ NO_VALUE = np.iinfo(np.int64).min
 
 _MOST = np.iinfo(np.int64).max
 _WIDE = 1 << 20
+_FEW_FIRST = 32
 
 Ints = NDArray[np.int64]
 
@@ -49,7 +50,7 @@ Ints = NDArray[np.int64]
 class World:
     """The workload as the manifests of its stores tell it, before any call is read."""
 
-    paths: tuple[str, ...]
+    paths: Sequence[str]
     """Path of each global file code; traces that name the same path share the code."""
     file_class: NDArray[np.int8]
     apps: tuple[str, ...]
@@ -101,6 +102,9 @@ class Facts:
     """Shape (files,): of these, files whose writes or reads left no records, only the opens around them did."""
     threaded: Ints
     """Processes that run calls at the same time, ascending."""
+    listed_as: NDArray[np.int32] | None = None
+    """Shape (files + 1,): the code under which `Batch.listed_cell` counts a file: its own if it is listed or no file of
+    the data set, else -1. The last is that of no file. None: all files are listed."""
 
     @property
     def phases(self) -> int:
@@ -299,6 +303,17 @@ class Batch:
         return Dense.of(self.phase * (self.context.world.files + 1) + self.file + 1)
 
     @cached_property
+    def listed_cell(self) -> Dense:
+        """The same with one cell per phase for all files that are not listed, which is cell_key(phase, -1).
+
+        What is known of these files one by one are the survey, their processes and their extents.
+        """
+        listed_as = self._facts.listed_as
+        if listed_as is None:
+            return self.cell
+        return Dense.of(self.phase * (self.context.world.files + 1) + listed_as[self.file] + 1)
+
+    @cached_property
     def alike(self) -> Alike:
         """The calls put together that agree in process, phase, file, kind, layer, flags, via and within."""
         columns = [self.flags, self.within * np.int16(16) + self.via, self.kind + 4 * self.layer]
@@ -397,14 +412,38 @@ class Pairs:
     count: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     @staticmethod
-    def merged(parts: Sequence[Pairs]) -> Pairs:
-        """Add up counts of equal pairs; sorted by first, then second."""
+    def merged(parts: Sequence[Pairs], *, packed: bool = False) -> Pairs:
+        """Add up counts of equal pairs; sorted by first, then second.
+
+        Parameters
+        ----------
+        packed
+            Leave the columns in the smallest types that hold them: to be looked at, not to calculate with.
+        """
         parts = [p for p in parts if len(p.first)]
         if not parts:
             return Pairs()
-        first = np.concatenate([p.first for p in parts])
-        second = np.concatenate([p.second for p in parts])
-        return count_pairs(first, second, np.concatenate([p.count for p in parts]))
+        distinct = np.unique(np.concatenate([np.unique(p.first) for p in parts]))
+        if len(distinct) > _FEW_FIRST:
+            return count_pairs(
+                *(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count"))
+            )
+        # One after the other: all at once would take several times the memory.
+        found = []
+        for one in distinct.tolist():
+            rows = [p.first == one for p in parts]
+            second, count = (
+                np.concatenate([getattr(p, n)[r] for p, r in zip(parts, rows, strict=True)])
+                for n in ("second", "count")
+            )
+            merged = group(second, {"count": count})
+            pairs = Pairs(np.full(len(merged), one), merged.keys, merged["count"])
+            found.append(pairs._packed() if packed else pairs)
+        return Pairs(*(np.concatenate([getattr(p, n) for p in found]) for n in ("first", "second", "count")))
+
+    def _packed(self) -> Pairs:
+        columns = {"first": self.first, "second": self.second, "count": self.count}
+        return Pairs(**Keyed(self.first, columns).packed().columns)
 
 
 def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:

@@ -26,7 +26,7 @@ from vani.analyzers.measures.clocks import skew_ns
 from vani.analyzers.passes import measure
 from vani.analyzers.self_check import check
 from vani.calls import FileClass
-from vani.columns import to_numpy
+from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
 from vani.schema.job import Job
 from vani.schema.profile import Excluded, Generator, Profile, TraceEntity, Workflow
@@ -71,20 +71,7 @@ def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -
     names
         Name of the app of each trace.
     """
-    codes: dict[str, int] = {}
-    classes: list[int] = []
-    local: list[Codes] = []
-    for store in stores:
-        table = store.files
-        own = np.empty(len(table), np.int64)
-        for i, (path, kind) in enumerate(
-            zip(table["path"].to_pylist(), table["class"].to_pylist(), strict=True)
-        ):
-            code = codes.setdefault(path, len(codes))
-            if code == len(classes):
-                classes.append(kind)
-            own[i] = code
-        local.append(own)
+    paths, classes, local = _numbered([s.files for s in stores])
     starts = [s.manifest.start_unix_s for s in stores]
     known = [s for s in starts if s is not None]
     origin = min(known) if known and len(known) == len(stores) else None
@@ -93,15 +80,15 @@ def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -
     for index in sorted(range(len(stores)), key=lambda i: (shifts[i], i)):
         order.setdefault(names[index], len(order))
     ranks = [s.manifest.ranks for s in stores]
-    sizes_known = np.full(len(codes), NO_VALUE)
+    sizes_known = np.full(len(paths), NO_VALUE)
     if job_ is not None and job_.dataset is not None:
-        for path, code in codes.items():
+        for code, path in enumerate(paths):
             size = job_.size_of(path)
             if size is not None:
                 sizes_known[code] = size
     world = World(
-        paths=tuple(codes),
-        file_class=np.array(classes, dtype=np.int8),
+        paths=paths,
+        file_class=classes,
         apps=tuple(order),
         app_of_trace=tuple(order[n] for n in names),
         process_base=tuple(int(b) for b in np.cumsum([0, *ranks])[:-1]),
@@ -109,9 +96,27 @@ def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -
         shift_ns=tuple(shifts),
         span_ns=max(shift + s.manifest.span_ns for shift, s in zip(shifts, stores, strict=True)),
         known_sizes=sizes_known,
-        final_name=final_names([s.renames for s in stores], local, len(codes)),
+        final_name=final_names([s.renames for s in stores], local, len(paths)),
     )
     return world, [Context(world, i, own) for i, own in enumerate(local)]
+
+
+def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list[Codes]]:
+    """Paths of all traces in order of first sight, the class of each, and codes of each trace's own paths."""
+    if len(tables) == 1:
+        # The paths of one trace are distinct.
+        (table,) = tables
+        classes = to_numpy(table["class"].combine_chunks())
+        return Texts(table["path"]), classes, [np.arange(len(table), dtype=np.int64)]
+    columns = [table["path"].combine_chunks() for table in tables]
+    encoded = pa.chunked_array(columns).dictionary_encode().combine_chunks()
+    every = to_numpy(encoded.indices).astype(np.int64)
+    classes = np.zeros(len(encoded.dictionary), np.int8)
+    kinds = np.concatenate([to_numpy(table["class"].combine_chunks()) for table in tables])
+    # The last one written stays: that of the first trace.
+    classes[every[::-1]] = kinds[::-1]
+    cuts = np.cumsum([len(column) for column in columns])[:-1]
+    return Texts(encoded.dictionary), classes, np.split(every, cuts)
 
 
 def final_names(renames: Sequence[pa.Table], local: Sequence[Codes], files: int) -> Codes:

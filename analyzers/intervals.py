@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,7 +34,7 @@ class Intervals:
             return Intervals()
         if len(parts) == 1:
             return parts[0]
-        return merge(
+        return _joined_many(parts) or merge(
             np.concatenate([p.group for p in parts]),
             np.concatenate([p.start for p in parts]),
             np.concatenate([p.end for p in parts]),
@@ -59,39 +60,64 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         group, start, end = group[full], start[full], end[full]
     if not len(group):
         return Intervals()
-    dense = Dense.of(group)
-    groups, codes = dense.keys, dense.codes
     low = int(start.min())
     span = int(end.max()) - low + 1
+    dense = Dense.of(group)
+    groups, codes = dense.keys, dense.codes
     if len(groups) * span < 1 << 62:
-        # Starts and ends are sorted apart: between the i-th end and the (i+1)-th start nothing is open exactly
-        # when the former is smaller. Sorting values is far faster than sorting rows.
         base = codes * span - low
         first, last = start + base, end + base
         if len(groups) > 1 and len(groups) < 1 << 16 and _falls(first) * _FEW > len(first):
             # Group by group: within one, calls mostly are in order of time. numpy sorts 16 bits by radix.
             order = np.argsort(codes.astype(np.uint16), kind="stable")
             first, last = first[order], last[order]
-        length = last - first
-        if (length == length[0]).all():
-            # Most programs transfer one size.
-            first = _sorted(first)
-            last = first + length[0]
-        else:
-            first, last = _sorted(first), _sorted(last)
-        gap = last[:-1] < first[1:]
-        # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
-        opens = first[np.append(True, gap)]
-        closes = last[np.append(gap, True)]
-        number = opens // span
-        lift = number * span - low
-        return Intervals(groups[number], opens - lift, closes - lift)
+        return _apart(first, last, low, span, groups, 0)
     order = np.lexsort((start, codes))
     codes, start, end = codes[order], start[order], end[order]
     pieces = [merge(np.full(b - a, groups[codes[a]]), start[a:b], end[a:b]) for a, b in _runs(codes)]
     return Intervals(*(np.concatenate([getattr(p, n) for p in pieces]) for n in ("group", "start", "end")))
 
 
+def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
+    """Join intervals of so many groups that numbering them would take more memory than all else; None for few."""
+    low, lowest = (min(int(getattr(p, n).min()) for p in parts) for n in ("start", "group"))
+    high, highest = (max(int(getattr(p, n).max()) for p in parts) for n in ("end", "group"))
+    span, groups = high - low + 1, highest - lowest + 1
+    if groups < _MANY or groups * span >= 1 << 62:
+        return None
+    first, last = (np.empty(sum(map(len, parts)), np.int64) for _ in range(2))
+    at = 0
+    for part in parts:
+        rows = slice(at, at + len(part))
+        base = part.group - lowest
+        base *= span
+        base -= low
+        np.add(base, part.start, out=first[rows])
+        np.add(base, part.end, out=last[rows])
+        at += len(part)
+    return _apart(first, last, low, span, None, lowest)
+
+
+def _apart(first: Ints, last: Ints, low: int, span: int, groups: Ints | None, lowest: int) -> Intervals:
+    """Merge starts and ends that were lifted by the number of their group times the span; both are used up.
+
+    Starts and ends are sorted apart: between the i-th end and the (i+1)-th start nothing is open exactly when the
+    former is smaller. Sorting values is far faster than sorting rows.
+    """
+    _sort(first)
+    _sort(last)
+    gap = last[:-1] < first[1:]
+    # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
+    opens = first[np.append(True, gap)]
+    closes = last[np.append(gap, True)]
+    number = opens // span
+    lift = number * span - low
+    opens -= lift
+    closes -= lift
+    return Intervals(number + lowest if groups is None else groups[number], opens, closes)
+
+
+_MANY = 1 << 16
 _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""
 
@@ -100,12 +126,11 @@ def _falls(values: Ints) -> int:
     return int((values[1:] < values[:-1]).sum())
 
 
-def _sorted(values: Ints) -> Ints:
-    """Sort; calls of a process come in order of time, so there often are few runs, which merging makes use of."""
+def _sort(values: Ints) -> None:
+    """Sort in place; calls of a process come in order of time, so there often are few runs, which merging uses."""
     falls = _falls(values)
-    if not falls:
-        return values
-    return np.sort(values, kind="stable" if falls * _FEW < len(values) else "quicksort")
+    if falls:
+        values.sort(kind="stable" if falls * _FEW < len(values) else "quicksort")
 
 
 def _runs(codes: Ints) -> list[tuple[int, int]]:

@@ -22,16 +22,22 @@ How = Literal["sum", "min", "max"]
 
 @dataclass(frozen=True)
 class Keyed:
-    """Columns of integers under sorted, distinct keys; shape (n,) each."""
+    """Columns of integers under sorted, distinct keys; shape (n,) each.
+
+    Attributes
+    ----------
+    columns
+        Of any integer type; what is taken out of them has 64 bits.
+    """
 
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    columns: Mapping[str, Ints] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def __getitem__(self, column: str) -> Ints:
-        return self.columns[column]
+        return self.columns[column].astype(np.int64, copy=False)
 
     def rekeyed(self, keys: Ints, how: Mapping[str, How] | None = None) -> Keyed:
         """The same rows under other keys, added up (or as `how` says by column) where keys meet."""
@@ -51,40 +57,79 @@ class Keyed:
             found[known] = self.columns[column][place[known]]
         return found
 
+    def packed(self) -> Keyed:
+        """The same table with each column in the smallest type that holds it: a million files have many columns."""
+        return Keyed(self.keys, {n: _narrow(c) for n, c in self.columns.items()})
+
     @staticmethod
     def merged(parts: Sequence[Keyed], how: Mapping[str, How] | None = None) -> Keyed:
-        """Add up tables with the same columns."""
+        """Add up tables with the same columns; small ones are handed on as they are."""
         parts = [p for p in parts if len(p)]
         if not parts:
             return Keyed()
         if len(parts) == 1:
             return parts[0]
-        names = list(parts[0].columns)
-        return group(
-            np.concatenate([p.keys for p in parts]),
-            {n: np.concatenate([p.columns[n] for p in parts]) for n in names},
-            how,
-        )
+        fold = _Fold(np.concatenate([p.keys for p in parts]))
+        large = len(fold.keys) > _LARGE
+        columns = {}
+        for name in parts[0].columns:
+            column = fold(np.concatenate([p.columns[name] for p in parts]), (how or {}).get(name, "sum"))
+            columns[name] = _narrow(column) if large else column
+        return Keyed(fold.keys, columns)
 
 
-def group(keys: Ints, columns: Mapping[str, Ints], how: Mapping[str, How] | None = None) -> Keyed:
-    """Add up rows of equal key, in any order; `how` names columns to take the minimum or maximum of."""
-    if not len(keys):
-        return Keyed(keys.astype(np.int64), {n: c.astype(np.int64) for n, c in columns.items()})
-    if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
-        fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-        folds = {n: fold[(how or {}).get(n, "sum")] for n in columns}
+_LARGE = 1 << 18
+"""Rows of a table whose columns are kept in small types."""
+_NARROW = (np.int8, np.int16, np.int32)
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    if not len(column):
+        return column
+    low, high = int(column.min()), int(column.max())
+    for narrow in _NARROW:
+        if np.iinfo(narrow).min <= low and high <= np.iinfo(narrow).max:
+            return column.astype(narrow, copy=False)
+    return column
+
+
+class _Fold:
+    """Makes one row of rows with equal keys, one column after the other."""
+
+    def __init__(self, keys: Ints) -> None:
+        self.keys = keys
+        """Sorted and distinct."""
+        self._runs: Ints | None = None
+        self._order: Ints | None = None
+        self._starts: Ints | None = None
+        if len(keys) < 2 or (keys[1:] > keys[:-1]).all():
+            return
         # Calls of a process on a file come in rows: what is equal side by side need not be sorted.
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
         if 2 * len(starts) < len(keys):
-            keys, columns = keys[starts], {n: folds[n].reduceat(c, starts) for n, c in columns.items()}
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        columns = {n: c[order] for n, c in columns.items()}
+            self._runs, keys = starts, keys[starts]
+        if not (keys[1:] >= keys[:-1]).all():
+            self._order = np.argsort(keys, kind="stable")
+            keys = keys[self._order]
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        keys = keys[starts]
-        columns = {n: folds[n].reduceat(c, starts) for n, c in columns.items()}
-    return Keyed(keys, dict(columns))
+        if len(starts) < len(keys):
+            self._starts, keys = starts, keys[starts]
+        self.keys = keys
+
+    def __call__(self, column: NDArray[Any], how: How) -> Ints:
+        fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}[how]
+        found: Ints = column.astype(np.int64, copy=False)
+        if self._runs is not None:
+            found = fold.reduceat(found, self._runs)
+        if self._order is not None:
+            found = found[self._order]
+        return found if self._starts is None else fold.reduceat(found, self._starts)
+
+
+def group(keys: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> Keyed:
+    """Add up rows of equal key, in any order; `how` names columns to take the minimum or maximum of."""
+    fold = _Fold(keys.astype(np.int64, copy=False))
+    return Keyed(fold.keys, {n: fold(c, (how or {}).get(n, "sum")) for n, c in columns.items()})
 
 
 @dataclass(frozen=True)
@@ -107,11 +152,14 @@ class Dense:
         if low == high:
             return Dense(values[:1].copy(), np.zeros(len(values), np.int64))
         width = high - low + 1
-        if width <= 8 * len(values) + 65536:
+        if width <= min(8 * len(values) + 65536, 1 << 31):
             seen = np.zeros(width, np.bool_)
             shifted = values - low
             seen[shifted] = True
-            return Dense(np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[shifted])
+            # 32 bits are enough for codes: of sums over millions of keys the width would be felt.
+            codes = np.cumsum(seen, dtype=np.int32)[shifted].astype(np.int64)
+            codes -= 1
+            return Dense(np.flatnonzero(seen) + low, codes)
         keys, codes = np.unique(values, return_inverse=True)
         return Dense(keys, codes)
 

@@ -22,6 +22,7 @@ from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
 from vani.analyzers.phase_gap import default_gap_ns, split
+from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
 from vani.store.read import RowGroup, Store
@@ -147,11 +148,11 @@ def measure(
     survey = _measured([Survey()], None, tasks, engine, constants, "survey")[0]
     floor = pause_floor_ns(world)
     busy = join_busy(survey.busy, floor)
-    facts, ends, gaps = _facts(world, survey, busy, floor, phase_gap_s)
+    listed = _important(world, survey.files, list_files)
+    facts, ends, gaps = _facts(world, survey, busy, floor, phase_gap_s, listed)
     wanted = measures()
     measured = _measured(wanted, facts, tasks, engine, [*constants, facts], "measure")
     results = {m.name: r for m, r in zip(wanted, measured, strict=True)}
-    listed = _important(world, survey, results["processes"].files, list_files)
     numbers = np.full(world.files, -1, np.int64)
     numbers[listed] = np.arange(len(listed))
     groups = [
@@ -173,7 +174,12 @@ def measure(
 
 
 def _facts(
-    world: World, survey: SurveyResult, busy: Intervals, floor: int, phase_gap_s: float | None
+    world: World,
+    survey: SurveyResult,
+    busy: Intervals,
+    floor: int,
+    phase_gap_s: float | None,
+    listed: NDArray[np.int64],
 ) -> tuple[Facts, NDArray[np.int64], list[int | None]]:
     starts, ends, apps, firsts, gaps = [], [], [], [0], []
     for app in range(len(world.apps)):
@@ -203,6 +209,7 @@ def _facts(
         linked,
         by_open,
         survey.threaded,
+        _listed_as(world, survey.files, listed),
     )
     return facts, np.concatenate(ends), gaps
 
@@ -223,18 +230,26 @@ def exchanged(world: World, files: Keyed) -> tuple[NDArray[np.bool_], ...]:
     return written, read, some("empties") & ~written, some("looks") & some("makes") & ~read
 
 
-def _important(world: World, survey: SurveyResult, used: Keyed, most: int | None) -> NDArray[np.int64]:
+def _used(files: Keyed) -> NDArray[np.int64]:
+    """Codes of the files of the data set that a process opened or accessed."""
+    return files.keys[files["uses"] > 0] if len(files) else np.empty(0, np.int64)
+
+
+def _important(world: World, survey: Keyed, most: int | None) -> NDArray[np.int64]:
     """Files of the data set that are listed: those that cost most time, then by name."""
-    if not len(used) or not len(survey.files):
-        return np.empty(0, np.int64)
-    files = used.keys[np.isin(used.keys, survey.files.keys)]
-    time = survey.files.at(files, "time")
-    order = (
-        sorted(range(len(files)), key=lambda i: (-int(time[i]), world.paths[files[i]]))
-        if most is None
-        else None
-    )
-    if order is None:
-        cut = np.argsort(-time, kind="stable")[: max(0, most or 0)]
-        order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), world.paths[files[i]]))
+    files = _used(survey)
+    if not len(files):
+        return files
+    time = survey.at(files, "time")
+    chosen = np.arange(len(files)) if most is None else np.argsort(-time, kind="stable")[: max(0, most)]
+    order = sorted(chosen.tolist(), key=lambda i: (-int(time[i]), world.paths[int(files[i])]))
     return files[np.array(order, dtype=np.int64)]
+
+
+def _listed_as(world: World, survey: Keyed, listed: NDArray[np.int64]) -> NDArray[np.int32] | None:
+    """See `Facts.listed_as`."""
+    if len(listed) == len(_used(survey)):
+        return None
+    found = np.where(world.file_class == FileClass.DATASET, -1, np.arange(world.files)).astype(np.int32)
+    found[listed] = listed
+    return np.append(found, np.int32(-1))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -538,7 +538,7 @@ def _figures(
     progress: Progress | None = None,
 ) -> Figures:
     """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
-    from vani.gate.reading import path_text, read_figures  # noqa: PLC0415
+    from vani.gate.reading import path_text, read_bytes, read_figures  # noqa: PLC0415
 
     if not isinstance(profile, (str, Path)):
         return read_figures(profile.to_yaml().encode(), "profile", columns, model_files=files)
@@ -547,11 +547,7 @@ def _figures(
         made = characterise(path, files=None, system=system, progress=progress).profile
         content = made.to_yaml().encode()
     else:
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            what = f"cannot be read ({error.strerror})"
-            raise InputError(what, where=path, todo="name a profile or a trace") from error
+        content = read_bytes(path, todo="name a profile or a trace")
     return read_figures(content, path_text(path), columns, model_files=files)
 
 
@@ -563,6 +559,7 @@ def _lists_all_files(tree: Mapping[str, Any]) -> bool:
 def _asked_rules(asked: Asked, figures: Figures, system: PathLike | System | None) -> AskedRules | None:
     """Ask the rules of the catalogue, if the policy wants to know what they say."""
     if asked.rules is None:
+        _system(system)  # A misspelt name is told even where nobody asks about the machine.
         return None
     from vani.advisors.catalogue import find, pick  # noqa: PLC0415 - loads all rules
     from vani.advisors.judge import UNKNOWN_SYSTEM, judge  # noqa: PLC0415
@@ -572,10 +569,16 @@ def _asked_rules(asked: Asked, figures: Figures, system: PathLike | System | Non
 
     table = asked.rules.table
     place = f"{asked.rules.place.path}:{asked.rules.place.line}"
-    if system is None and asked.table.system is not None:
-        named = asked.folder / asked.table.system
-        system = named if named.is_file() else asked.table.system
-    machine = _system(system)
+    try:
+        if system is None and asked.table.system is not None:
+            named = asked.folder / asked.table.system
+            machine = _system(named if named.is_file() else asked.table.system)
+        else:
+            machine = _system(system)
+    except InputError as error:
+        # What is wrong with a file is told with its own lines; a name that there is not, where it stands.
+        where = error.where or ("" if system is not None else asked.where("system"))
+        raise InputError(error.what, where=where, todo=error.todo) from None
     settings = settings_of(dict(asked.advise), asked.path or Path()) if asked.advise else Settings()
     try:
         forbidden = frozenset(rule.id for rule in pick(table.forbid)) if table.forbid else frozenset()
@@ -637,11 +640,12 @@ def heat_map(
     if store is not None and not Path(store).is_dir():
         raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
     # Whoever asked for a quick profile did not ask for the trace to be decoded.
-    decode = decode and profile.workflow.runtime_s is not None
+    is_quick = profile.workflow.runtime_s is None
+    decode = decode and not is_quick
     engine = Engine(scheduler, progress=progress)
     with ExitStack() as stack:
         stack.callback(engine.close)
-        stores = _stores_of(profile, store, engine, stack, decode=decode)
+        stores = _stores_of(profile, store, engine, stack, decode=decode, is_quick=is_quick)
         if isinstance(stores, str):
             return stores
         found = run(stores, [t.app for t in profile.traces], engine)
@@ -652,7 +656,7 @@ def heat_map(
 
 
 def _stores_of(
-    profile: Profile, store: PathLike | None, engine: Any, stack: ExitStack, *, decode: bool
+    profile: Profile, store: PathLike | None, engine: Any, stack: ExitStack, *, decode: bool, is_quick: bool
 ) -> list[Store] | str:
     """The store of each trace of a profile, or why one is not to be had."""
     from vani.store.cache import cache_directory  # noqa: PLC0415
@@ -675,7 +679,9 @@ def _stores_of(
             except TraceError as error:
                 return f"the trace cannot be decoded: {error}"
         if found is None:
-            return f"no store of {Path(trace.path).name} is at hand: name its folder with --store"
+            what = f"it needs the decoded calls, and no store of {Path(trace.path).name} is at hand"
+            todo = "name its folder with --store"
+            return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
         stores.append(found)
         pool = [s for s in pool if s.path != found.path]
     return stores
@@ -750,6 +756,7 @@ def report(
         heat=heat_map(model, store=store, scheduler=scheduler, progress=progress) if format == "html" else "",
         rule_names=_rule_names(),
         version=vani.__version__,
+        rule_findings=_rule_findings(),
     )
     if format == "markdown":
         from vani.render.report.markdown import markdown  # noqa: PLC0415
@@ -806,6 +813,17 @@ def _rule_names() -> dict[str, str]:
     return {rule.id: rule.name for rule in rules()}
 
 
+def _rule_findings() -> dict[str, str]:
+    from vani.advisors.catalogue import rules  # noqa: PLC0415
+
+    found = {}
+    for rule in rules():
+        # A rule of another distribution may have no docstring in this form: its name has to do.
+        with suppress(VaniError):
+            found[rule.id] = rule.page().finding
+    return found
+
+
 def _job(job: PathLike | Job | None) -> Job | None:
     if job is None or not isinstance(job, (str, Path)):
         return job
@@ -848,6 +866,8 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
 
 def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
     """The store of a trace: the one there is if it is whole and current, else a new one."""
+    from vani.engine.allocator import give_back  # noqa: PLC0415
+    from vani.readers.base import KeepsTables  # noqa: PLC0415
     from vani.store.cache import store_path  # noqa: PLC0415
     from vani.store.read import open_store  # noqa: PLC0415
     from vani.store.write import write_store  # noqa: PLC0415
@@ -857,6 +877,9 @@ def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
         return found
     place = store_path(folder, reader.path.resolve().name, reader.digest())
     write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine))
+    if isinstance(reader, KeepsTables):
+        reader.release()
+        give_back()
     return open_store(place)
 
 

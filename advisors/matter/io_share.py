@@ -24,10 +24,10 @@ class IOShare(Rule):
         to nothing, every other recommendation is true and useless.
     Recommends
         To go on or to stop here: the verdict, and the seconds that bound every other recommendation. The
-        estimate is the I/O time of the slowest process, since most parallel programs wait for it; the range
-        reaches from the mean over the processes (nobody waits) to the time in which any process does I/O (a
-        hard bound). Below `hardly` the verdict is "hardly", and all other recommendations are lowered to
-        `info`.
+        estimate is the I/O time of the slowest process, since most parallel programs wait for it (of a workload
+        of several traces, of all of them together); the range reaches from the mean over the processes (nobody
+        waits) to the time in which any process does I/O (a hard bound). Below `hardly` the verdict is "hardly",
+        and all other recommendations are lowered to `info`.
     Stays silent when
         The profile was made without reading time stamps, so that it has no times.
     Source
@@ -68,7 +68,8 @@ class IOShare(Rule):
                     after_s=time.runtime_s - time.slowest_s,
                     best_s=time.runtime_s - time.busy_s,
                     worst_s=time.runtime_s - time.mean_s,
-                    method="upper bound: the run without the I/O time of its slowest process; "
+                    method="upper bound: the run without the I/O time of its slowest process"
+                    f"{', all traces together' if time.traces > 1 else ''}; "
                     "low: without the mean I/O time, high: without all time in which any process does I/O",
                 ),
             )
@@ -78,16 +79,22 @@ class IOShare(Rule):
         if not seen:
             return "I/O does not matter here: the run has no file-system call that takes time."
         who = f"rank {time.slowest[1]} of {time.slowest[0]}" if time.slowest else "the slowest process"
+        together = ""
+        if time.traces > 1:
+            together = ", all traces together"
+            who += f" ({format_seconds(time.slowest_of_all_s)})"
         part = f"{format_seconds(time.slowest_s)} of {format_seconds(time.runtime_s)}"
         if time.share < self.hardly:
             return (
-                f"I/O hardly matters here: {part} ({format_share(time.share)}) at most could be won; "
+                f"I/O hardly matters here: {part} ({format_share(time.share)}) at most could be won{together}; "
                 f"the slowest process is {who}."
             )
         mean = time.mean_s / time.runtime_s
-        uneven = f", on average a process spends {format_share(mean)}" if mean < 0.8 * time.share else ""
+        uneven = ""
+        if time.traces <= 1 and mean < 0.8 * time.share:
+            uneven = f", on average a process spends {format_share(mean)}"
         return (
-            f"I/O matters: {part} ({format_share(time.share)}) could be won at most; "
+            f"I/O matters: {part} ({format_share(time.share)}) could be won at most{together}; "
             f"slowest is {who}{uneven}."
         )
 

@@ -8,7 +8,7 @@ Three readings of "the I/O time" of a run of T seconds with processes p:
 - slowest: the I/O time of the slowest process. What is won if the run waits for that process, the usual case
   in bulk-synchronous programs, hence the estimate. Of an app with several instances, which may depend on each
   other, the busy time is taken, and apps are added up; busy of the whole workload is the bound again.
-- mean: mean over the processes. What is won if no process ever waits for another.
+- mean: mean over the processes, of the run of the whole workload. What is won if no process ever waits for another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ HARDLY = 0.05
 class IOTime:
     """Seconds, see the module; mean_s <= slowest_s <= busy_s up to rounding, and none is above runtime_s.
 
-    `slowest` names the process behind `slowest_s` as `(app, rank)`; None where the profile does not say.
+    `slowest` names the process behind `slowest_s` as `(app, rank)`; None where the profile does not say. Of a
+    workload of several traces it is only the slowest of all, and `slowest_s` is that of all traces together.
     """
 
     runtime_s: float
@@ -43,10 +44,14 @@ class IOTime:
     slowest_s: float
     busy_s: float
     slowest: tuple[str, int] | None
+    slowest_of_all_s: float
+    """I/O time of that process alone."""
+    traces: int
+    """Of the workload."""
 
     @property
     def share(self) -> float:
-        """Share of the run, 0..1, that the slowest process spends in I/O; 0 for a run that took no time."""
+        """Share of the run, 0..1, that `slowest_s` is; 0 for a run that took no time."""
         return self.slowest_s / self.runtime_s if self.runtime_s else 0.0
 
 
@@ -57,7 +62,9 @@ def io_time(profile: Profile) -> IOTime:
     slowest = min(busy, sum(_of_app(app) for app in profile.apps)) if profile.apps else busy
     balanced = [(app.name, app.balance) for app in profile.apps if app.balance is not None]
     worst = max(balanced, key=lambda pair: seconds(pair[1].slowest_io_time_s), default=None)
-    mean = profile.workflow.io_time_share
+    traces = sum(app.instances for app in profile.apps)
+    # Of several traces each share is one of its app's run, which may be a small part of the workload's.
+    mean = profile.workflow.io_time_share if traces <= 1 else None
     if mean is None:
         processes = max(1, profile.workflow.processes)
         mean = seconds(profile.workflow.io.time_s.total) / processes / runtime if runtime else 0.0
@@ -67,6 +74,8 @@ def io_time(profile: Profile) -> IOTime:
         slowest_s=slowest,
         busy_s=busy,
         slowest=(worst[0], worst[1].slowest_rank) if worst and worst[1].slowest_rank is not None else None,
+        slowest_of_all_s=seconds(worst[1].slowest_io_time_s) if worst else slowest,
+        traces=traces,
     )
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Gain, seconds
-from vani.units import format_bytes
+from vani.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, IOStats, Profile
@@ -301,7 +301,7 @@ def _part_of_memory(
     )
     for name, memory in known:
         if memory:
-            said = f"how much memory the program leaves is not known, {share:.0%} of the node's is assumed"
+            said = f"how much memory the program leaves is not known, {format_share(share)} of the node's is assumed"
             return int(memory * share), (name, memory), said
     return None, ("", None), "its size is not known: look with `df -h` on a compute node"
 

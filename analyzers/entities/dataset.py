@@ -5,42 +5,39 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vani.analyzers.entities.files import format_by_library, format_of_file
+from vani.analyzers.base import NO_VALUE
+from vani.analyzers.entities.files import ROLES, format_by_library, format_of_file
 from vani.analyzers.entities.view import View
 from vani.analyzers.iostats import histogram, sizes_of
 from vani.schema.formats import format_of_name
-from vani.schema.profile import Dataset, Role, SizeDistribution
+from vani.schema.profile import Dataset, SizeDistribution
 
 __all__ = ["dataset"]
 
 _MOST_LOOKED_AT = 1000
+_AT_ONCE = 1 << 16
 
 
-def dataset(view: View, role_of: dict[int, Role | None], size_of: dict[int, int | None]) -> Dataset:
-    """Formats, size, number and roles of the files; I/O is the workload's."""
-    layers = view.interface_of_files
-    codes = view.files.tolist()
+def dataset(view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]) -> Dataset:
+    """Formats, size, number and roles of the files; I/O is the workload's.
+
+    Parameters
+    ----------
+    role_of, size_of
+        As `roles` and `sizes` give them.
+    """
+    codes = view.files
     if len(codes) > _MOST_LOOKED_AT:
         view.notes["dataset.format"] = (
             f"by library and suffix for all but the {_MOST_LOOKED_AT:,} files with most I/O time"
         )
-    looked_at = set(view.measured.listed[:_MOST_LOOKED_AT].tolist())
-    formats: Counter[str] = Counter()
-    survey = view.measured.survey.files
-    moved = (survey.at(view.files, "reads") + survey.at(view.files, "writes")).tolist()
-    for code, operations in zip(codes, moved, strict=True):
-        path = view.world.paths[code]
-        formats[
-            _format(
-                view,
-                path,
-                layers.get(code) if operations else None,
-                look=code in looked_at or len(codes) <= _MOST_LOOKED_AT,
-            )
-        ] += 1
-    known = np.array([s for s in (size_of[c] for c in codes) if s is not None], dtype=np.int64)
+    formats = _formats(view, codes)
+    sizes = size_of[codes]
+    known = sizes[sizes != NO_VALUE]
     ones = np.ones(len(known), np.int64)
+    roles = np.bincount(role_of[codes], minlength=len(ROLES)).tolist()
     found = sizes_of(known, ones)
     missing = len(codes) - len(known)
     view.notes["dataset.size"] = (
@@ -52,7 +49,9 @@ def dataset(view: View, role_of: dict[int, Role | None], size_of: dict[int, int 
         size=int(known.sum()) if len(known) else None,
         files=len(codes),
         io=view.workload_stats,
-        roles={str(r): n for r, n in sorted(Counter(role_of[c] or "unused" for c in codes).items())},
+        roles={
+            r: n for r, n in sorted((role or "unused", n) for role, n in zip(ROLES, roles, strict=True)) if n
+        },
         size_distribution=SizeDistribution(
             known=len(known),
             min=found.min if found else None,
@@ -62,6 +61,22 @@ def dataset(view: View, role_of: dict[int, Role | None], size_of: dict[int, int 
             histogram=histogram(known, ones),
         ),
     )
+
+
+def _formats(view: View, codes: NDArray[np.int64]) -> Counter[str]:
+    """Files of each format."""
+    survey = view.measured.survey.files
+    moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
+    layers = np.where(moved, view.interface_of_files[codes], -1)
+    looked_at = np.isin(codes, view.measured.listed[:_MOST_LOOKED_AT]) | (len(codes) <= _MOST_LOOKED_AT)
+    formats: Counter[str] = Counter()
+    for at in range(0, len(codes), _AT_ONCE):
+        some = slice(at, at + _AT_ONCE)
+        for code, layer, look in zip(
+            codes[some].tolist(), layers[some].tolist(), looked_at[some].tolist(), strict=True
+        ):
+            formats[_format(view, view.world.paths[code], layer if layer >= 0 else None, look=look)] += 1
+    return formats
 
 
 def _format(view: View, path: str, layer: int | None, *, look: bool) -> str:

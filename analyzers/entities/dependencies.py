@@ -32,12 +32,19 @@ _MOST_EDGES = 2_000_000
 Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
 
 
+def _of_several(table: Keyed, width: int) -> Keyed:
+    """The rows of files that several processes wrote or read: the others link nothing."""
+    file = table.keys % width
+    users = np.bincount(file, minlength=1) if len(file) else file
+    return table.where(np.flatnonzero(users[file] > 1))
+
+
 class _Links:
-    """Exchanges as arrays: one row per process and file."""
+    """Exchanges as arrays: one row per process and file, of files with several processes."""
 
     def __init__(self, view: View) -> None:
-        table: Keyed = view.measured.results["exchanges"]
         width = view.world.files + 1
+        table = _of_several(view.measured.results["exchanges"], width)
         self.process = table.keys // width
         self.file = table.keys % width - 1
         order = np.argsort(self.file, kind="stable")

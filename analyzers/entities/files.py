@@ -18,8 +18,9 @@ import stat
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE
+from vani.analyzers.base import BUCKETS, NO_VALUE
 from vani.analyzers.entities.dependencies import exchanged_files
 from vani.analyzers.entities.view import View, layer_name
 from vani.analyzers.keyed import Keyed
@@ -27,48 +28,40 @@ from vani.calls import Layer
 from vani.schema.formats import HEAD_BYTES, format_of_head, format_of_name
 from vani.schema.profile import FileEntity, Role
 
-__all__ = ["files", "format_by_library", "format_of_file", "roles", "sizes"]
+__all__ = ["ROLES", "files", "format_by_library", "format_of_file", "roles", "sizes"]
 
 
-def roles(view: View) -> dict[int, Role | None]:
-    """Role of every file of the data set; None where it was only opened."""
+ROLES: tuple[Role | None, ...] = (None, "input", "output", "intermediate", "temporary")
+
+
+def roles(view: View) -> NDArray[np.int8]:
+    """Role of every file of the data set as a place in `ROLES`, None where it was only opened; shape (files,)."""
     survey = view.measured.survey.files
-    exchanged = exchanged_files(view)
     codes = view.files
-    reads, writes = survey.at(codes, "reads"), survey.at(codes, "writes")
-    removed, opened = survey.at(codes, "last_remove", -1), survey.at(codes, "last_use", -1)
-    found: dict[int, Role | None] = {}
-    for code, read, write, gone, used in zip(
-        codes.tolist(), reads.tolist(), writes.tolist(), removed.tolist(), opened.tolist(), strict=True
-    ):
-        if gone >= 0 and gone >= used:
-            found[code] = "temporary"
-        elif int(view.world.final_name[code]) in exchanged:
-            found[code] = "intermediate"
-        elif write:
-            found[code] = "output"
-        else:
-            found[code] = "input" if read else None
+    gone, used = survey.at(codes, "last_remove", -1), survey.at(codes, "last_use", -1)
+    exchanged = np.isin(view.world.final_name[codes], np.array(sorted(exchanged_files(view)), np.int64))
+    role: NDArray[np.int8] = np.where(survey.at(codes, "reads") > 0, 1, 0).astype(np.int8)
+    role[survey.at(codes, "writes") > 0] = 2
+    role[exchanged] = 3
+    role[(gone >= 0) & (gone >= used)] = 4
+    found = np.zeros(view.world.files, np.int8)
+    found[codes] = role
     return found
 
 
-def sizes(view: View) -> dict[int, int | None]:
-    """Size of every file of the data set as far as the run or job.yaml tells."""
-    last = view.facts.ends.last(view.world.files)
+def sizes(view: View) -> NDArray[np.int64]:
+    """Size of every file of the data set as far as the run or job.yaml tells, else `NO_VALUE`; shape (files,)."""
+    found = view.facts.ends.last(view.world.files)
     reach: Keyed = view.measured.survey.reach
-    furthest = np.full(view.world.files, NO_VALUE)
     if len(reach):
-        np.maximum.at(furthest, reach.keys // 4097, reach["reach"])
+        np.maximum.at(found, reach.keys // (BUCKETS + 1), reach["reach"])
     others: Keyed = view.measured.results["footprint"].others
-    appended = np.zeros(view.world.files + 1, np.int64)
     if len(others):
+        appended = np.zeros(view.world.files + 1, np.int64)
         np.add.at(appended, view.cells.file(others.keys) + 1, others["appended"])
-    found: dict[int, int | None] = {}
-    for code in view.files.tolist():
-        size = max(int(last[code]), int(furthest[code]))
-        found[code] = (
-            size + int(appended[code + 1]) if size != NO_VALUE else (int(appended[code + 1]) or None)
-        )
+        more = appended[1:]
+        # A file of unknown end to which data was appended is at least as long.
+        found = np.where(found != NO_VALUE, found + more, np.where(more > 0, more, NO_VALUE))
     return found
 
 
@@ -111,30 +104,31 @@ def _head(path: str) -> bytes:
         os.close(handle)
 
 
-def files(view: View, role_of: dict[int, Role | None], size_of: dict[int, int | None]) -> list[FileEntity]:
-    """The listed files, most I/O time first."""
+def files(view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]) -> list[FileEntity]:
+    """The listed files, most I/O time first; `role_of` and `size_of` as `roles` and `sizes` give them."""
     interface = view.interface_of_files
     use: Keyed = view.measured.results["processes"].files
     by_app: Keyed = view.measured.results["processes"].apps
     operations: Keyed = view.measured.results["operations"]
     width = view.world.files + 1
     apps_of: dict[int, list[str]] = {}
-    for key in by_app.keys.tolist():
+    listed = np.isin(by_app.keys % width - 1, view.measured.listed)
+    for key in by_app.keys[listed].tolist():
         apps_of.setdefault(key % width - 1, []).append(view.world.apps[key // width])
     strides = _strides(view)
     times = operations.rekeyed(view.cells.file(operations.keys), {"first": "min", "last": "max"})
     found = []
     for code in view.measured.listed.tolist():
         one = np.array([code])
-        layer = interface.get(code)
+        layer = int(interface[code]) if interface[code] >= 0 else None
         moved = int(times.at(one, "reads")[0] + times.at(one, "writes")[0])
         processes = int(use.at(one, "processes")[0])
         found.append(
             FileEntity(
                 path=view.world.paths[code],
                 format=format_of_file(view, view.world.paths[code], layer if moved else None),
-                size=size_of.get(code),
-                role=role_of.get(code),
+                size=int(size_of[code]) if size_of[code] != NO_VALUE else None,
+                role=ROLES[role_of[code]],
                 access="shared" if processes >= 2 else "file_per_process",
                 processes=processes,
                 readers=int(use.at(one, "readers")[0]),

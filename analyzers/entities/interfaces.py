@@ -95,13 +95,33 @@ def _collective(
         modes = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_dxpl_mpio") if len(args) > 1}
         found: set[Transfer] = {"collective" if mode == "1" else "independent" for mode in modes}
         if not found:
-            parallel = bool(view.facts_of(app, "H5Pset_fapl_mpio"))
-            return None, "independent" if parallel else None
+            if not view.facts_of(app, "H5Pset_fapl_mpio"):
+                return None, None
+            # No call that sets a mode was recorded. Not all traces would have it: what MPI-IO was asked for tells.
+            return None, _of_mpiio(view, app, data)
         return None, "mixed" if len(found) > 1 else next(iter(found))
     if layer in (Layer.MPIIO, Layer.PNETCDF) and data:
         share = collective / data
         return share, "collective" if share == 1 else "independent" if share == 0 else "mixed"
     return None, None
+
+
+def _of_mpiio(view: View, app: int, transfers: int) -> Transfer | None:
+    """How HDF5 transfers data whose mode no call sets: each collective transfer is a collective call of MPI-IO.
+
+    Metadata of the file goes beside them in independent calls, which therefore prove nothing. None where the
+    collective calls may be those of PnetCDF.
+    """
+    calls: Keyed = view.measured.results["libraries"].calls
+    together, others = (
+        int(calls.at(np.array([app * 16 + layer]), column)[0])
+        for layer, column in ((Layer.MPIIO, "collective"), (Layer.PNETCDF, "data"))
+    )
+    if not together:
+        return "independent"
+    if others:
+        return None
+    return "collective" if together >= transfers else "mixed"
 
 
 def _representation(view: View, app: int, layer: int) -> DataRepresentation:

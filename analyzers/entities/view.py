@@ -179,17 +179,16 @@ class View:
         return np.minimum(self.process_time / spans[self.trace_of_process], 1.0)
 
     @cached_property
-    def interface_of_files(self) -> dict[int, int]:
-        """Layer through which most opens and data operations of each file went."""
+    def interface_of_files(self) -> NDArray[np.int8]:
+        """Layer through which most opens and data operations of each file went, -1 for none; shape (files,)."""
         pairs = self.measured.results["libraries"].outer
-        best: dict[int, tuple[int, int]] = {}
-        for key, file, count in zip(
-            pairs.first.tolist(), pairs.second.tolist(), pairs.count.tolist(), strict=True
-        ):
-            layer = key % 16
-            if (count, layer) > best.get(file, (0, -1)):
-                best[file] = (count, layer)
-        return {file: layer for file, (_, layer) in best.items()}
+        found = np.full(self.world.files, -1, np.int8)
+        named = pairs.second >= 0
+        layer, file, count = (c[named] for c in (pairs.first % 16, pairs.second, pairs.count))
+        order = np.lexsort((layer, count, file))
+        # The last one written stays.
+        found[file[order]] = layer[order]
+        return found
 
     def facts_of(self, app: int, *names: str) -> list[tuple[str, list[str], int]]:
         """Library calls whose arguments were kept (`Manifest.facts`), of an app."""

@@ -47,8 +47,8 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class PatternResult:
-    """`cells`: a column per class by cell. `layers`: the same by app * WITHIN + layers around it. `strides`: by
-    (file, bytes)."""
+    """`cells`: a column per class by listed cell. `layers`: the same by app * WITHIN + layers around it. `strides`: by
+    (file, bytes), of listed files."""
 
     cells: Keyed
     layers: Keyed
@@ -62,8 +62,7 @@ class AccessPattern:
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del facts
-        return _Collector(context)
+        return _Collector(context, None if facts is None else facts.listed_as)
 
     def combine(self, parts: Sequence[PatternResult]) -> PatternResult:
         return PatternResult(
@@ -144,8 +143,9 @@ class _Events:
 class _Collector:
     """The class of an operation depends on two before and two behind it: so many are held from batch to batch."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, listed_as: NDArray[np.int32] | None) -> None:
         self._app = context.app
+        self._listed_as = listed_as
         self._files = context.world.files + 1
         self._cells: list[Keyed] = []
         self._layers: list[Keyed] = []
@@ -160,7 +160,7 @@ class _Collector:
         named = batch.file >= 0
         if not named.all():
             nameless = np.flatnonzero(data & ~named)
-            cells = batch.cell.keys[batch.cell.codes[nameless]]
+            cells = batch.listed_cell.keys[batch.listed_cell.codes[nameless]]
             self._count(cells, batch.within[nameless], np.zeros(len(nameless), np.int64))
         rows = np.flatnonzero(data & named)
         kind = batch.kind[rows]
@@ -177,7 +177,7 @@ class _Collector:
             first[np.searchsorted(key, self._held.key[np.isin(self._held.key, key[first])])] = False
         new = _Run(
             key,
-            batch.cell.keys[batch.cell.codes[rows]],
+            batch.listed_cell.keys[batch.listed_cell.codes[rows]],
             batch.within[rows],
             batch.offset[rows],
             np.where(size == NO_VALUE, 0, size),
@@ -213,8 +213,12 @@ class _Collector:
         rows = np.flatnonzero(ready)
         self._count(run.cell[rows], run.within[rows], kind[rows])
         strides = np.flatnonzero(ready & (kind == STRIDED) & (delta != NO_VALUE))
+        file = run.key[strides] // 2 % self._files - 1
+        if self._listed_as is not None:
+            listed = self._listed_as[file] >= 0
+            strides, file = strides[listed], file[listed]
         if len(strides):
-            self._strides.append(count_pairs(run.key[strides] // 2 % self._files - 1, delta[strides]))
+            self._strides.append(count_pairs(file, delta[strides]))
             if len(self._strides) > 32:
                 self._strides = [Pairs.merged(self._strides)]
         run.counted |= ready

@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class IoTimeResult:
-    """`cells` by cell * 4 + kind, `phases` by phase * 4 + kind, `processes` by process; column `time`."""
+    """`cells` by listed cell * 4 + kind, `phases` by phase * 4 + kind, `processes` by process; column `time`."""
 
     cells: Keyed
     phases: Keyed
@@ -116,7 +116,7 @@ class _Collector:
         self._before = _Last(
             int(process[-1]),
             int(end[-1]),
-            int(batch.cell.keys[batch.cell.codes[last]]),
+            int(batch.listed_cell.keys[batch.listed_cell.codes[last]]),
             int(batch.phase[last]),
             int(batch.kind[last]),
         )
@@ -131,7 +131,7 @@ class _Collector:
             batch.phase,
             batch.process,
         )
-        cell = batch.cell
+        cell = batch.listed_cell
         codes = cell.codes
         before = self._before
         kept = [np.empty(len(codes), np.bool_) for _ in range(4)]
@@ -175,7 +175,7 @@ class _Collector:
             self._release()
             self._held_process = process
         start, end, kind = batch.start[rows], batch.end[rows], batch.kind[rows].astype(np.int64)
-        cell, phase = batch.cell.keys[batch.cell.codes[rows]], batch.phase[rows]
+        cell, phase = batch.listed_cell.keys[batch.listed_cell.codes[rows]], batch.phase[rows]
         # Negative groups are phases, those from 0 on are cells, and one more is the process.
         groups = [cell * 4 + kind, cell * 4 + _ALL, -2 - (phase * 4 + kind), -2 - (phase * 4 + _ALL)]
         included = phase != self._excluded

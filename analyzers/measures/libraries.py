@@ -51,9 +51,9 @@ class Libraries:
         return LibrariesResult(
             Keyed.merged([p.under for p in parts]),
             Keyed.merged([p.calls for p in parts]),
-            Pairs.merged([p.files for p in parts]),
+            Pairs.merged([p.files for p in parts], packed=True),
             Pairs.merged([p.data for p in parts]),
-            Pairs.merged([p.outer for p in parts]),
+            Pairs.merged([p.outer for p in parts], packed=True),
             Keyed.merged([p.via for p in parts]),
         )
 
@@ -180,8 +180,8 @@ class _Collector:
         return LibrariesResult(
             Keyed.merged(self._under),
             Keyed.merged(self._calls),
-            Pairs.merged(self._files),
+            Pairs.merged(self._files, packed=True),
             Pairs.merged(self._data),
-            Pairs.merged(self._outer),
+            Pairs.merged(self._outer, packed=True),
             Keyed.merged(self._via),
         )

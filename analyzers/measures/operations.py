@@ -21,7 +21,7 @@ _HOW = {"first": "min", "last": "max"}
 
 
 class Operations:
-    """Columns per cell: reads, writes, metadata, bytes_read, bytes_written, unsized, opens, first, last (ns)."""
+    """Columns per listed cell: reads, writes, metadata, bytes_read, bytes_written, unsized, opens, first, last (ns)."""
 
     name = "operations"
     columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
@@ -41,7 +41,7 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        cell, alike = batch.cell, batch.alike
+        cell, alike = batch.listed_cell, batch.alike
         groups = Dense(cell.keys, cell.codes[alike.row])
         kind = batch.kind[alike.row]
         read, write = kind == Kind.READ, kind == Kind.WRITE

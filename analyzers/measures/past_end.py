@@ -21,7 +21,7 @@ __all__ = ["PastEnd"]
 
 
 class PastEnd:
-    """Columns per cell: bytes beyond the end, reads on files whose end is known."""
+    """Columns per listed cell: bytes beyond the end, reads on files whose end is known."""
 
     name = "past_end"
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
@@ -53,10 +53,10 @@ class _Collector:
         begin, size = batch.offset[rows], batch.bytes[rows]
         end = self._ends.at(batch.file[rows], batch.end[rows])
         beyond = begin + size - np.maximum(begin, end)
-        dense = Dense.of(batch.cell.codes[rows])
+        dense = Dense.of(batch.listed_cell.codes[rows])
         self._parts.append(
             Keyed(
-                batch.cell.keys[dense.keys],
+                batch.listed_cell.keys[dense.keys],
                 {"beyond": dense.sum(np.clip(beyond, 0, size)), "reads": dense.count()},
             )
         )

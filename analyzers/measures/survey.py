@@ -114,6 +114,7 @@ class _Collector:
             "metadata": group.sum(count, kind == Kind.METADATA),
             "time": dense.sum(batch.duration[rows]),
             "opens": group.sum(count, (flags & Flag.OPEN) != 0),
+            "uses": group.sum(count, uses & ((flags & Flag.DIRECTORY) == 0)),
             "makes": group.sum(count, made),
             "empties": group.sum(count, (flags & Flag.TRUNCATE) != 0),
             "looks": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN),
@@ -164,7 +165,7 @@ class _Collector:
     def result(self) -> SurveyResult:
         self._shrink()
         threaded = np.unique(np.concatenate([np.empty(0, np.int64), *self._threaded]))
-        return SurveyResult(self._busy, self._files[0], self._reach[0], threaded)
+        return SurveyResult(self._busy, self._files[0].packed(), self._reach[0], threaded)
 
 
 def _shorter(intervals: Intervals, by: int) -> Intervals:

@@ -13,7 +13,7 @@ __all__ = ["TransferSize"]
 
 
 class TransferSize:
-    """Counts by (cell * 2 + direction, size); direction 0 read, 1 write."""
+    """Counts by (listed cell * 2 + direction, size); direction 0 read, 1 write."""
 
     name = "transfer_size"
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
@@ -34,7 +34,7 @@ class _Collector:
         if not len(batch):
             return
         sizes, row = batch.sizes, batch.alike.row[batch.sizes.first]
-        side = batch.cell.keys[batch.cell.codes[row]] * 2 + batch.kind[row]
+        side = batch.listed_cell.keys[batch.listed_cell.codes[row]] * 2 + batch.kind[row]
         self._parts.append(count_pairs(side, sizes.second, sizes.count))
         if len(self._parts) > 32:
             self._parts = [Pairs.merged(self._parts)]

@@ -43,7 +43,6 @@ from vani.schema.profile import (
     ProcessDependencies,
     Profile,
     RankBalance,
-    Role,
     SharedStorage,
     Storage,
     TraceEntity,
@@ -353,41 +352,35 @@ def _interfaces(view: QuickView) -> list[Interface]:
     return found
 
 
-def _roles(view: QuickView) -> tuple[dict[int, Role | None], set[int]]:
-    """Role of every file of the data set, and the files whose role hangs on the order of calls."""
+def _roles(view: QuickView) -> tuple[NDArray[np.int8], set[int]]:
+    """Role of every file of the data set (see `roles`), and the files whose role hangs on the order of calls."""
     survey = view.counts.files
     codes = view.files
     exchanged = _exchanged(view)
-    found: dict[int, Role | None] = {}
-    unknown: set[int] = set()
-    for code, read, write, removed in zip(
-        codes.tolist(), *(survey.at(codes, n).tolist() for n in ("reads", "writes", "removes")), strict=True
-    ):
-        if removed or exchanged is None or int(view.world.final_name[code]) in exchanged:
-            unknown.add(code)
-            found[code] = None
-        else:
-            found[code] = "output" if write else "input" if read else None
-    return found, unknown
+    unknown = survey.at(codes, "removes") > 0
+    if exchanged is None:
+        unknown[:] = True
+    else:
+        unknown |= np.isin(view.world.final_name[codes], np.array(sorted(exchanged), np.int64))
+    role = np.where(survey.at(codes, "writes") > 0, 2, np.where(survey.at(codes, "reads") > 0, 1, 0))
+    found = np.zeros(view.world.files, np.int8)
+    found[codes] = np.where(unknown, 0, role)
+    return found, set(codes[unknown].tolist())
 
 
-def _sizes(view: QuickView) -> tuple[dict[int, int | None], set[int]]:
-    """Size of every file of the data set, and the files whose size hangs on offsets."""
+def _sizes(view: QuickView) -> tuple[Ints, set[int]]:
+    """Size of every file of the data set (see `sizes`), and the files whose size hangs on offsets."""
     survey, codes = view.counts.files, view.files
-    known_before = view.world.known_sizes[codes]
-    names = ("writes", "resizes", "streams", "makes")
-    found: dict[int, int | None] = {}
-    unknown: set[int] = set()
-    for code, before, writes, resizes, streams, makes in zip(
-        codes.tolist(), known_before.tolist(), *(survey.at(codes, n).tolist() for n in names), strict=True
-    ):
-        found[code] = None
-        if writes or resizes:
-            unknown.add(code)
-        elif not streams:
-            # Nothing was written: it has the size that it had, or none if the run made it.
-            found[code] = before if before != NO_VALUE else 0 if makes else None
-    return found, unknown
+    before = view.world.known_sizes[codes]
+    writes, resizes, streams, makes = (
+        survey.at(codes, n) > 0 for n in ("writes", "resizes", "streams", "makes")
+    )
+    unknown = writes | resizes
+    # Nothing was written: it has the size that it had, or none if the run made it.
+    size = np.where(before != NO_VALUE, before, np.where(makes, 0, NO_VALUE))
+    found = np.full(view.world.files, NO_VALUE)
+    found[codes] = np.where(unknown | streams, NO_VALUE, size)
+    return found, set(codes[unknown].tolist())
 
 
 def _dataset(view: QuickView) -> Dataset:

@@ -27,7 +27,7 @@ def files(count):
 def test_the_first_line_says_whether_io_matters():
     text = screen(advise_document(profile(files(1)), system()))
     assert text.startswith("I/O matters: 50 s of 1 min 40 s (50 %)")
-    assert re.search(r"\n1\. stripe-count \(LUS002\), (high|medium), quite sure \(80%\)", text)
+    assert re.search(r"\n1\. stripe-count \(LUS002\), (high|medium), quite sure \(80 %\)", text)
     assert re.search(r"\n     lfs setstripe -c \d+ -S 128M /lustre/d0\n", text)
     assert re.search(r"\n\d+ rules had nothing to recommend \(see advice.yaml\)", text)
 

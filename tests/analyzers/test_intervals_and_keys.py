@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.analyzers.base import count_pairs, stable_order
+from vani.analyzers.base import Pairs, count_pairs, stable_order
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-50, 50), st.integers(0, 12)), max_size=40)
 FAR = st.sampled_from([-(1 << 61), -7, 0, 5, 1 << 40, 1 << 61])
+INTS_OF_ALL_SIZES = st.sampled_from(
+    [-(1 << 40), -40_000, -129, -128, -1, 0, 1, 127, 128, 40_000, 1 << 31, 1 << 40]
+)
 INTS = st.lists(st.one_of(st.integers(-5, 5), FAR), max_size=60)
 
 
@@ -155,3 +158,64 @@ def test_pairs_are_counted_under_both_numbers(pairs):
     found = count_pairs(*columns(pairs, 2))
     counted = list(zip(found.first.tolist(), found.second.tolist(), found.count.tolist(), strict=True))
     assert counted == [(a, b, pairs.count((a, b))) for a, b in sorted(set(pairs))]
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(-3, 3), st.one_of(st.integers(-3, 3), FAR)), max_size=40),
+    cut=st.integers(0, 40),
+    few=st.sampled_from([0, 32]),
+    packed=st.booleans(),
+)
+def test_pairs_that_are_merged_are_the_pairs_of_all_rows(pairs, cut, few, packed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vani.analyzers.base._FEW_FIRST", few)
+        parts = [count_pairs(*columns(some, 2)) for some in (pairs[cut:], [], pairs[:cut])]
+        once = Pairs.merged([Pairs.merged(parts[:2], packed=packed), parts[2]], packed=packed)
+    whole = count_pairs(*columns(pairs, 2))
+    for name in ("first", "second", "count"):
+        assert getattr(once, name).tolist() == getattr(whole, name).tolist()
+
+
+@given(rows=ROWS, cut=st.integers(0, 40), shift=st.sampled_from([0, 1 << 40, -(1 << 40)]))
+def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
+    parts = [merged([(g + shift, a, n) for g, a, n in some]) for some in (rows[cut:], rows[:cut])]
+    usual = Intervals.joined(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vani.analyzers.intervals._MANY", 0)
+        many = Intervals.joined(parts)
+    for name in ("group", "start", "end"):
+        assert getattr(many, name).tolist() == getattr(usual, name).tolist()
+
+
+@given(
+    parts=st.lists(
+        st.dictionaries(st.integers(-5, 5), st.tuples(INTS_OF_ALL_SIZES, INTS_OF_ALL_SIZES), max_size=6),
+        max_size=4,
+    ),
+    large=st.sampled_from([0, 1 << 18]),
+)
+def test_tables_in_small_types_add_up_as_those_of_64_bits(parts, large):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vani.analyzers.keyed._LARGE", large)
+        tables = []
+        for part in parts:
+            keys = sorted(part)
+            values = {n: np.array([part[k][i] for k in keys], np.int64) for i, n in enumerate(("a", "b"))}
+            table = Keyed(np.array(keys, np.int64), values)
+            packed = table.packed()
+            assert all((packed[n] == table[n]).all() and packed[n].dtype == np.int64 for n in values)
+            assert sum(c.nbytes for c in packed.columns.values()) <= sum(c.nbytes for c in values.values())
+            tables += [packed, table]
+        found = Keyed.merged(tables, {"b": "max"})
+    sums: dict[int, int] = defaultdict(int)
+    most: dict[int, int] = {}
+    for part in parts:
+        for key, (a, b) in part.items():
+            sums[key] += 2 * a
+            most[key] = max(most.get(key, b), b)
+    if len(found):
+        assert dict(zip(found.keys.tolist(), found["a"].tolist(), strict=True)) == sums
+        assert dict(zip(found.keys.tolist(), found["b"].tolist(), strict=True)) == most
+        assert found.at(np.array([-5, 99]), "a", -7).tolist() == [sums.get(-5, -7), -7]
+    else:
+        assert not sums

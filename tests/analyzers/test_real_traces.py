@@ -262,3 +262,10 @@ def test_what_half_a_million_small_accesses_asked_for_in_vain_is_told_to_a_hundr
     assert io.bytes.read == 1_892_485_040
     # comparison.csv: Darshan saw 343,584,512 B moved.
     assert io.bytes.read - io.past_end.read == pytest.approx(343_584_512, rel=1e-4)
+
+
+def test_hdf5_transfers_are_collective_where_mpiio_is_asked_to_be(stores):
+    # `ior -a HDF5 -c`: no call that sets the mode is in the trace, but each H5Dwrite is an MPI_File_write_at_all.
+    together = profile_of(TRACES / "v3-ior-hdf5-coll-8r", stores)
+    alone = profile_of(TRACES / "v3-ior-ssf-hdf5-4r", stores)
+    assert [[i.transfer for i in p.interfaces if i.layer == "hdf5"] for p in (together, alone)] == [["collective"], ["independent"]]

@@ -70,6 +70,14 @@ def test_the_ten_worst_are_shown_and_the_rest_is_counted():
     ]
 
 
+def test_the_many_failures_of_one_check_hide_no_other_check_of_its_level():
+    many = [judgement("a-files", id=f"a-files: {i:05}") for i in range(5000)]
+    others = [judgement("z-size", level="error"), judgement("b-notes", level="note")]
+    lines = annotations(check(*many, *others))
+    assert [line.split("title=")[1].split(" ")[0] for line in lines[:10]] == ["a-files", "z-size", *["a-files"] * 8]
+    assert lines[10].startswith("::notice title=vani check::4992 more: 4991 errors, 1 note.")
+
+
 def test_notices_leave_room_for_the_one_that_counts_the_rest():
     lines = annotations(check(*(judgement(id=f"m: {i}", level="note") for i in range(12))))
     assert len(lines) == 10

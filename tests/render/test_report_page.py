@@ -170,7 +170,7 @@ def test_the_three_worst_findings_come_with_lines_severity_and_gain():
         assert shown.count("\n") == len(one.apply)
     assert len(re.findall(r'class="gain', summary)) == 3
     gain = found[0].expected
-    assert f"{gain.speedup:.3g} times as fast ({gain.low:.3g} times to {gain.high:.3g} times)" in summary
+    assert f"{gain.speedup:.3g} times as fast ({gain.low:.3g} to {gain.high:.3g})" in summary
 
 
 def test_lines_stand_once_on_the_page():

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from vani.calls import Occurrences
 
-__all__ = ["BATCH_ROWS", "CountsCalls", "Limit", "Piece", "TraceReader"]
+__all__ = ["BATCH_ROWS", "CountsCalls", "KeepsTables", "Limit", "Piece", "TraceReader"]
 
 BATCH_ROWS = 1 << 18
 """Rows of a batch: 2 MiB per 8-byte column, so that a batch's columns stay near the processor's caches."""
@@ -105,3 +105,11 @@ class CountsCalls(Protocol):
 
     def occurrences(self) -> Occurrences:
         """Count the calls; nothing is expanded and no time stamp is read."""
+
+
+@runtime_checkable
+class KeepsTables(Protocol):
+    """A reader that keeps what it knows of its trace in memory."""
+
+    def release(self) -> None:
+        """Forget what can be read again; it is, when it is asked for."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.render.wording import expected_gain, target
-from vani.units import format_seconds
+from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Expected, Recommendation
@@ -44,7 +44,7 @@ def _row(number: int, one: Recommendation) -> str:
         one.severity,
         code(target(one)).replace("|", "\\|"),
         _won(one.expected),
-        f"{one.confidence:.0%}",
+        format_share(one.confidence),
     ]
     return f"| {' | '.join(cells)} |"
 

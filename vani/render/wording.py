@@ -74,15 +74,16 @@ def expected_gain(expected: Expected) -> str:
     what = expected.metric.removesuffix("_s").replace("_", " ")
     text = f"Expected {what}: {format_seconds(expected.before)} -> {format_seconds(expected.after)}"
     if expected.speedup is not None:
-        text += f", {_times(expected.speedup)} as fast"
-        text += f" ({_times(expected.low)} to {_times(expected.high)})"
+        text += f", {expected.speedup:.3g} times as fast{_range(expected.low, expected.high)}"
+    elif expected.low and expected.before is not None:
+        text += f" (at worst {format_seconds(expected.before / expected.low)})"
     return one_line(text)
 
 
 def how_sure(confidence: float) -> str:
     """A confidence 0..1 in a word and in percent."""
     word = "a guess" if confidence < 0.4 else "likely" if confidence < 0.75 else "quite sure"
-    return f"{word} ({confidence:.0%})"
+    return f"{word} ({format_share(confidence)})"
 
 
 def target(one: Recommendation) -> str:
@@ -90,5 +91,8 @@ def target(one: Recommendation) -> str:
     return one.target.path or one.target.app or one.target.kind
 
 
-def _times(factor: float | None) -> str:
-    return "any number of times" if factor is None else f"{factor:.3g} times"
+def _range(low: float | None, high: float | None) -> str:
+    """The range of a factor; without an upper end, no time at all may be left."""
+    if low is None:
+        return "" if high is None else f" (at most {high:.3g})"
+    return f" ({low:.3g} or more)" if high is None else f" ({low:.3g} to {high:.3g})"

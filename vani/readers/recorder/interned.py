@@ -18,7 +18,7 @@ from vani.readers.recorder.signatures import normal_path
 
 __all__ = ["InternedHandles", "InternedPaths", "InternedTexts"]
 
-_FREE_BYTES = 1 << 25
+_FREE_BYTES = 1 << 24
 _NEVER = np.iinfo(np.int64).max
 
 Ints = NDArray[np.int64]
@@ -69,6 +69,8 @@ class InternedTexts:
         self._texts = [unified]
         self._unified = len(unified)
         self._unified_bytes = self._held_bytes = unified.nbytes
+        # What tables of this size leave behind, nothing else needs.
+        pa.default_memory_pool().release_unused()
 
 
 class InternedPaths:

@@ -251,6 +251,13 @@ class RecorderReader:
                     self._known.problems.append(self._segments.problem)
             return self._known
 
+    def release(self) -> None:
+        """Forget the tables."""
+        with self._lock:
+            self._known = None
+            self._cache, self._cached_symbols = {}, 0
+            self._own_paths, self._own_handles = PathTable(), HandleTable()
+
     # ---------------------------------------------------------------- tables
 
     def _read_strictly(self) -> _Tables:

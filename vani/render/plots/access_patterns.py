@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import chart, name, number, tail
+from vani.render.plots.encoding import SHARE, chart, name, number, tail
 from vani.render.report.datasets import file_groups
 from vani.schema.profile import IOStats, Profile
 from vani.schema.timeline import HeatMap
@@ -30,7 +30,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     del heat
     rows = [row for row in _rows(profile) if row.operations]
     if not rows:
-        return "no data was read or written"
+        io = profile.workflow.io
+        why = profile.provenance.get("io.access_pattern", "the profile does not tell where accesses begin")
+        return why if io.ops.read + io.ops.write else "no data was read or written"
     values = []
     for i, row in enumerate(rows):
         begin = 0.0
@@ -53,7 +55,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     x = {
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
-        "axis": {"title": "share of reads and writes", "format": "~%", "tickCount": 5},
+        "axis": {"title": "share of reads and writes", "labelExpr": SHARE, "tickCount": 5},
     }
     named = [{"calculate": "row_name[datum.row]", "as": "name"}]
     spec = chart(

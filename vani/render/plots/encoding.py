@@ -13,6 +13,7 @@ __all__ = [
     "KINDS",
     "NO_TIMES",
     "SECONDS",
+    "SHARE",
     "SIZE_BINS",
     "by_size",
     "chart",
@@ -23,19 +24,24 @@ __all__ = [
     "number",
     "seconds_axis",
     "size_axis",
+    "size_labels",
     "tail",
     "time_axis",
+    "up_to",
 ]
 
 # The same thing has the same colour in every plot: `theme` lists colours in this order.
 KINDS = ("read", "write", "metadata", "mixed")
 
-BYTES = "format(datum.value, '.3~s') + 'B'"
+# A space between number and unit, as in all texts.
+_SCALED = "replace(format(datum.value, '.3~s'), regexp('([^0-9]?)$'), ' $1')"
+BYTES = f"{_SCALED} + 'B'"
 SECONDS = (
     "datum.value == 0 ? '0 s' : abs(datum.value) >= 1 "
-    "? format(datum.value, ',.4~r') + ' s' : format(datum.value, '.3~s') + 's'"
+    f"? format(datum.value, ',.4~r') + ' s' : {_SCALED} + 's'"
 )
-"""Labels of axes: 1.5MB, 0 s, 30 s, 250ms."""
+SHARE = "format(100 * datum.value, '.3~r') + ' %'"
+"""Labels of axes: 1.5 MB, 0 s, 30 s, 250 ms, 40 %."""
 
 SIZE_BINS = (
     "0-1K", "1K-4K", "4K-16K", "16K-64K", "64K-256K", "256K-1M", "1M-4M", "4M-16M", "16M-64M", "64M-256M",
@@ -54,7 +60,7 @@ def chart(values: Sequence[dict[str, Any]], height: int, **rest: Any) -> dict[st
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": "container",
         "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"},
+        "autosize": {"type": "fit-x", "contains": "padding", "resize": True},
         "data": {"values": list(values)},
         **rest,
     }
@@ -107,6 +113,17 @@ def seconds_axis(title: str) -> dict[str, Any]:
 def size_axis(title: str, per_second: bool = False) -> dict[str, Any]:
     """Axis of bytes, or of bytes per second."""
     return {"title": title, "labelExpr": BYTES + (" + '/s'" if per_second else ""), "tickCount": 5}
+
+
+def up_to(most: float, text_px: int) -> dict[str, Any]:
+    """Scale of a horizontal axis from 0 that leaves room for a text behind the longest bar, however narrow the plot."""
+    end = f"{number(most)!r} * width / max(width - {text_px}, 0.4 * width)"
+    return {"domainMin": 0, "domainMax": {"expr": end}, "nice": False}
+
+
+def size_labels(bins: Sequence[str]) -> dict[str, Any]:
+    """How an axis writes the bins of a histogram: level where there is room, upright where there is next to none."""
+    return {"labelAngle": {"expr": f"width < {28 * len(bins)} ? -90 : width < {62 * len(bins)} ? -35 : 0"}}
 
 
 def log_marks(low: float, high: float, most: int = 6) -> list[float]:

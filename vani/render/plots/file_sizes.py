@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import by_size, chart, count
+from vani.render.plots.encoding import by_size, chart, count, size_labels
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes
@@ -26,8 +26,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             "type": "ordinal",
             "sort": bins,
             "axis": {
-                "title": "size of a file (bytes, powers of four)",
-                "labelAngle": -35 if len(bins) > 6 else 0,
+                "title": "file size (bytes)",
+                **size_labels(bins),
             },
         },
         "y": {

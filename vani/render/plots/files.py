@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import KINDS, NO_TIMES, chart, colour, count, name, number, seconds_axis, tail
+from vani.render.plots.encoding import (
+    KINDS,
+    NO_TIMES,
+    chart,
+    colour,
+    count,
+    name,
+    number,
+    seconds_axis,
+    tail,
+    up_to,
+)
 from vani.render.report.datasets import FileGroup, file_groups
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
@@ -53,7 +64,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     y = {"field": "row", "type": "ordinal", "scale": {"domain": list(range(len(rows)))}, "axis": None}
     x = {
         "type": "quantitative",
-        "scale": {"domain": [0, number(1.15 * max(e["to"] for e in ends))], "nice": False},
+        "scale": up_to(max(e["to"] for e in ends), 60),
         "axis": seconds_axis("seconds in calls, summed over processes"),
     }
     spec = chart(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,8 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
         {
             "x": number(at[n.key][0]),
             "y": number(at[n.key][1]),
+            # Texts begin below the circle, however large.
+            "below": number(at[n.key][1] + math.sqrt((150 + 750 * n.weight) / math.pi) / _LAYER_PX),
             "name": n.text,
             "detail": n.detail,
             "size": number(150 + 750 * n.weight),
@@ -175,9 +178,9 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
                 "encoding": {"x": x, "y": y, "size": size, **tip},
             },
             *(
-                _text(x, y, style, field, dy)
+                _text(x, {**y, "field": "below"}, style, field, dy)
                 for style in ("halo", "ink")
-                for field, dy in (("name", 17), ("detail", 32))
+                for field, dy in (("name", 9), ("detail", 23))
             ),
         ],
     )

@@ -32,6 +32,7 @@ Cell = tuple[int, int, int, int]
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+    del profile
     if heat is None:
         return "it needs the decoded calls"
     heat = _joined(heat, -(-len(heat.rows) * heat.bins // _MOST_CELLS))
@@ -51,18 +52,20 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     ]
     most = max(cell[3] for cell in cells)
     busiest = max(cells, key=lambda c: (c[3], -c[1], -c[2]))
-    each = "process" if len(heat.rows) == profile.workflow.processes else "group of processes"
+    largest = max((row.processes for row in heat.rows), default=1)
+    each = "process" if largest == 1 else f"{largest} processes"
+    whose = "each process" if largest == 1 else f"each row of up to {each}"
     length = format_seconds(heat.bin_s)
     quiet = sum(1 for row in range(len(heat.rows)) if not any(heat.read[row]) and not any(heat.written[row]))
     totals = ", ".join(f"{format_bytes(sum(map(sum, values)))} {title}" for title, values in fields)
     return Drawing(
         kind=KIND,
         title=TITLE,
-        caption=f"Bytes that each {each} moved in each {length}; empty places moved none. Look for rows "
-        f"that are filled "
-        "alone (one process does the work of all), for columns (all at once) and for empty time between.",
-        description=f"Heat map of {len(heat.rows)} rows, one for each {each}, over {heat.bins} bins of "
-        f"{length}: "
+        caption=f"Bytes that {whose} moved in each {length}, on a scale of "
+        "powers of ten; empty places moved none. Look for rows that are filled alone (one process "
+        "does the work of all), for columns (all at once) and for empty time between.",
+        description=f"Heat map of {len(heat.rows)} rows, one for {whose.replace('each row of ', '')}, "
+        f"over {heat.bins} bins of {length}: "
         f"{totals}. Most in one bin: {format_bytes(most)} {fields[busiest[0]][0]} by "
         f"{_who(heat, heat.rows[busiest[1]])} at {format_seconds(busiest[2] * heat.bin_s)}. "
         f"Rows without any: {quiet}.",

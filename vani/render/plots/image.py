@@ -19,6 +19,9 @@ SUFFIXES = (".svg", ".png", ".json")
 # The version that the report's page carries, too.
 _VEGA_LITE = "6.4"
 _POINTS_PER_MM = 72 / 25.4
+# A column of a paper is narrower, and so are the letters of figures in it.
+_COLUMN_MM = 110
+_LETTERS = {"column": 8, "page": 10}
 
 
 def check_suffix(path: Path) -> str:
@@ -52,7 +55,7 @@ def image(
     suffix
         One of `SUFFIXES`. `.json` is the Vega-Lite specification with its colours.
     width_mm
-        Width of the whole image on paper; letters have 8 to 12 points whatever the width.
+        Width of the whole image on paper; letters have 8 points in a column, 10 on a page.
     dpi
         Pixels per inch of `.png`.
     dark
@@ -65,7 +68,11 @@ def image(
     """
     spec = {**drawing.spec, "width": round(width_mm * _POINTS_PER_MM)}
     spec["description"] = drawing.description
-    spec["config"] = {**theme(dark, paper=not dark), "background": GROUND["dark" if dark else "light"]}
+    letters = _LETTERS["column" if width_mm <= _COLUMN_MM else "page"]
+    spec["config"] = {
+        **theme(dark, paper=not dark, letters=letters),
+        "background": GROUND["dark" if dark else "light"],
+    }
     if suffix == ".json":
         return (json.dumps(spec, indent=1, ensure_ascii=False) + "\n").encode()
     try:

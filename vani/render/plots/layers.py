@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import KINDS, NO_TIMES, chart, colour, number, seconds_axis
+from vani.render.plots.encoding import KINDS, NO_TIMES, chart, colour, number, seconds_axis, up_to
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_seconds, format_share
@@ -65,7 +65,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "type": "quantitative",
         "axis": seconds_axis("seconds in calls, summed over processes"),
         # Room for the totals behind the bars.
-        "scale": {"domain": [0, number(1.12 * max(ends.values()))], "nice": False},
+        "scale": up_to(max(ends.values()), 56),
     }
     spec = chart(
         values,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import KINDS, chart, colour, name, number
+from vani.render.plots.encoding import KINDS, SHARE, chart, colour, name, number
 from vani.schema.profile import IOStats, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_seconds, format_share
@@ -31,6 +31,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     ]
     if not rows:
         return "there is no file-system call"
+    io = profile.workflow.io
+    timed = any(_seconds(io))
     values: list[dict[str, Any]] = []
     for i, (_, measure, amounts) in enumerate(rows):
         begin, whole = 0.0, sum(amounts)
@@ -69,8 +71,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 "type": "quantitative",
                 "scale": {"domain": [0, 1]},
                 "axis": {
-                    "title": "share of file-system calls, of their time",
-                    "format": "~%",
+                    "title": "share of calls" + (", of their time" if timed else ""),
+                    "labelExpr": SHARE,
                     "tickCount": 5,
                 },
             },
@@ -84,8 +86,6 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             ],
         },
     )
-    io = profile.workflow.io
-    timed = any(_seconds(io))
     by_time = (
         f"of their time, {format_seconds(sum(_seconds(io)))} summed over processes, {_metadata(_seconds(io))}"
     )

@@ -190,20 +190,28 @@ def _what(bar: _Bar) -> str:
 
 
 def _lives(profile: Profile) -> dict[str, tuple[float, float]]:
-    """When each app ran: by the traces where they store their starts, else from its first phase to its last."""
+    """When each app ran: as long as its run time, from the stored start of its first trace.
+
+    A profile on disk has those starts to the second: they are moved until all phases of the app lie within.
+    """
     starts = [t.start_unix_s for t in profile.traces]
-    lives: dict[str, tuple[float, float]] = {}
     known = [s for s in starts if s is not None]
     # Traces without a start are all taken to start at once, as in the profile.
     origin = min(known) if known and len(known) == len(starts) else None
+    begins: dict[str, float] = {}
     for trace in profile.traces:
         begin = trace.start_unix_s - origin if origin is not None and trace.start_unix_s is not None else 0.0
-        end = begin + (trace.span_s or 0.0)
-        old = lives.get(trace.app, (begin, end))
-        lives[trace.app] = (min(old[0], begin), max(old[1], end))
+        begins[trace.app] = min(begins.get(trace.app, begin), begin)
+    inside: dict[str, tuple[float, float]] = {}
     for phase in profile.phases or ():
-        old = lives.get(phase.app, (phase.start_s, phase.end_s))
-        lives[phase.app] = (min(old[0], phase.start_s), max(old[1], phase.end_s))
+        old = inside.get(phase.app, (phase.start_s, phase.end_s))
+        inside[phase.app] = (min(old[0], phase.start_s), max(old[1], phase.end_s))
+    lives = {}
+    for app in profile.apps:
+        begin, length = begins.get(app.name, 0.0), app.runtime_s or 0.0
+        first, last = inside.get(app.name, (begin, begin))
+        begin = min(max(begin, last - length), first)
+        lives[app.name] = (begin, max(begin + length, last))
     return lives
 
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot, Row
-from vani.render.plots.encoding import NO_TIMES, chart, count, name, number, seconds_axis
+from vani.render.plots.encoding import NO_TIMES, chart, count, name, number, seconds_axis, up_to
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_seconds
@@ -240,7 +240,7 @@ def _each_app(profile: Profile) -> Drawing | str:
     x = {
         "field": "seconds",
         "type": "quantitative",
-        "scale": {"domain": [0, number(1.45 * top)], "nice": False},
+        "scale": up_to(top, 15 + 6 * max(len(t["text"]) for t in texts)),
         "axis": seconds_axis("I/O time of a process"),
     }
     by = {"field": "mark", "type": "nominal", "scale": {"domain": list(marks)}, "legend": {"title": None}}

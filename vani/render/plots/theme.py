@@ -20,7 +20,7 @@ _VIRIDIS = [
 ]  # fmt: skip
 
 
-def theme(dark: bool, paper: bool = False) -> dict[str, Any]:
+def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
     """Configuration of Vega-Lite for all plots.
 
     Parameters
@@ -29,13 +29,15 @@ def theme(dark: bool, paper: bool = False) -> dict[str, Any]:
         For a dark background, else for a light one.
     paper
         For a printed page: black on white, larger letters, no rounded corners; wins over `dark`.
+    letters
+        Size of letters of a printed page.
     """
     dark = dark and not paper
     ink = "#e8e8e8" if dark else "#1a1a1a"
     soft = "#9aa0a6" if dark else "#5f6368"
     line = "#3c4043" if dark else "#dfe1e5"
     ground = GROUND["dark" if dark else "light"]
-    size = 12 if paper else 11
+    size = letters if paper else 11
     # Many is bright on dark and dark on light: what stands out is what is large.
     ramp = _VIRIDIS if dark else _VIRIDIS[::-1]
     font = "Helvetica, Arial, 'Liberation Sans', sans-serif"
@@ -56,7 +58,11 @@ def theme(dark: bool, paper: bool = False) -> dict[str, Any]:
             "tickColor": soft,
             "labelLimit": 220,
             "titlePadding": 8,
+            "labelSeparation": 6,
         },
+        # Names end where bars begin.
+        "axisY": {"labelPadding": 6},
+        "axisX": {"labelBound": True},
         "legend": {
             "labelColor": ink,
             "titleColor": ink,
@@ -65,7 +71,10 @@ def theme(dark: bool, paper: bool = False) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "orient": "top",
             "offset": 8,
+            # All kinds of calls side by side in a column of a paper.
+            **({"symbolSize": 50, "columnPadding": 6} if size < 10 else {}),
             "labelLimit": 220,
+            "titleLimit": 400,
         },
         "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": size},
         "title": {"color": ink, "subtitleColor": soft, "fontSize": size + 3, "anchor": "start"},

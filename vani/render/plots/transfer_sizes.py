@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot, Row
-from vani.render.plots.encoding import by_size, chart, colour, log_marks, number, size_axis
+from vani.render.plots.encoding import (
+    SHARE,
+    by_size,
+    chart,
+    colour,
+    log_marks,
+    number,
+    size_axis,
+    size_labels,
+)
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_rate, format_share
@@ -50,8 +59,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "sort": bins,
         "scale": {"domain": bins, "paddingInner": 0.25},
         "axis": {
-            "title": "size of a request (bytes, powers of four)",
-            "labelAngle": -35 if len(bins) > 6 else 0,
+            "title": "request size (bytes)",
+            **size_labels(bins),
         },
     }
     offset = {"field": "kind", "type": "nominal", "sort": kinds, "scale": {"domain": kinds}}
@@ -80,7 +89,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                     "type": "quantitative",
                     "axis": {
                         "title": "share of operations (bars)" if rates else "share of operations",
-                        "format": "~%",
+                        "labelExpr": SHARE,
                     },
                 },
                 "color": legend,
@@ -91,7 +100,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     known = [v["rate"] for v in values if "rate" in v]
     if known:
         low, high = number(min(known) / 3), number(max(known) * 3)
-        rate_axis = size_axis("bandwidth of one process (diamonds)", per_second=True)
+        rate_axis = size_axis("rate of one process (diamonds)", per_second=True)
         layers.append(
             {
                 "transform": [{"filter": "isValid(datum.rate)"}],
@@ -128,6 +137,12 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         else ". Tall bars on the left are many small requests, which pay a file system's latency again and again. "
         "Bandwidth by size needs the decoded calls."
     )
+    doubted = [kind for kind in kinds if rates and f"io.bandwidth.{kind}" in profile.provenance]
+    if doubted:
+        caption += (
+            f" Diamonds of {' and '.join(f'{kind}s' for kind in doubted)} lie above what is plausible: "
+            f"{profile.provenance[f'io.bandwidth.{doubted[0]}']}."
+        )
     said = []
     for (kind, size), count in sorted(counts.items(), key=lambda e: (e[0][0], bins.index(e[0][1]))):
         rate = rates.get((kind, size), (None, None))[0]

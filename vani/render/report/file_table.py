@@ -58,8 +58,9 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
 
 
 def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits: Limits) -> str:
-    files = len(profile.files)
-    caption = f"{format_count(files)} file{'' if files == 1 else 's'}"
+    files, total = len(profile.files), profile.workflow.files.total
+    listed = f"{format_count(files)} of {format_count(total)}" if files < total else format_count(files)
+    caption = f"{listed} file{'' if total == files == 1 else 's'}"
     if folder:
         caption += f" in `{clip(folder, limits.path).replace('`', '')}`"
     timed = any(group.files[0].io.time_s.total is not None for group in groups)
@@ -68,7 +69,7 @@ def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits:
     if datasets:
         many = f"{format_count(datasets)} dataset{'' if datasets == 1 else 's'}"
         caption += f"; files whose names differ only in numbers are one row ({many})"
-    return caption + "."
+    return f"{caption}. The transfer size is that of most reads and writes."
 
 
 def _folder(paths: Sequence[str]) -> str:

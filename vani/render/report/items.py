@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from vani.render.report.bounds import Limits, clip
 from vani.render.wording import expected_gain, how_sure, target
@@ -38,9 +39,13 @@ class Item:
     number: int
     rule: str
     name: str
+    title: str
+    """What the rule found, in a sentence without its stop; its name where the catalogue does not know it."""
     severity: str
     sure: str
     target: str
+    app: str
+    """The app that the target is of; empty where the target is the app itself, or none is named."""
     reason: str
     gain: str
     """Expected gain with its range, or why there is none."""
@@ -69,17 +74,29 @@ class Silent:
     why: str
 
 
-def item(number: int, one: Recommendation, limits: Limits) -> Item:
-    """What a report says about a recommendation; `number` is its place, from 1."""
+def item(
+    number: int, one: Recommendation, limits: Limits, findings: Mapping[str, str] = MappingProxyType({})
+) -> Item:
+    """What a report says about a recommendation.
+
+    Parameters
+    ----------
+    number
+        Its place, from 1.
+    findings
+        What rules look for, by id.
+    """
     lines = [line for line in one.apply[: limits.lines] if len(line) <= limits.line]
     expected = one.expected
     return Item(
         number=number,
         rule=clip(one.rule, 40),
         name=clip(one.name, 80),
+        title=clip(findings.get(one.rule, "").rstrip(".") or one.name, 160),
         severity=one.severity,
         sure=how_sure(one.confidence),
         target=clip(target(one), limits.path),
+        app=clip(one.target.app, 40) if one.target.app and one.target.path else "",
         reason=clip(one.reason, limits.prose),
         gain="not estimated" if expected is None else clip(expected_gain(expected), limits.prose),
         has_gain=expected is not None,

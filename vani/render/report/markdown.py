@@ -64,9 +64,10 @@ def _top(report: Prepared) -> list[str]:
 def _item(one: Item) -> list[str]:
     gain = escaped(one.gain) if one.has_gain else f"Expected gain: {escaped(one.gain)}"
     lines = [
-        f"### {one.number}. {escaped(one.name)} ({escaped(one.rule)})",
+        f"### {one.number}. {escaped(one.title)}",
         "",
-        f"{one.severity}, {escaped(one.sure)}, for {code(one.target)}. {gain}.",
+        f"{one.severity}, {escaped(one.sure)}, for {code(one.target)}{f' of {escaped(one.app)}' if one.app else ''} "
+        f"({escaped(one.rule)} {escaped(one.name)}). {gain}.",
         "",
         escaped(one.reason),
         "",

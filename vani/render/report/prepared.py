@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
@@ -16,6 +16,7 @@ from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.datasets import FileGroup, file_groups
 from vani.render.report.file_table import file_table
 from vani.render.report.items import Item, Silent, item, silent
+from vani.render.report.remarks import library_time, remarks
 from vani.render.report.structure import (
     app_table,
     balance_table,
@@ -27,7 +28,7 @@ from vani.render.report.structure import (
 )
 from vani.render.report.tables import Table
 from vani.render.report.unknowns import Unknown, unknowns
-from vani.render.wording import MATTERS, judged_by, judged_part, matters, things_to_do
+from vani.render.wording import MATTERS, judged_by, matters, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
@@ -49,6 +50,8 @@ class Inputs:
     """Names of rules by id."""
     version: str
     """Vani's."""
+    rule_findings: Mapping[str, str] = field(default_factory=dict)
+    """What each rule looks for, in one sentence, by id."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +72,24 @@ class Verdict:
     does_matter: bool | None
     """None: the advice does not say."""
     slowest_share: float | None
-    """I/O time of the slowest process as a share of the run."""
+    """I/O time of `who` as a share of the run."""
+    who: str
+    """The slowest process, or all traces together where there are several."""
     mean_share: float | None
+    """The same of the processes on average; None where their runs are only parts of the workload's."""
+    is_in_libraries: bool
+    """Libraries take time in which no file-system call runs."""
     basis: Item | None
     """The rule's own words: method, evidence, sources."""
 
     @property
     def without_advice(self) -> str:
-        """What stands where there is nothing to do: that nothing is known is no all-clear."""
-        return "What to do is not known" if self.does_matter is None else "Nothing needs to be done"
+        """What stands where there is nothing to do: that nothing is known, or found, is no all-clear."""
+        if self.does_matter is None:
+            return "What to do is not known"
+        if self.does_matter:
+            return "No rule knows what to change"
+        return f"Nothing needs to be done{' about storage' if self.is_in_libraries else ''}"
 
 
 @dataclass(frozen=True)
@@ -153,7 +165,10 @@ def prepare(
     """
     profile, advice = inputs.profile, inputs.advice
     first, others = things_to_do(advice)
-    ordered = [item(number, one, limits) for number, one in enumerate([*first, *others][: limits.items], 1)]
+    ordered = [
+        item(number, one, limits, inputs.rule_findings)
+        for number, one in enumerate([*first, *others][: limits.items], 1)
+    ]
     left_out = []
     further = len(first) + len(others) - limits.items
     if further > 0:
@@ -181,7 +196,7 @@ def prepare(
         todo=tuple(ordered[: len(first)]),
         advice=tuple(ordered),
         silent=silent(advice, inputs.rule_names, limits),
-        remarks=_remarks(profile, advice, limits),
+        remarks=remarks(profile, advice, limits),
         machine=judged_by(advice),
         plots=plots,
         kinds=kind_table(profile),
@@ -227,11 +242,15 @@ def _facts(profile: Profile) -> tuple[Fact, ...]:
         Fact("Processes", format_count(workflow.processes)),
         Fact("Nodes", format_count(job.nodes), "" if job.nodes is not None else "`vani collect` tells"),
         Fact("Run time", format_seconds(workflow.runtime_s)),
-        Fact("Read", format_bytes(moved.read), f"{format_count(workflow.io.ops.read)} calls"),
-        Fact("Written", format_bytes(moved.written), f"{format_count(workflow.io.ops.write)} calls"),
+        Fact("Read", format_bytes(moved.read), _calls(workflow.io.ops.read)),
+        Fact("Written", format_bytes(moved.written), _calls(workflow.io.ops.write)),
         Fact("Files", format_count(files.total), f"{format_count(files.shared)} shared"),
         Fact("I/O time a process", format_seconds(each), _slowest(profile)),
     )
+
+
+def _calls(number: int) -> str:
+    return f"{format_count(number)} call{'' if number == 1 else 's'}"
 
 
 def _slowest(profile: Profile) -> str:
@@ -254,12 +273,17 @@ def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
     head, colon, tail = words.partition(": ")
     slowest = first.current.get("io_share_slowest_process") if first is not None else None
     mean = first.current.get("io_share_mean") if first is not None else None
+    several = sum(app.instances for app in inputs.profile.apps) > 1
+    if mean is None and not several:
+        mean = inputs.profile.workflow.io_time_share
     return Verdict(
         headline=clip(head, limits.prose),
         sentence=clip(_capital(tail), limits.prose) if colon else "",
         does_matter=None if first is None else first.severity != "info",
         slowest_share=_share(slowest),
-        mean_share=_share(mean if mean is not None else inputs.profile.workflow.io_time_share),
+        who="all traces together" if several else "the slowest process",
+        mean_share=_share(mean),
+        is_in_libraries=bool(library_time(inputs.profile)),
         basis=None if first is None else item(0, first, limits),
     )
 
@@ -269,33 +293,6 @@ def _share(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         return None
     return min(1.0, float(value))
-
-
-def _remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]:
-    remarks = []
-    damaged = [trace for trace in profile.traces if trace.complete is False or trace.problems]
-    if damaged:
-        one = damaged[0]
-        what = f": {one.problems[0]}" if one.problems else ""
-        more = f" ({format_count(len(damaged) - 1)} more traces are damaged)" if len(damaged) > 1 else ""
-        remarks.append(f"{one.path} is not complete{what}{more}")
-    remarks += [why for key, why in profile.provenance.items() if key.startswith("traces[")]
-    past = profile.workflow.io.past_end.read
-    if past:
-        remarks.append(
-            f"{format_bytes(past)} of the reads lie past the end of their file: asked for in vain."
-        )
-    for side in ("read", "write"):
-        why = profile.provenance.get(f"io.bandwidth.{side}")
-        if why:
-            remarks.append(f"Bandwidth of {side}s: {why}")
-    if profile.workflow.runtime_s is None:
-        remarks.append(
-            profile.provenance.get("workflow.runtime_s") or "The profile was made without time stamps."
-        )
-    if advice.profile.files is not None:
-        remarks.append(judged_part(advice.profile.files))
-    return tuple(clip(remark, limits.prose) for remark in remarks[:12])
 
 
 def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:

@@ -19,7 +19,7 @@ from vani.render.report.tables import (
     words,
 )
 from vani.schema.profile import App, Phase, Profile, RankBalance
-from vani.units import format_count, format_seconds
+from vani.units import format_count, format_seconds, format_share
 
 __all__ = [
     "app_table",
@@ -71,7 +71,10 @@ def kind_table(profile: Profile) -> Table:
         Column("I/O time", number=True),
         Column("Bandwidth", number=True),
     )
-    caption = "All file-system calls of the workload; I/O time is summed over processes."
+    caption = (
+        "All file-system calls of the workload. I/O time is summed over processes; bandwidth is bytes divided by the "
+        "time in which at least one process reads (or writes)."
+    )
     return Table("kinds", caption, columns, tuple(cells))
 
 
@@ -191,7 +194,8 @@ def layer_table(profile: Profile, limits: Limits) -> Table:
     )
     caption = (
         "Libraries through which the apps did I/O. Bytes are those of file-system calls made under the layer; time is "
-        "that of its calls which no other traced call surrounds, summed over processes."
+        "that of its own calls with all that they call, summed over processes, so layers on top of each other do not "
+        "add up. The transfer size is the one that moves most bytes."
     )
     return without_empty(Table("layers", caption, columns, rows, max(0, len(layers) - limits.rows)))
 
@@ -199,7 +203,7 @@ def layer_table(profile: Profile, limits: Limits) -> Table:
 def _transfer(kind: str | None, collective: float | None) -> str:
     if kind is None:
         return ""
-    return kind if collective is None or kind != "mixed" else f"{collective:.0%} collective"
+    return kind if collective is None or kind != "mixed" else f"{format_share(collective)} collective"
 
 
 def phase_table(profile: Profile, limits: Limits) -> Table | None:
@@ -236,9 +240,14 @@ def _phase_row(phase: Phase, limits: Limits) -> Row:
             size(phase.io.bytes.read),
             size(phase.io.bytes.written),
             seconds(phase.io.time_s.total),
-            words(phase.frequency.kind, f"{phase.frequency.ops_per_process:.3g} a process"),
+            words(phase.frequency.kind, f"{_about(phase.frequency.ops_per_process)} a process"),
         )
     )
+
+
+def _about(number: float) -> str:
+    """Three digits, or all in front of the point: `0.5`, `12`, `600,000`."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def dependency_table(profile: Profile, limits: Limits) -> Table | None:
@@ -278,9 +287,12 @@ def dependency_table(profile: Profile, limits: Limits) -> Table | None:
         Column("Bytes read", number=True),
     )
     caption = "Files that one app or process wrote before another one read them."
-    return Table(
+    if order and len(rows) > len(order):
+        caption += " Bytes are counted between apps, not between the processes of one."
+    table = Table(
         "dependencies", caption, columns, tuple(rows[: limits.rows]), max(0, len(rows) - limits.rows)
     )
+    return without_empty(table)
 
 
 def trace_table(profile: Profile, limits: Limits) -> Table:

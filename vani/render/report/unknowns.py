@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
-from vani.schema.profile import Profile
+from vani.schema.profile import IOStats, Profile
 
 __all__ = ["Unknown", "unknowns"]
 
@@ -24,7 +24,7 @@ _ABSENT: Final = {
     "interfaces[].granularity.metadata": "without transfers much smaller than those of the data",
     "interfaces[].access_pattern": "without data operations",
     "interfaces[].collective_share": "where the layer has no collective calls",
-    "interfaces[].transfer": "where the layer has no choice of collective or independent calls",
+    "interfaces[].transfer": "where the layer has no choice of collective or independent calls, or no call tells",
     "interfaces[].hints": "where the layer takes no hints, or no call of the trace sets one",
     "files[].stride": "without strided operations",
     "files[].interface": "where the file was only opened",
@@ -50,23 +50,45 @@ class Unknown:
     null: int
     """In how many entries it is null."""
     looked_at: int
-    """Of how many; 1 where the attribute is in no list."""
+    """Of how many that could have one; 1 where the attribute is in no list."""
     is_expected: bool
     """Nothing is missing: there is no such number, as the bandwidth of reads is none without a read."""
 
 
 def unknowns(profile: Profile) -> list[Unknown]:
-    """All null attributes, in the order of the schema; entries of lists are counted together."""
+    """All null attributes, in the order of the schema; entries of lists are counted together.
+
+    Where some entries have no such number, as phases without a read have no bandwidth of reads, and others have one
+    that is not known, the others alone are counted.
+    """
     found = []
     for path, meaning in _nullable():
         values = list(_values(profile, path))
-        null = sum(value is None for value in values)
-        if not null:
+        nulls = [stats for value, stats in values if value is None]
+        if not nulls:
             continue
         attribute = ".".join(path)
+        without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
+        if without == len(nulls):
+            reason = meaning or _ABSENT.get(attribute, "without such a call")
+            found.append(Unknown(attribute, reason, without, len(values), True))
+            continue
         reason, is_expected = _reason(attribute, meaning, profile)
-        found.append(Unknown(attribute, reason, null, len(values), is_expected))
+        found.append(Unknown(attribute, reason, len(nulls) - without, len(values) - without, is_expected))
     return found
+
+
+def _is_without(attribute: str, stats: IOStats) -> bool:
+    """Whether there is no call from which the attribute of this block could be told."""
+    ops = stats.ops
+    last = attribute.rpartition(".io.")[2]
+    if last == "access_pattern":
+        return not ops.read + ops.write
+    if last in ("ops_share", "time_share"):
+        return not ops.read + ops.write + ops.metadata
+    of = {"bandwidth": ("read", "write"), "transfer_size": ("read", "write"), "past_end": ("read",)}
+    name, _, side = last.partition(".")
+    return side in of.get(name, ()) and not getattr(ops, side)
 
 
 def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
@@ -87,18 +109,21 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     return (blocks[0], False) if blocks else ("the profile does not say why", False)
 
 
-def _values(item: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    """Every value at a path; below a null there is none."""
+def _values(
+    item: Any, path: tuple[str, ...], stats: IOStats | None = None
+) -> Iterator[tuple[Any, IOStats | None]]:
+    """Every value at a path, with the block of I/O statistics that it is in; below a null there is none."""
     if not path:
-        yield item
+        yield item, stats
         return
+    stats = item if isinstance(item, IOStats) else stats
     name, *rest = path
     value = getattr(item, name.removesuffix("[]"))
     if name.endswith("[]"):
         for entry in (value or ())[:LOOKED_AT]:
-            yield from _values(entry, tuple(rest))
+            yield from _values(entry, tuple(rest), stats)
     elif value is not None or not rest:
-        yield from _values(value, tuple(rest))
+        yield from _values(value, tuple(rest), stats)
 
 
 @cache
