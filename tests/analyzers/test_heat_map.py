@@ -87,7 +87,7 @@ def expected(traces: Sequence[InventedTrace], bin_ns: int, bins: int):
 
 
 checked = settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
