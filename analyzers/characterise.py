@@ -277,7 +277,7 @@ def _provenance(
             f"at least: {int(unplaced['unplaced'].sum()):,} operations lie where the trace cannot tell"
         )
     if view.measured.results["footprint"].given_up:
-        notes["io.footprint"] = "more separate extents than are kept in memory (2 million)"
+        notes["io.footprint"] = "more separate extents than are kept in memory (1 million)"
     unsized = view.measured.results["operations"]
     if len(unsized) and unsized["unsized"].any():
         notes["io.transfer_size"] = (

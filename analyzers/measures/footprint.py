@@ -1,7 +1,7 @@
 """Footprint: the distinct bytes of files that were touched (contract: union of the extents over all processes).
 
 1,280 processes that read one file of 4 KiB have a footprint of 4 KiB. Appended data whose place in the file no
-single process knows is new by definition and is added. Unit: bytes. More than 2 million separate extents are beyond
+single process knows is new by definition and is added. Unit: bytes. More than a million separate extents are beyond
 the memory that is kept for this: then no footprint is known.
 """
 
@@ -19,7 +19,7 @@ from vani.calls import Flag, Kind
 
 __all__ = ["Footprint", "FootprintResult"]
 
-_MOST_EXTENTS = 2_000_000
+_MOST_EXTENTS = 1_000_000
 
 
 @dataclass(frozen=True)

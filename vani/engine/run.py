@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Progress", "workers_here"]
 
-_HELD = 4
+_HELD = 2
 """Results per worker that wait to be combined."""
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
