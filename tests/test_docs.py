@@ -40,10 +40,6 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for named, text in fences if named == language]
 
 
-def pages_with(language: str) -> list[Path]:
-    return [page for page in PAGES if blocks(page, language)]
-
-
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
@@ -100,8 +96,9 @@ def commands_of(block: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-@pytest.mark.parametrize("page", pages_with("console"), ids=name_of)
-def test_commands_run_and_print_what_is_shown(page, place_of):
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console") or blocks(page, "pycon")], ids=name_of)
+def test_commands_and_sessions_run_and_print_what_is_shown(page, place_of, monkeypatch):
+    """The commands of a page in their order, then its sessions, which use what the commands wrote."""
     text = page.read_text()
     place = place_of(page)
     for block in blocks(page, "console"):
@@ -117,18 +114,10 @@ def test_commands_run_and_print_what_is_shown(page, place_of):
             assert now == block
     if UPDATE:
         page.write_text(text)
-
-
-@pytest.mark.parametrize("page", pages_with("pycon"), ids=name_of)
-def test_sessions_print_what_is_shown(page, place_of, monkeypatch):
-    place = place_of(page)
     monkeypatch.chdir(place)
-    for block in blocks(page, "console"):
-        for command, _ in commands_of(block):
-            assert shown_by(command, place)[0] in (0, 1, 2)
     session = doctest.DocTestParser().get_doctest("".join(blocks(page, "pycon")), {}, page.name, str(page), 0)
-    printed: list[str] = []
-    assert doctest.DocTestRunner().run(session, out=printed.append).failed == 0, "".join(printed)
+    said: list[str] = []
+    assert doctest.DocTestRunner().run(session, out=said.append).failed == 0, "".join(said)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

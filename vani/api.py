@@ -11,7 +11,7 @@ A trace or a document that cannot be used raises an `InputError`, whose text is 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -22,12 +22,15 @@ import vani
 from vani.errors import InputError, TraceError, VaniError
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
     from vani.analyzers.entities.view import View
+    from vani.calls import Occurrences
     from vani.engine.run import Progress
     from vani.gate.advice import AskedRules
     from vani.gate.policy import Asked
     from vani.gate.reading import Figures
-    from vani.readers.base import TraceReader
+    from vani.readers.base import CountsCalls, TraceReader
     from vani.schema.advice import Advice
     from vani.schema.check import Check, Level
     from vani.schema.diff import Diff
@@ -148,7 +151,7 @@ def _quick_profile(
             )
         names = reader.functions()
         functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
-        found.append(Trace(_tables_of(reader), reader.files(), functions, reader.occurrences()))
+        found.append(Trace(_tables_of(reader), reader.files(), functions, _counted_once(reader)))
     return quick_profile(
         found,
         [_app(reader, job) for reader in workload.readers],
@@ -158,6 +161,23 @@ def _quick_profile(
         list_files=files,
         refused=[(str(path), str(error)) for path, error in workload.refused],
     )
+
+
+def _counted_once(reader: CountsCalls) -> Occurrences:
+    """The occurrences of a trace whose tables are forgotten once they have been counted."""
+    from vani.calls import Occurrences  # noqa: PLC0415 - loads Arrow
+    from vani.engine.allocator import give_back  # noqa: PLC0415
+    from vani.readers.base import KeepsTables  # noqa: PLC0415
+
+    counted = reader.occurrences()
+
+    def batches() -> Iterator[RecordBatch]:
+        yield from counted.batches()
+        if isinstance(reader, KeepsTables):
+            reader.release()
+            give_back()
+
+    return Occurrences(counted.group_of_rank, batches)
 
 
 def _tables_of(reader: TraceReader) -> Manifest:

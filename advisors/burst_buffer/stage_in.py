@@ -62,8 +62,8 @@ class StageIn(Rule):
         Rabbit, BeeOND, UnifyFS, GekkoFS.
     Stays silent when
         There are no inputs, or few and small ones (those are broadcast: POS001); they are read once, in large
-        pieces; they already lie near the nodes; they fit nowhere; copying takes longer than it saves; the
-        bytes that were read are not known.
+        pieces; not one byte of them arrives; they already lie near the nodes; they fit nowhere; copying takes
+        longer than it saves; the bytes that were read are not known.
     Source
         Vani paper, section V-A (CosmoFlow: 1.5 TB of which each of 32 nodes holds 47 GB in unused memory, 2.2 to
         4.6 times as fast). Copying: mpiFileUtils. Stage decision: see `advisors/models/staging.py`.
@@ -113,7 +113,9 @@ class StageIn(Rule):
             return self.nothing(
                 "files[].io.footprint.read of the inputs is not known; supply a trace with offsets, or --job job.yaml"
             )
-        groups = _folders(known, far, profile)
+        groups = [one for one in _folders(known, far, profile) if one.distinct]
+        if not groups:
+            return self.nothing("of the inputs not one byte arrives: there is nothing to copy")
         large = [one for one in groups if one.distinct >= self.min_bytes or one.count > self.min_files]
         if not large:
             return self.nothing(

@@ -144,17 +144,12 @@ def is_near(path: str, profile: Profile, system: System) -> bool:
     """Whether a file already lies on a burst buffer or on the node."""
     if system.burst_buffer_for(path) is not None:
         return True
-    if system.file_system_for(path) is not None:
-        return False
     folders = [*(profile.job.node_local_bb_dirs or ()), *(profile.job.shared_bb_dirs or ()), *_ON_THE_NODE]
-    shared = profile.storage.shared.dir
-    if (
-        shared
-        and _below(path, shared)
-        and len(shared) > max((len(f) for f in folders if _below(path, f)), default=0)
-    ):
-        return False
-    return any(_below(path, folder) for folder in folders)
+    near = max((len(folder) for folder in folders if _below(path, folder)), default=0)
+    disk = system.file_system_for(path)
+    mounts = [*(disk.mounts if disk is not None else ()), profile.storage.shared.dir or ""]
+    # Of a machine that nobody described the whole tree is one file system, /tmp is not.
+    return near > max((len(mount) for mount in mounts if mount and _below(path, mount)), default=0)
 
 
 def file_system_of(files: Iterable[FileEntity], system: System) -> tuple[FileSystem | None, str]:

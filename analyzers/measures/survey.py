@@ -214,4 +214,6 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
             bounds = np.append(np.flatnonzero(np.append(True, owner[1:] != owner[:-1])), len(owner))
             for a, b in pairwise(bounds.tolist()):
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
+    # One column of millions of moments: as a table it is kept in a small type.
+    reach = Keyed(keys, {"reach": reach}).packed().columns["reach"]
     return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world))

@@ -205,8 +205,13 @@ class _Counter:
             self._add_processes(rows)
             self._add_libraries(rows)
         for lists in (self._operations, self._survey, *self._uses.values()):
+            if lists:
+                lists[-1] = lists[-1].packed()
             if len(lists) > 32:
                 lists[:] = [Keyed.merged(lists)]
+        for name in ("files", "outer"):
+            if self._libraries[name]:
+                self._libraries[name][-1] = Pairs.merged(self._libraries[name][-1:], packed=True)
         for store in [self._sizes, *self._libraries.values()]:
             if len(store) > 32:
                 store[:] = [type(store[0]).merged(store)]
@@ -404,9 +409,9 @@ class _Counter:
         libraries = LibrariesResult(
             under=Keyed.merged(found["under"]),
             calls=Keyed.merged(found["calls"]),
-            files=Pairs.merged(found["files"]),
+            files=Pairs.merged(found["files"], packed=True),
             data=Pairs.merged(found["data"]),
-            outer=Pairs.merged(found["outer"]),
+            outer=Pairs.merged(found["outer"], packed=True),
             via=Keyed.merged(found["via"]),
         )
         survey = Keyed.merged(self._survey)

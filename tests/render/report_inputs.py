@@ -15,7 +15,7 @@ from vani.schema.profile import FileEntity, Profile
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&`|\u202e\u2028\x07\x1b[31m\n::error::x\ud800"
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&`|\u202e\u2028\x00\x07\x1b[31m\n::error::x\ud800"
 """Everything that a name must not do to a page, a terminal or a merge request."""
 
 

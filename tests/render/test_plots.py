@@ -353,6 +353,29 @@ def test_phases_lie_where_the_profile_says(name):
         assert kind == other
 
 
+def test_an_app_lives_as_long_as_its_run_time_around_its_phases():
+    profile = golden("v3-cm1like-16r")
+    (app,) = profile.apps
+    (phase, *_) = profile.phases
+    # Stored to the second, this start lies behind the first phase: the app runs from 8.2 s to 8.5 s.
+    traces = [
+        profile.traces[0].model_copy(update={"app": "first", "start_unix_s": 1000.0}),
+        profile.traces[0].model_copy(update={"app": "second", "start_unix_s": 1009.0}),
+    ]
+    apps = [
+        app.model_copy(update={"name": "first", "runtime_s": 5.0}),
+        app.model_copy(update={"name": "second", "runtime_s": 0.3}),
+    ]
+    phases = [
+        phase.model_copy(update={"app": "first", "start_s": 1.0, "end_s": 4.0}),
+        phase.model_copy(update={"app": "second", "start_s": 8.2, "end_s": 8.4}),
+    ]
+    workflow = profile.workflow.model_copy(update={"runtime_s": 10.0, "apps": 2})
+    made = profile.model_copy(update={"traces": traces, "apps": apps, "phases": phases, "workflow": workflow})
+    lives = drawing("phases", made).spec["layer"][0]["data"]["values"]
+    assert [(v["app"], v["from"], v["to"]) for v in lives] == [(0, 0.0, 5.0), (1, 8.2, pytest.approx(8.5))]
+
+
 def test_a_thousand_times_too_many_phases_are_joined_with_neighbours():
     profile = golden("v3-ckpt-then-restart-8r")
     (one, *_) = profile.phases
@@ -596,6 +619,45 @@ def test_colours_stand_out_from_their_ground(dark, ground):
     assert contrast(config["axis"]["labelColor"], ground) >= 7
 
 
+def test_letters_of_a_column_are_those_of_a_paper():
+    found = drawing("ops", golden("v3-cm1like-16r"))
+    sizes = [
+        json.loads(image(found, ".json", width_mm=width))["config"]["axis"]["labelFontSize"] for width in (85, 160)
+    ]
+    assert sizes == [8, 10]
+
+
+@pytest.mark.parametrize("kind", [k for k in ALL if k not in ("apps", "data-flow")])
+def test_no_letter_leaves_an_image_as_wide_as_a_column(kind):
+    profile = golden("v2-ipc-mpiio-mix-4r")
+    found = draw(kind, profile, heat=heat_like(profile))
+    if isinstance(found, Missing):
+        pytest.skip(found.why)
+    svg = image(found, ".svg", width_mm=85).decode()
+    width, height = (float(re.search(rf'<svg[^>]*{side}="([0-9.]+)pt"', svg)[1]) for side in ("width", "height"))
+    for x, y, text in places_of_texts(svg):
+        assert 0 <= x <= width and 0 <= y <= height, text
+
+
+def places_of_texts(svg: str) -> list[tuple[float, float, str]]:
+    """Where each text of an image is anchored, with all that moves it."""
+    found, stack = [], [(0.0, 0.0)]
+    for tag in re.finditer(r"<(/?)(g|text)\b([^>]*?)(/?)>([^<]*)", svg):
+        closing, name, attributes, empty, content = tag.groups()
+        if closing:
+            stack.pop()
+            continue
+        moved = re.search(r"translate\(([-0-9.e]+),\s*([-0-9.e]+)\)", attributes)
+        x, y = stack[-1]
+        if moved:
+            x, y = x + float(moved[1]), y + float(moved[2])
+        if name == "text" and content.strip():
+            found.append((x, y, content))
+        if not empty:
+            stack.append((x, y))
+    return found
+
+
 def test_paper_wins_over_dark():
     assert theme(True, paper=True) == theme(False, paper=True)
     assert theme(False, paper=True)["background"] == "#ffffff"
@@ -647,6 +709,27 @@ def test_a_profile_without_times_says_so_or_shows_what_it_has(kind):
     # With the calls there are times again.
     if kind in ("layers", "processes", "bandwidth"):
         assert isinstance(draw(kind, profile, heat=heat_like(profile)), Drawing)
+
+
+def test_patterns_that_were_not_followed_are_not_called_none():
+    profile = golden("v3-ckpt-then-restart-8r")
+
+    def blind(value):
+        if isinstance(value, dict):
+            return {k: None if k == "access_pattern" else blind(v) for k, v in value.items()}
+        return [blind(v) for v in value] if isinstance(value, list) else value
+
+    why = "--quick counts calls and does not follow their order"
+    document = blind(profile.model_dump(by_alias=True)) | {"provenance": {"io.access_pattern": why}}
+    assert draw("access-patterns", Profile.model_validate(document)).why == why
+
+
+def test_a_rate_that_the_profile_doubts_is_doubted_in_its_plot():
+    profile = golden("v3-cm1like-16r")
+    doubt = "543 GB/s of each process is more than memory delivers"
+    doubted = profile.model_copy(update={"provenance": {**profile.provenance, "io.bandwidth.read": doubt}})
+    assert doubt in draw("transfer-sizes", doubted, heat=heat_like(doubted)).caption
+    assert "plausible" not in draw("transfer-sizes", profile, heat=heat_like(profile)).caption
 
 
 def test_the_page_of_plots_names_every_kind():

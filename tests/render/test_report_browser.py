@@ -261,12 +261,19 @@ def test_everything_that_acts_is_reached_by_tab_and_shows_focus(shared):
     shared.keyboard.press("Tab")
     assert shared.evaluate("document.activeElement.className") == "skip"
     assert shared.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
-    seen = set()
-    for _ in range(30):
+    # In the order of the page, everything that acts and is to be seen, and regions that scroll.
+    wanted = shared.evaluate(
+        """() => {
+          window.acting = [...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")].filter(e => e.checkVisibility() && !e.classList.contains("skip"));
+          window.acting.forEach(e => e.addEventListener("focus", () => { window.reached = [window.acting.indexOf(e), getComputedStyle(e).outlineStyle]; }));
+          return window.acting.length;
+        }"""
+    )
+    assert wanted > 50
+    for place in range(wanted):
         shared.keyboard.press("Tab")
-        seen.add(shared.evaluate("document.activeElement.tagName + '.' + document.activeElement.className"))
-        assert shared.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-    assert {"BUTTON.js-only", "A.", "A.term"} <= seen
+        assert shared.evaluate("window.reached[0]") == place
+        assert shared.evaluate("window.reached[1]") != "none"
 
 
 def test_controls_have_names_and_images_have_words(shared):
@@ -344,6 +351,19 @@ def test_a_plot_is_saved_as_svg(used, tmp_path):
     assert waiting.value.suggested_filename == "layers.svg"
     waiting.value.save_as(tmp_path / "layers.svg")
     assert (tmp_path / "layers.svg").read_text().startswith("<svg")
+
+
+def test_the_first_screen_has_the_verdict_and_the_things_to_do(shared):
+    # What a laptop shows of a page at least.
+    assert shared.viewport_size == {"width": 1280, "height": 800}
+    shared.evaluate("scrollTo(0, 0)")
+    bottom = "e => e.getBoundingClientRect().bottom"
+    assert shared.locator("#h-verdict").evaluate(bottom) < 400
+    items = shared.locator(".todo > li")
+    assert items.count() == 2
+    for item in items.all():
+        assert item.locator(".gain").evaluate(bottom) < 800
+        assert item.locator("pre").evaluate("e => e.getBoundingClientRect().top") < 800
 
 
 # --- places where it is read -----------------------------------------------------------------------------

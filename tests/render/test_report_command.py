@@ -102,6 +102,7 @@ def test_advice_brings_its_machine(desk, capsys):
         (("profile.yaml", "--system", "nowhere"), "no machine and no file is called 'nowhere'"),
         (("profile.yaml", "-o", "no/r.html"), "no/r.html: cannot be written: its folder does not exist"),
         (("empty",), "empty"),
+        (("profile.yaml", "-o", "r.pdf"), "r.pdf: a report is not written as .pdf; end the name in .html, .md or .txt, and print"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(desk, capsys, arguments, words):
@@ -110,7 +111,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(desk, capsys, arguments, words
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert words in err
-    assert not list(desk.glob("**/r.html"))
+    assert not list(desk.glob("**/r.*"))
 
 
 def test_a_model_may_be_given_instead_of_a_file(desk):
@@ -119,3 +120,9 @@ def test_a_model_may_be_given_instead_of_a_file(desk):
     assert api.report(profile, advice=advice, format="txt").startswith("v3-cm1like-16r\n")
     with pytest.raises(InputError, match="made from another profile"):
         api.report(profile.model_copy(update={"files": []}), advice=advice)
+
+
+def test_a_quick_profile_says_how_to_get_what_happened_when(desk):
+    run("profile", str(TRACE), "--quick", "-o", "quick.yaml", "--quiet")
+    run("report", "quick.yaml", "--store", str(desk), "-o", "quick.html", "--quiet")
+    assert "is at hand: profile the trace without --quick, or name its folder with --store." in (desk / "quick.html").read_text()

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -173,6 +174,22 @@ def test_the_three_worst_findings_come_with_lines_severity_and_gain():
     assert f"{gain.speedup:.3g} times as fast ({gain.low:.3g} to {gain.high:.3g})" in summary
 
 
+def test_a_recommendation_is_headed_by_what_its_rule_found():
+    advice = judged()
+    first = advice.recommendations[1].model_copy(update={"severity": "high"})
+    inputs = replace(
+        inputs_of(golden(), advice.model_copy(update={"recommendations": [first]})),
+        rule_findings={first.rule: "Files are opened <again>."},
+    )
+    text = page(inputs)
+    assert text.count(">Files are opened &lt;again&gt;</a></h3>") == 1
+    assert ">1. Files are opened &lt;again&gt;</h3>" in text
+    assert f'<span class="rule">{first.rule} {first.name}</span>' in text
+    # A rule that the catalogue does not know has its name.
+    unknown = page(replace(inputs, rule_findings={}))
+    assert f">{first.name}</a></h3>" in unknown
+
+
 def test_lines_stand_once_on_the_page():
     ids = re.findall(r' id="([^"]+)"', html())
     assert sorted(ids) == sorted(set(ids))
@@ -254,6 +271,14 @@ def test_landmarks_a_skip_link_and_a_language_are_there():
         assert len(made.all(tag)) == 1
     assert made.all("a")[0]["href"] == "#main"
     assert all(attrs.get("aria-labelledby") for attrs in made.all("section"))
+
+
+def test_landmarks_have_names_of_their_own():
+    found = Page(html())
+    regions = [attrs["aria-label"] for tag, attrs in found.elements if attrs.get("role") == "region"]
+    headings = re.findall(r"<h2[^>]*>([^<]+)</h2>", html())
+    assert len(regions) > 8
+    assert sorted(regions + headings) == sorted({*regions, *headings})
 
 
 def test_every_table_has_a_caption_and_headers_with_scope():

@@ -50,3 +50,31 @@ def test_where_nothing_says_why_that_is_said():
     profile = golden().model_copy(update={"provenance": {}})
     one = next(one for one in unknowns(profile) if one.attribute == "storage.shared.type")
     assert one.reason == "the profile does not say why"
+
+
+def with_first_phase(**ops):
+    """A real profile whose first phase has these numbers of calls and no bandwidths."""
+    first, *rest = golden().phases
+    io = first.io.model_copy(
+        update={
+            "ops": first.io.ops.model_copy(update=ops),
+            "bandwidth": first.io.bandwidth.model_copy(update={"read": None, "write": None}),
+        }
+    )
+    return golden().model_copy(update={"phases": [first.model_copy(update={"io": io}), *rest]})
+
+
+def test_a_phase_without_a_read_lacks_no_bandwidth_of_reads():
+    one = next(one for one in unknowns(with_first_phase(read=0)) if one.attribute == "phases[].io.bandwidth.read")
+    assert one.is_expected
+    assert one.reason == "without a read, or where no time passed"
+
+
+def test_a_phase_with_reads_but_no_bandwidth_lacks_it_and_is_counted_alone():
+    profile = with_first_phase(read=5)
+    (without, *_) = with_first_phase(read=0).phases
+    why = {**profile.provenance, "io.bandwidth": "no clock"}
+    profile = profile.model_copy(update={"phases": [profile.phases[0], without, without], "provenance": why})
+    one = next(one for one in unknowns(profile) if one.attribute == "phases[].io.bandwidth.read")
+    assert (one.null, one.looked_at, one.is_expected) == (1, 1, False)
+    assert "no clock" in one.reason

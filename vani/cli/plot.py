@@ -92,6 +92,10 @@ def plot(
     wanted = plot_of(kind)
     suffix = check_suffix(output)
     check_output(output)
+    if profile.is_dir():
+        raise InputError(
+            "is a directory, not a profile", where=profile, todo="make one of the trace with `vani profile`"
+        )
     loaded = Profile.load(profile)
     heat = None
     if wanted.needs_calls or wanted.uses_calls:

@@ -13,6 +13,8 @@ from vani.errors import InputError
 __all__ = ["report"]
 
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "txt"}
+# Whoever asks for one of these would not be glad of a page under its name.
+_OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
 
 @click.command()
@@ -64,7 +66,15 @@ def report(
             "--system and --advice exclude each other",
             todo="the advice names its machine: leave --system out",
         )
-    named = None if output is None else _SUFFIXES.get(output.suffix.lower())
+    suffix = "" if output is None else output.suffix.lower()
+    if output is not None and kind is None and suffix in _OTHERS:
+        raise InputError(
+            f"a report is not written as {suffix}",
+            where=output,
+            todo="end the name in .html, .md or .txt"
+            + (", and print the page from a browser" if suffix == ".pdf" else ""),
+        )
+    named = _SUFFIXES.get(suffix)
     chosen = cast(Literal["html", "markdown", "txt"], kind or named or "html")
     with progress_bar(show=watched(quiet=quiet)) as progress:
         text = api.report(

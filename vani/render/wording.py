@@ -72,7 +72,11 @@ def judged_part(files: JudgedFiles) -> str:
 def expected_gain(expected: Expected) -> str:
     """What following a recommendation is expected to bring, with its range."""
     what = expected.metric.removesuffix("_s").replace("_", " ")
-    text = f"Expected {what}: {format_seconds(expected.before)} -> {format_seconds(expected.after)}"
+    before, after = format_seconds(expected.before), format_seconds(expected.after)
+    if before == after and expected.before is not None:
+        most = f", at most {expected.high:.3g} times as fast" if (expected.high or 1.0) >= 1.005 else ""
+        return one_line(f"Expected {what}: {before} as before{most}")
+    text = f"Expected {what}: {before} -> {after}"
     if expected.speedup is not None:
         text += f", {expected.speedup:.3g} times as fast{_range(expected.low, expected.high)}"
     elif expected.low and expected.before is not None:

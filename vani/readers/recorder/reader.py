@@ -61,7 +61,8 @@ _TOLD = 8
 _CACHED_CALLS = 1 << 16
 _SMALL_GRAMMARS = 1 << 20
 _NOTHING = Extent(Path(), 0, 0)
-_CACHED_SYMBOLS = 1 << 23
+_CACHED_SYMBOLS, _OVERHEAD = 1 << 22, 256
+"""Symbols and signatures of ranks with tables of their own that are kept; objects cost as much as so many."""
 _SMALL_TABLE = 1 << 16
 """Bytes of a file whose table is inflated at once, whatever it holds."""
 _MOST_FACTS = 10_000
@@ -428,7 +429,7 @@ class RecorderReader:
         paths, handles = self._own_paths, self._own_handles
         problems: list[str] = []
         calls = np.zeros(self.ranks, dtype=np.int64)
-        users: dict[int, int] = {}
+        users = np.zeros(0, dtype=np.int32)
         facts: dict[tuple[str, ...], int] = {}
         nested = False
         lost = np.ones(self.ranks, dtype=np.bool_)
@@ -450,20 +451,18 @@ class RecorderReader:
             calls[rank] = grammar.calls
             nested = nested or signatures.depth.max(initial=0) > 0
             used = signatures.file[grammar.terminals]
-            for file in np.unique(used[used >= 0]).tolist():
-                users[file] = users.get(file, 0) + 1
+            if len(users) < len(paths.paths):
+                users = np.append(users, np.zeros(len(paths.paths), dtype=np.int32))
+            users[np.unique(used[used >= 0])] += 1
             for name, args, count in kept.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
         if lost.sum() > _TOLD:
             problems.append(f"ranks {_span(np.flatnonzero(lost))}: left out")
-        counted = np.zeros(len(paths.paths), dtype=np.int32)
-        for file, count in users.items():
-            counted[file] = count
         return _Tables(
             paths=paths.paths,
             handles=len(handles),
             calls=calls,
-            users=counted,
+            users=np.append(users, np.zeros(len(paths.paths), dtype=np.int32))[: len(paths.paths)],
             shared=None,
             grammars=None,
             of_rank=np.full(self.ranks, -1, dtype=np.int64),
@@ -482,7 +481,7 @@ class RecorderReader:
         grammar = decode_grammar(
             self._table(f"{rank}.cfg"), terminals=len(signatures), where=self._source.where(f"{rank}.cfg")
         )
-        size = grammar.symbols + len(signatures)
+        size = grammar.symbols + len(signatures) + _OVERHEAD
         if self._cached_symbols + size <= _CACHED_SYMBOLS:
             self._cached_symbols += size
             self._cache[rank] = signatures, grammar

@@ -263,6 +263,8 @@ def _slowest(profile: Profile) -> str:
     if not slow or profile.workflow.processes == 1:
         return ""
     worst, rank, name = max(slow, key=lambda one: one[0])
+    if not worst:
+        return ""
     of = f" of {clip(name, 40)}" if len(profile.apps) > 1 else ""
     return f"most in {rank}{of}: {format_seconds(worst)}"
 

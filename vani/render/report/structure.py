@@ -120,7 +120,13 @@ def app_table(profile: Profile, limits: Limits) -> Table:
 
 def balance_table(profile: Profile, limits: Limits) -> Table:
     """The worst process beside the mean, for every app with several processes."""
-    apps = [app for app in _costliest(profile.apps) if app.balance is not None and app.processes > 1]
+    apps = [
+        app
+        for app in _costliest(profile.apps)
+        if app.balance is not None
+        and app.processes > 1
+        and app.io.ops.read + app.io.ops.write + app.io.ops.metadata
+    ]
     rows = tuple(
         _balance_row(app, app.balance, limits) for app in apps[: limits.rows] if app.balance is not None
     )
@@ -308,7 +314,7 @@ def trace_table(profile: Profile, limits: Limits) -> Table:
                 count(trace.records),
                 words(
                     "unknown" if trace.complete is None else "yes" if trace.complete else "no",
-                    clip("; ".join(trace.problems[:3]), limits.prose // 2),
+                    _problems(trace.problems, limits),
                 ),
             )
         )
@@ -323,6 +329,11 @@ def trace_table(profile: Profile, limits: Limits) -> Table:
         Column("Complete"),
     )
     return Table("traces", "Traces behind this report.", columns, rows, max(0, len(traces) - limits.rows))
+
+
+def _problems(problems: Sequence[str], limits: Limits) -> str:
+    said = clip("; ".join(problems[:3]), limits.prose // 2)
+    return f"{said}; and {format_count(len(problems) - 3)} more" if len(problems) > 3 else said
 
 
 def _costliest(apps: Sequence[App]) -> list[App]:

@@ -32,7 +32,14 @@ _ABSENT: Final = {
 }
 """What null means where neither the schema nor provenance says so, and nothing is missing."""
 
+_OF_IO: Final = ("apps[].interface", "apps[].phase_gap_s", "dataset.size")
+"""Attributes (or beginnings of them) that an app or a data set without any call does not have."""
+
 _UNSEEN: Final = {
+    "dataset.size_distribution.min": "where no file's size is known",
+    "dataset.size_distribution.p50": "where no file's size is known",
+    "dataset.size_distribution.p90": "where no file's size is known",
+    "dataset.size_distribution.max": "where no file's size is known",
     "interfaces[].data_representation.dims": "where no traced call of the layer tells the shape of the data",
     "interfaces[].data_representation.chunked": "where no traced call of the layer tells how data is stored",
 }
@@ -70,7 +77,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
         attribute = ".".join(path)
         without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
         if without == len(nulls):
-            reason = meaning or _ABSENT.get(attribute, "without such a call")
+            reason = meaning or _ABSENT.get(attribute, "without I/O")
             found.append(Unknown(attribute, reason, without, len(values), True))
             continue
         reason, is_expected = _reason(attribute, meaning, profile)
@@ -79,8 +86,10 @@ def unknowns(profile: Profile) -> list[Unknown]:
 
 
 def _is_without(attribute: str, stats: IOStats) -> bool:
-    """Whether there is no call from which the attribute of this block could be told."""
+    """Whether there is no call from which the attribute of this block, or of what it is of, could be told."""
     ops = stats.ops
+    if attribute.startswith(_OF_IO):
+        return not ops.read + ops.write + ops.metadata
     last = attribute.rpartition(".io.")[2]
     if last == "access_pattern":
         return not ops.read + ops.write
@@ -116,7 +125,8 @@ def _values(
     if not path:
         yield item, stats
         return
-    stats = item if isinstance(item, IOStats) else stats
+    own = item if isinstance(item, IOStats) else getattr(item, "io", None)
+    stats = own if isinstance(own, IOStats) else stats
     name, *rest = path
     value = getattr(item, name.removesuffix("[]"))
     if name.endswith("[]"):

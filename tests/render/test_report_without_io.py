@@ -1,0 +1,68 @@
+"""Promises of a report about a run that touches no file."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from report_inputs import golden, inputs_of
+
+from vani import api
+from vani.render.report.page import page
+from vani.render.report.prepared import prepare
+from vani.render.report.text import text
+from vani.render.report.unknowns import unknowns
+from vani.schema.profile import Profile
+
+
+def without(value, key=""):
+    """A document without a call: counts and times are 0, what only calls tell is null."""
+    if isinstance(value, dict):
+        if "ops_share" in value:
+            value = {**value, "ops_share": None, "time_share": None, "access_pattern": None}
+        return {name: without(entry, name) for name, entry in value.items()}
+    if key in ("read", "written", "write", "metadata", "total"):
+        return 0 if isinstance(value, (int, float)) else None
+    return value
+
+
+@cache
+def nothing():
+    """A real profile as it would be if the run had touched no file."""
+    document = golden().model_dump(by_alias=True)
+    for entity in (document["workflow"], *document["apps"], document["dataset"]):
+        stats = without(entity["io"])
+        stats["transfer_size"] = {"read": None, "write": None}
+        stats["bandwidth"] = {"read": None, "write": None}
+        entity["io"] = stats
+    document["workflow"]["files"] = dict.fromkeys(document["workflow"]["files"], 0)
+    for app in document["apps"]:
+        app |= {"interface": None, "phase_gap_s": None}
+        app["balance"] |= dict.fromkeys(("slowest_io_time_s", "mean_io_time_s", "median_io_time_s"), 0.0)
+    sizes = {"known": 0, "min": None, "p50": None, "p90": None, "max": None, "histogram": {}}
+    document["dataset"] |= {"size": None, "files": 0, "format": {}, "size_distribution": sizes}
+    return Profile.model_validate(document | {"files": [], "phases": [], "interfaces": []})
+
+
+def test_the_first_screen_says_that_io_does_not_matter():
+    advice = api.advise(nothing(), system="generic-lustre")
+    made = text(inputs_of(nothing(), advice))
+    assert "I/O does not matter here." in made
+    assert "Nothing needs to be done." in made
+    assert "most in rank" not in made
+
+
+def test_no_process_is_called_the_slowest():
+    assert prepare(inputs_of(nothing())).balance.rows == ()
+
+
+def test_every_plot_says_why_it_is_not_drawn():
+    made = page(inputs_of(nothing()))
+    assert made.count("<strong>Not drawn.</strong>") == made.count('class="plot missing"') == 12
+
+
+@pytest.mark.parametrize("attribute", ["apps[].interface", "apps[].phase_gap_s", "dataset.size", "dataset.size_distribution.p50"])
+def test_what_only_calls_tell_does_not_exist(attribute):
+    one = next(one for one in unknowns(nothing()) if one.attribute == attribute)
+    assert (one.reason, one.is_expected) == ("without I/O", True)
+    assert not [one.attribute for one in unknowns(nothing()) if one.reason == "the profile does not say why"]

@@ -1,0 +1,37 @@
+"""Promises of the words in which advice is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from vani.render.wording import expected_gain, how_sure
+from vani.schema.advice import Expected
+
+
+def gain(speedup, low, high, after=2.0):
+    return expected_gain(
+        Expected(metric="write_time_s", before=10.0, after=after, speedup=speedup, low=low, high=high, method="a model")
+    )
+
+
+def test_a_gain_has_its_range():
+    assert gain(5.0, 1.25, 8.0) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 to 8)"
+
+
+def test_a_range_without_an_upper_end_says_so():
+    assert gain(5.0, 1.25, None) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 or more)"
+
+
+def test_where_nothing_may_be_left_the_worst_case_is_told_in_seconds():
+    # No factor: all of it may go. At worst it is 1.25 times as fast: 8 of 10 s are left.
+    assert gain(None, 1.25, None, after=0.0) == "Expected write time: 10 s -> 0 s (at worst 8 s)"
+
+
+def test_a_gain_that_is_none_says_so():
+    assert gain(1.0, 1.0, 1.2, after=10.0) == "Expected write time: 10 s as before, at most 1.2 times as fast"
+    assert gain(1.0, 1.0, 1.0, after=10.0) == "Expected write time: 10 s as before"
+
+
+@pytest.mark.parametrize(("confidence", "words"), [(0.2, "a guess (20 %)"), (0.48, "likely (48 %)"), (0.8, "quite sure (80 %)")])
+def test_a_confidence_is_a_word_and_a_share(confidence, words):
+    assert how_sure(confidence) == words

@@ -1,0 +1,31 @@
+"""Promises of sizes, times and shares as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from vani.units import format_seconds, format_share
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (4.2e-6, "4.2 µs"),
+        (0.00099949, "999 µs"),
+        (0.0009996, "1 ms"),
+        (0.99949, "999 ms"),
+        (0.9996, "1 s"),
+        (99.96, "100 s"),
+        (250.0, "4 min 10 s"),
+        (7500.0, "2 h 5 min"),
+        (None, "unknown"),
+    ],
+)
+def test_a_duration_has_three_digits_and_the_unit_that_they_fit(seconds, text):
+    assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (0.0062, "0.62 %"), (0.0999, "10 %"), (0.484, "48 %"), (1.0, "100 %")])
+def test_a_share_is_in_percent(share, text):
+    assert format_share(share) == text
