@@ -21,7 +21,8 @@ SLEEPER = """
 from vani.engine import Engine
 
 if __name__ == "__main__":
-    Engine("processes").map(exec, ["print('begun', flush=True); import time; time.sleep(60)"] * 20)
+    begun = "import os, time; os.write(1, bytes([66, 10])); time.sleep(60)"
+    Engine("processes").map(exec, [begun] * 20)
 """
 
 
@@ -101,7 +102,7 @@ def test_an_interrupt_does_not_wait_for_what_runs():
         start_new_session=True,
     ) as run:
         assert run.stdout is not None
-        assert run.stdout.readline() == b"begun\n", "it sleeps now"
+        assert run.stdout.readline() == b"B\n", "it sleeps now"
         os.killpg(run.pid, signal.SIGINT)
         began = time.monotonic()
         _, errors = run.communicate(timeout=30)
