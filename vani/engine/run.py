@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Progress", "workers_here"]
 
-_HELD = 2
+_HELD = 4
 """Results per worker that wait to be combined."""
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
@@ -176,7 +176,7 @@ class Engine:
                 self._progress(stage, before + count, len(items))
 
             held = [combine([*held, *self._here.map(function, items[begin : begin + step], constants, done)])]
-            give_back()
+        give_back()
         return held[0]
 
     def close(self) -> None:
