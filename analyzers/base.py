@@ -322,6 +322,16 @@ class Batch:
         return Alike.of(self.cell.codes, *columns)
 
     @cached_property
+    def alike_bytes(self) -> Ints:
+        """Bytes of all calls of each group of `alike`."""
+        return self.alike.sum(self.bytes)
+
+    @cached_property
+    def alike_time(self) -> Ints:
+        """Duration of all calls of each group of `alike`."""
+        return self.alike.sum(self.duration)
+
+    @cached_property
     def sizes(self) -> Pairs:
         """How often each size occurs in the data operations of each group of `alike`, unknown sizes left out."""
         rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))

@@ -154,8 +154,11 @@ class Dense:
         width = high - low + 1
         if width <= min(8 * len(values) + 65536, 1 << 31):
             seen = np.zeros(width, np.bool_)
-            shifted = values - low
+            shifted = (values - low).astype(np.int64, copy=False)
             seen[shifted] = True
+            if seen.all():
+                # Mostly: values often are codes already.
+                return Dense(np.arange(low, high + 1), shifted)
             # 32 bits are enough for codes: of sums over millions of keys the width would be felt.
             codes = np.cumsum(seen, dtype=np.int32)[shifted].astype(np.int64)
             codes -= 1
@@ -187,7 +190,7 @@ class Dense:
         if not len(values):
             return total
         # Floats add integers exactly below 2^53, and bincount is several times faster than add.at.
-        if float(np.abs(values).max()) * len(values) < 2**53:
+        if max(float(values.max()), -float(values.min())) * len(values) < 2**53:
             return np.bincount(codes, values, len(self.keys)).astype(np.int64)
         np.add.at(total, codes, values)
         return total

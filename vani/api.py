@@ -896,11 +896,13 @@ def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
     if found is not None:
         return found
     place = store_path(folder, reader.path.resolve().name, reader.digest())
-    write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine))
+    kept = write_store(
+        reader, place, version=vani.__version__, run=_decoding(reader, engine), keep=engine.shares_memory
+    )
     if isinstance(reader, KeepsTables):
         reader.release()
         give_back()
-    return open_store(place)
+    return open_store(place, kept)
 
 
 def _store_of(reader: TraceReader, folder: Path) -> Store | None:

@@ -14,14 +14,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vani.analyzers.base import Batch, Context, Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.engine.run import Engine
-from vani.store.read import RowGroup
+from vani.store.read import RowGroup, calls_of
 
 __all__ = ["COLUMNS", "MOST", "Window", "busy", "busy_in", "windows"]
 
@@ -225,10 +224,7 @@ def _batches(window: Window) -> Iterator[Batch]:
             and window.groups[stop][1].file == first.file
         ):
             stop += 1
-        wanted = [g.index for _, g in window.groups[at:stop]]
-        with pq.ParquetFile(first.file) as file:
-            table = file.read_row_groups(wanted, columns=list(COLUMNS), use_threads=False)
-        for record_batch in table.combine_chunks().to_batches():
+        for record_batch in calls_of([g for _, g in window.groups[at:stop]], COLUMNS):
             yield Batch(context, record_batch, window.facts)
         at = stop
 

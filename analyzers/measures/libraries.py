@@ -79,7 +79,7 @@ class _Collector:
         rows = alike.row[included]
         layers, kind, flags, file = batch.within[rows], batch.kind[rows], batch.flags[rows], batch.file[rows]
         count = alike.count[included]
-        size, duration = alike.sum(batch.bytes)[included], alike.sum(batch.duration)[included]
+        size, duration = batch.alike_bytes[included], batch.alike_time[included]
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
         uses = moves | ((flags & Flag.OPEN) != 0)
@@ -146,7 +146,7 @@ class _Collector:
                     "calls": dense.sum(count),
                     "data": dense.sum(count, data),
                     "collective": dense.sum(count, data & ((flags & Flag.COLLECTIVE) != 0)),
-                    "time": dense.sum(alike.sum(batch.duration)),
+                    "time": dense.sum(batch.alike_time),
                 },
             )
         )

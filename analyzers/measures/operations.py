@@ -45,7 +45,7 @@ class _Collector:
         groups = Dense(cell.keys, cell.codes[alike.row])
         kind = batch.kind[alike.row]
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        size = alike.sum(batch.bytes)
+        size = batch.alike_bytes
         unsized = (batch.kind <= Kind.WRITE) & (batch.bytes == NO_VALUE)
         first = np.full(len(cell.keys), np.iinfo(np.int64).max)
         last = np.full(len(cell.keys), np.iinfo(np.int64).min)

@@ -82,7 +82,7 @@ class _Collector:
         in_phase = process * self._phases + batch.phase[alike.row]
         self._in_phase.append(np.unique(in_phase[included]))
         dense = Dense.of(process[included])
-        size, count = alike.sum(batch.bytes)[included], alike.count[included]
+        size, count = batch.alike_bytes[included], alike.count[included]
         read, write = read[included], write[included]
         self._totals.append(
             Keyed(

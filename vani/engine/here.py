@@ -7,10 +7,18 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from itertools import islice
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -28,8 +36,16 @@ def workers_here() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+class _Processes(ProcessPoolExecutor):
+    """Processes that leave interrupts to the one that started them, from their first moment on."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        # Here it starts processes. They inherit the mask; what comes meanwhile is delivered afterwards.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(function, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Here:
@@ -43,6 +59,7 @@ class Here:
 
     def __init__(self, scheduler: str) -> None:
         self.scheduler = scheduler
+        self._threads: ThreadPoolExecutor | None = None
         self._pool: ProcessPoolExecutor | None = None
         self._others: set[BaseProcess] = set()
         """Children of this process that are not the pool's."""
@@ -54,73 +71,58 @@ class Here:
         """How many tasks run at a time."""
         return 1 if self.scheduler == "synchronous" else workers_here()
 
-    def map(
-        self,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        constants: Sequence[Any],
-        done: Callable[[int], None],
-    ) -> list[Any]:
-        """Apply a function to every item; `done` is told how many are."""
-        if len(items) == 1 and self.scheduler != "processes":
-            # A single task needs no scheduler, and not even its import.
-            results = [function(items[0])]
-            done(1)
-            return results
+    def each(
+        self, function: Callable[[Any], Any], items: Sequence[Any], constants: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]:
+        """Apply a function to every item; yield (number of the item, result) as they are done.
+
+        Only some items more than there are workers are begun before their results were taken.
+        """
         if self.scheduler == "processes":
-            return self._in_processes(function, items, constants, done)
-        # Bound to the function, not given as an argument: Dask looks for its own objects in every field of an argument,
-        # which takes minutes where one holds the names of a hundred thousand files.
-        return self._compute([partial(function, item) for item in items], done)
+            yield from self._in_processes(function, items, constants)
+        elif len(items) == 1 or self.workers == 1:
+            # Threads of its own would cost a single task more than they give.
+            yield from enumerate(map(function, items))
+        else:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.workers, "vani")
+            yield from self._through(self._threads, function, items)
 
-    def _compute(
-        self, calls: Sequence[Callable[[], Any]], done: Callable[[int], None], **more: Any
-    ) -> list[Any]:
-        import dask  # noqa: PLC0415 - heavy; small traces never need it
-        from dask.callbacks import Callback  # noqa: PLC0415
-
-        count = 0
-
-        def finished(*_: object) -> None:
-            nonlocal count
-            count += 1
-            done(min(count, len(calls)))
-
-        tasks = [dask.delayed(call, pure=False, traverse=False)() for call in calls]
-        with Callback(posttask=finished):
-            return list(
-                dask.compute(
-                    *tasks,
-                    scheduler=self.scheduler,
-                    num_workers=workers_here(),
-                    optimize_graph=False,
-                    **more,
-                )
-            )
+    def _through(
+        self, pool: Executor, function: Callable[[Any], Any], items: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]:
+        todo = iter(enumerate(items))
+        running = {pool.submit(function, item): i for i, item in islice(todo, 2 * self.workers)}
+        try:
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in sorted(done, key=running.__getitem__):
+                    number = running.pop(future)
+                    result = future.result()
+                    running |= {pool.submit(function, item): i for i, item in islice(todo, 1)}
+                    yield number, result
+        finally:
+            for future in running:
+                future.cancel()
 
     def _in_processes(
-        self,
-        function: Callable[[Any], Any],
-        items: Sequence[Any],
-        constants: Sequence[Any],
-        done: Callable[[int], None],
-    ) -> list[Any]:
+        self, function: Callable[[Any], Any], items: Sequence[Any], constants: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]:
         if self._pool is None:
             self._others = set(multiprocessing.active_children())
             self._folder = Path(tempfile.mkdtemp(prefix="vani-tasks-"))
-            self._pool = ProcessPoolExecutor(
-                workers_here(),
-                # A fork of a process with threads may wait forever for what one of them held.
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=_leave_interrupts_to_the_parent,
-            )
+            # A fork of a process with threads may wait forever for what one of them held.
+            self._pool = _Processes(self.workers, multiprocessing.get_context("spawn"))
         assert self._folder is not None
         self._files += 1
         place = self._folder / f"{self._files}.pickle"
         place.write_bytes(pack(list(constants)))
-        calls = [partial(call_each_from_file, pack((function, [item]), constants), place) for item in items]
+        parcels = [pack((function, [item]), constants) for item in items]
         try:
-            results = self._compute(calls, done, pool=self._pool, chunksize=1)
+            for number, result in self._through(
+                self._pool, partial(call_each_from_file, path=place), parcels
+            ):
+                yield number, load(result)[0]
         except BrokenProcessPool as error:
             raise VaniError(
                 "a worker process was killed, as happens where memory runs out",
@@ -132,10 +134,12 @@ class Here:
                 child.terminate()
             self.close()
             raise
-        return [load(r)[0] for r in results]
 
     def close(self) -> None:
-        """End the processes, if there are any."""
+        """End the threads or processes, if there are any."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            self._threads = None
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None

@@ -1,4 +1,4 @@
-"""Running many small tasks on Dask, wherever the user wants them to run."""
+"""Running many small tasks wherever the user wants them to run: here, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Progress", "workers_here"]
 
-_HELD = 4
+_HELD = 2
 """Results per worker that wait to be combined."""
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
@@ -91,6 +91,11 @@ class Engine:
         assert self._cluster is not None
         return self._cluster.threads
 
+    @property
+    def shares_memory(self) -> bool:
+        """Tasks work in the memory of this process."""
+        return self._here is not None and self._here.scheduler != "processes"
+
     def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """Find out before work begins whether workers elsewhere can do it; nothing to do for work here.
 
@@ -135,9 +140,10 @@ class Engine:
             return []
         self._progress(stage, 0, len(items))
         if self._here is not None:
-            results = self._here.map(
-                function, items, constants, lambda count: self._progress(stage, count, len(items))
-            )
+            results: list[Any] = [None] * len(items)
+            for done, (number, result) in enumerate(self._here.each(function, items, constants), 1):
+                results[number] = result
+                self._progress(stage, done, len(items))
             give_back()
             return results
         assert self._cluster is not None
@@ -168,16 +174,15 @@ class Engine:
             return found
         assert self._here is not None
         # Of thousands of parts, only the results of some are held at a time.
-        step = _HELD * self._here.workers
+        most = _HELD * self._here.workers
         held: list[Result] = []
-        for begin in range(0, len(items), step):
-
-            def done(count: int, before: int = begin) -> None:
-                self._progress(stage, before + count, len(items))
-
-            held = [combine([*held, *self._here.map(function, items[begin : begin + step], constants, done)])]
+        for done, (_, result) in enumerate(self._here.each(function, items, constants), 1):
+            held.append(result)
+            self._progress(stage, done, len(items))
+            if len(held) > most:
+                held = [combine(held)]
         give_back()
-        return held[0]
+        return combine(held)
 
     def close(self) -> None:
         """End what was started: processes, the connection to a cluster, jobs of a batch system."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 from vani.errors import StoreError
 from vani.store.manifest import Manifest, PartEntry, read_manifest
 
-__all__ = ["RowGroup", "Store", "open_store"]
+__all__ = ["Kept", "RowGroup", "Store", "calls_of", "open_store"]
 
+Kept = Mapping[str, Sequence[pa.RecordBatch]]
+"""Calls of a small store that are still in memory, by part."""
 
 _GROUPS_AT_ONCE = 4
 
@@ -30,6 +32,10 @@ class RowGroup:
     first_start: int
     last_start: int
     longest: int
+    first_row: int = 0
+    """Row of the part at which it begins."""
+    kept: Sequence[pa.RecordBatch] = ()
+    """The calls of the whole part, if they are in memory."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Store:
 
     path: Path
     manifest: Manifest
+    kept: Kept = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def files(self) -> pa.Table:
@@ -60,7 +67,10 @@ class Store:
             ) from error
 
     def batches(self, part: PartEntry, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the calls of a part, about 262,000 at a time, in recorded order."""
+        """Yield the calls of a part, about 262,000 at a time, in recorded order; those in memory with all columns."""
+        if part.file in self.kept:
+            yield from self.kept[part.file]
+            return
         try:
             with pq.ParquetFile(self.path / part.file) as file:
                 for first in range(0, file.num_row_groups, _GROUPS_AT_ONCE):
@@ -77,6 +87,7 @@ class Store:
     def row_groups(self, part: PartEntry) -> list[RowGroup]:
         """When the calls of each row group of a part took place, from the file's statistics."""
         groups = []
+        kept, row = self.kept.get(part.file, ()), 0
         with pq.ParquetFile(self.path / part.file) as file:
             schema = file.schema_arrow
             start, duration = schema.get_field_index("start_ns"), schema.get_field_index("duration_ns")
@@ -85,11 +96,42 @@ class Store:
                 times: Any = group.column(start).statistics
                 longest: Any = group.column(duration).statistics
                 groups.append(
-                    RowGroup(self.path / part.file, index, group.num_rows, times.min, times.max, longest.max)
+                    RowGroup(
+                        self.path / part.file,
+                        index,
+                        group.num_rows,
+                        times.min,
+                        times.max,
+                        longest.max,
+                        row,
+                        kept,
+                    )
                 )
+                row += group.num_rows
         return groups
 
 
-def open_store(path: Path) -> Store:
-    """Open the store at `path`; raises StoreError if there is no whole one."""
-    return Store(path, read_manifest(path))
+def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the calls of row groups that follow each other in one part; those in memory with all columns."""
+    if groups[0].kept:
+        begin, stop = groups[0].first_row, groups[-1].first_row + groups[-1].rows
+        for batch in groups[0].kept:
+            first, last = max(begin, 0), min(stop, batch.num_rows)
+            if first < last:
+                yield batch.slice(first, last - first)
+            begin, stop = begin - batch.num_rows, stop - batch.num_rows
+        return
+    with pq.ParquetFile(groups[0].file) as file:
+        table = file.read_row_groups([g.index for g in groups], columns=list(columns), use_threads=False)
+    yield from table.combine_chunks().to_batches()
+
+
+def open_store(path: Path, kept: Kept | None = None) -> Store:
+    """Open the store at `path`; raises StoreError if there is no whole one.
+
+    Parameters
+    ----------
+    kept
+        Calls of it that are still in memory, so that they need not be read.
+    """
+    return Store(path, read_manifest(path), kept or {})

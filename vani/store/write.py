@@ -21,16 +21,21 @@ from vani.calls import CALLS, RENAMES
 from vani.columns import small_table
 from vani.readers.base import Piece, TraceReader
 from vani.store.manifest import Manifest, PartEntry, columns_now
+from vani.store.read import Kept
 
 __all__ = ["PartTask", "plan_parts", "write_part", "write_store"]
 
-_DICTIONARY = ["func", "kind", "flags", "file", "bytes", "duration_ns"]
-# The other columns hardly change from call to call: plain, they compress as well and are written in half the time.
+_DICTIONARY = ["file", "bytes", "duration_ns"]
+# The other columns hold few values: plain, they compress nearly as well and are written in half the time.
 _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
 _SMALL_PART, _LARGE_PART = 1 << 17, 1 << 20
 
 _ROW_GROUP = 1 << 16
 """Rows of a row group: small enough that a window of time touches few, large enough to compress."""
+
+_KEPT_BYTES = 320 << 20
+"""Calls of one trace that may stay in memory (6 million), so that a profile of a small trace reads none of them again."""
+_CALL_BYTES = sum(field.type.bit_width for field in CALLS) // 8
 
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
 
@@ -42,6 +47,8 @@ class PartTask:
     reader: TraceReader
     ranks: range
     file: Path
+    keep: bool = False
+    """Hand on the calls themselves, too."""
 
 
 def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]]) -> list[range]:
@@ -76,6 +83,8 @@ def write_part(task: PartTask) -> Piece:
         ) as writer:
             for batch in task.reader.batches(task.ranks, piece):
                 writer.write_batch(batch, row_group_size=_ROW_GROUP)
+                if task.keep:
+                    piece.calls.append(batch)
         partial.replace(task.file)
     except BaseException:
         with suppress(OSError):
@@ -84,13 +93,22 @@ def write_part(task: PartTask) -> Piece:
     return piece
 
 
-def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks) -> None:
+def write_store(
+    reader: TraceReader, path: Path, *, version: str, run: RunTasks, keep: bool = False
+) -> Kept:
     """Decode a trace into the store at `path`, which appears whole or not at all.
 
     Parameters
     ----------
     run
         Runs `write_part` on all tasks, wherever the engine does that, and returns the pieces in order.
+    keep
+        Keep the calls in memory, too, if they are few: they will be read next, in this process.
+
+    Returns
+    -------
+    Kept
+        The calls that are in memory, for `open_store`.
 
     Raises
     ------
@@ -98,10 +116,11 @@ def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks)
         Nothing of the trace can be decoded.
     """
     calls = reader.calls_per_rank()
+    keep = keep and int(calls.sum()) * _CALL_BYTES <= _KEPT_BYTES
     with new_directory(path) as folder:
         (folder / "calls").mkdir()
         tasks = [
-            PartTask(reader, ranks, folder.absolute() / "calls" / f"part-{index:05}.parquet")
+            PartTask(reader, ranks, folder.absolute() / "calls" / f"part-{index:05}.parquet", keep)
             for index, ranks in enumerate(plan_parts(calls))
         ]
         pieces = run(write_part, tasks)
@@ -150,3 +169,6 @@ def write_store(reader: TraceReader, path: Path, *, version: str, run: RunTasks)
             vani=version,
             columns=columns_now(),
         ).write(folder)
+    if not keep:
+        return {}
+    return {str(t.file.relative_to(t.file.parents[1])): p.calls for t, p in zip(tasks, pieces, strict=True)}
