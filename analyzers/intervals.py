@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,9 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
     if len(groups) * span < 1 << 62:
         base = codes * span - low
         first, last = start + base, end + base
+        if len(groups) * span < 1 << 31:
+            # Sorted twice as fast.
+            first, last = first.astype(np.int32), last.astype(np.int32)
         if len(groups) > 1 and len(groups) < 1 << 16 and _falls(first) * _FEW > len(first):
             # Group by group: within one, calls mostly are in order of time. numpy sorts 16 bits by radix.
             order = np.argsort(codes.astype(np.uint16), kind="stable")
@@ -98,7 +102,7 @@ def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
     return _apart(first, last, low, span, None, lowest)
 
 
-def _apart(first: Ints, last: Ints, low: int, span: int, groups: Ints | None, lowest: int) -> Intervals:
+def _apart(first: NDArray[Any], last: NDArray[Any], low: int, span: int, groups: Ints | None, lowest: int) -> Intervals:
     """Merge starts and ends that were lifted by the number of their group times the span; both are used up.
 
     Starts and ends are sorted apart: between the i-th end and the (i+1)-th start nothing is open exactly when the
@@ -108,8 +112,8 @@ def _apart(first: Ints, last: Ints, low: int, span: int, groups: Ints | None, lo
     _sort(last)
     gap = last[:-1] < first[1:]
     # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
-    opens = first[np.append(True, gap)]
-    closes = last[np.append(gap, True)]
+    opens = first[np.append(True, gap)].astype(np.int64, copy=False)
+    closes = last[np.append(gap, True)].astype(np.int64, copy=False)
     number = opens // span
     lift = number * span - low
     opens -= lift
@@ -122,11 +126,11 @@ _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""
 
 
-def _falls(values: Ints) -> int:
+def _falls(values: NDArray[Any]) -> int:
     return int((values[1:] < values[:-1]).sum())
 
 
-def _sort(values: Ints) -> None:
+def _sort(values: NDArray[Any]) -> None:
     """Sort in place; calls of a process come in order of time, so there often are few runs, which merging uses."""
     falls = _falls(values)
     if falls:

@@ -34,7 +34,7 @@ _ROW_GROUP = 1 << 16
 """Rows of a row group: small enough that a window of time touches few, large enough to compress."""
 
 _KEPT_BYTES = 320 << 20
-"""Calls of one trace that may stay in memory (6 million), so that a profile of a small trace reads none of them again."""
+"""Calls of one trace that may stay in memory (6 million): a profile of a small trace reads none of them again."""
 _CALL_BYTES = sum(field.type.bit_width for field in CALLS) // 8
 
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]

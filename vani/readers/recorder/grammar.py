@@ -7,6 +7,7 @@ the grammar stands for, so that a kilobyte that claims 2^60 calls is refused and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -306,24 +307,33 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
     rules = int(ints[0])
     if not 1 <= rules <= (len(ints) - 1) // 2:
         raise TraceError(f"grammar of {len(ints)} integers claims {rules} rules", where=where)
+    # A rule begins with (id, number of symbols), so that all that follows the first integer comes in pairs.
+    pairs = ints[1 : 1 + (len(ints) - 1) // 2 * 2].reshape(-1, 2)
     # A memoryview is several times faster to walk than numpy's scalars, and makes no list of all integers.
-    walk = ints.astype(np.int32, copy=False).data
-    ids, starts, counts = [0] * rules, [0] * rules, [0] * rules
-    at, end = 1, len(walk)
-    for index in range(rules):
-        if at + 2 > end:
-            raise TraceError(f"grammar ends within rule {index} of {rules}", where=where)
-        rule, count = walk[at], walk[at + 1]
-        if rule >= 0 or count < 0 or at + 2 + 2 * count > end:
-            raise TraceError(f"grammar rule {index} (id {rule}) claims {count} symbols", where=where)
-        ids[index], starts[index], counts[index] = rule, at, count
-        at += 2 + 2 * count
-    if at != end:
-        raise TraceError(f"grammar has {end - at} integers too many", where=where)
-    heads = np.array(starts, dtype=np.int64)
-    is_symbol = np.ones(end, dtype=np.bool_)
-    is_symbol[0] = is_symbol[heads] = is_symbol[heads + 1] = False
-    return np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64), ints[is_symbol].reshape(-1, 2)
+    walk = np.ascontiguousarray(pairs[:, 1], np.int32).data
+    heads = [0]
+    at = 0
+    with suppress(IndexError):
+        for _ in range(rules):
+            at += 1 + walk[at]
+            heads.append(at)
+    begins = np.array(heads, dtype=np.int64)
+    inside = begins[np.logical_and.accumulate((begins >= 0) & (begins < len(pairs)))][:rules]
+    ids, counts = pairs[inside, 0].astype(np.int64), pairs[inside, 1].astype(np.int64)
+    wrong = np.flatnonzero((ids >= 0) | (counts < 0) | (inside + 1 + counts > len(pairs)))
+    if len(wrong):
+        index = int(wrong[0])
+        raise TraceError(
+            f"grammar rule {index} (id {ids[index]}) claims {counts[index]} symbols", where=where
+        )
+    if len(inside) < rules:
+        raise TraceError(f"grammar ends within rule {len(inside)} of {rules}", where=where)
+    left = len(ints) - 1 - 2 * at
+    if left:
+        raise TraceError(f"grammar has {left} integers too many", where=where)
+    is_symbol = np.ones(len(pairs), dtype=np.bool_)
+    is_symbol[inside] = False
+    return ids, counts, pairs[is_symbol]
 
 
 def _index_of(ids: Ints, wanted: Ints) -> Ints:
@@ -352,13 +362,15 @@ def heights_and_lengths(
         Shape (rules,).
     """
     rules = len(bodies) - 1
-    owner = np.repeat(np.arange(rules, dtype=np.int64), np.diff(bodies))
     is_rule = values < 0
-    lengths = np.zeros(rules, dtype=np.int64)
+    owner = np.repeat(np.arange(rules, dtype=np.int32), np.diff(bodies))
+    # Terminals first: some million exponents below 2^31 do not overflow.
+    upto = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(np.where(is_rule, 0, exponents), out=upto[1:])
+    lengths = upto[bodies[1:]] - upto[bodies[:-1]]
     # Sums of floats tell an overflow that sums of integers hide.
-    claimed = np.bincount(owner[~is_rule], exponents[~is_rule].astype(np.float64), rules)
-    np.add.at(lengths, owner[~is_rule], exponents[~is_rule])
-    child, parent, times = -1 - values[is_rule], owner[is_rule], exponents[is_rule]
+    claimed = lengths.astype(np.float64)
+    child, parent, times = (-1 - values[is_rule]).astype(np.int32), owner[is_rule], exponents[is_rule]
     # numpy sorts 16-bit keys by radix, several times faster than wider ones.
     by_child = np.argsort(child.astype(np.uint16) if rules < 1 << 16 else child, kind="stable")
     child, parent, times = child[by_child], parent[by_child], times[by_child]
