@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +28,13 @@ from vani.analyzers.self_check import check
 from vani.calls import FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
-from vani.schema.job import Job
 from vani.schema.profile import Excluded, Generator, Profile, TraceEntity, Workflow
-from vani.schema.system import System
 from vani.store.manifest import Manifest
 from vani.store.read import Store
+
+if TYPE_CHECKING:
+    from vani.schema.job import Job
+    from vani.schema.system import System
 
 _MEMORY_SPEED = 25e9
 """Bytes per second that one process can copy at most: no core of today does more (STREAM copy results)."""

@@ -5,10 +5,14 @@ Everything comes from job.yaml (`vani collect`) and system.yaml; what neither sa
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vani.analyzers.entities.view import View
 from vani.calls import FileClass
 from vani.schema.profile import JobEntity, Middleware, NodeLocalStorage, SharedStorage, Storage
-from vani.schema.system import BurstBuffer, FileSystem
+
+if TYPE_CHECKING:
+    from vani.schema.system import BurstBuffer, FileSystem
 
 __all__ = ["job", "middleware", "storage"]
 

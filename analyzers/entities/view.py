@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,11 @@ from vani.analyzers.iostats import Cells, empty_stats, stats_by
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.passes import Measured
 from vani.calls import FileClass, Layer
-from vani.schema.job import Job
 from vani.schema.profile import IOStats
-from vani.schema.system import System
+
+if TYPE_CHECKING:
+    from vani.schema.job import Job
+    from vani.schema.system import System
 
 __all__ = ["View", "layer_name"]
 

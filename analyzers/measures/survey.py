@@ -84,9 +84,12 @@ class _Collector:
 
     def add(self, batch: Batch) -> None:
         self._threaded.append(self._overlaps.find(batch.process, batch.start, batch.end))
-        rows = np.flatnonzero(batch.included)
+        rows: Any = np.flatnonzero(batch.included)
         if not len(rows):
             return
+        if len(rows) == len(batch):
+            # Views in place of copies.
+            rows = slice(None)
         self._add_busy(batch, rows)
         file, flags = batch.file[rows], batch.flags[rows]
         kind, layer = batch.kind[rows], batch.layer[rows]
@@ -132,7 +135,7 @@ class _Collector:
 
     def _add_busy(self, batch: Batch, rows: Any) -> None:
         start, end = batch.start[rows], batch.end[rows]
-        app = np.full(len(rows), self._app, np.int64)
+        app = np.full(len(start), self._app, np.int64)
         if len(start) > 1 and (start[1:] >= start[:-1]).all():
             reached = np.maximum.accumulate(np.maximum(end, start + 1))
             opens = np.append(True, start[1:] - reached[:-1] > self._floor)

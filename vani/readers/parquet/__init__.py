@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from vani.errors import TraceError, UnknownFormatError
+from vani.readers.base import TraceReader
 from vani.readers.parquet.parts import column_names, find_parts
-from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
-from vani.readers.parquet.wisio import WisIOReader
 
-__all__ = ["Recorder2ParquetReader", "WisIOReader", "is_converted", "is_parquet", "open_parquet"]
+__all__ = ["is_converted", "is_parquet", "open_parquet"]
 
 _OF_RECORDER = {"arg_count", "args_1", "args_2"}
 _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
@@ -29,17 +29,17 @@ def is_converted(path: Path) -> bool:
         return False
 
 
-def _kind(names: Sequence[str]) -> type[WisIOReader] | type[Recorder2ParquetReader] | None:
+def _kind(names: Sequence[str]) -> Literal["recorder2parquet", "wisio"] | None:
     """The converter with more of its own columns: if one of them is missing, its reader says so."""
     if "func_id" not in names and "rank" not in names:
         return None
     of_recorder, of_wisio = len(_OF_RECORDER.intersection(names)), len(_OF_WISIO.intersection(names))
     if of_recorder > of_wisio:
-        return Recorder2ParquetReader
-    return WisIOReader if of_wisio else None
+        return "recorder2parquet"
+    return "wisio" if of_wisio else None
 
 
-def open_parquet(path: Path) -> WisIOReader | Recorder2ParquetReader:
+def open_parquet(path: Path) -> TraceReader:
     """Recognise the converter by the columns and open its files; reads no rows yet.
 
     Raises
@@ -51,8 +51,15 @@ def open_parquet(path: Path) -> WisIOReader | Recorder2ParquetReader:
     """
     names = column_names(find_parts(path))
     kind = _kind(names)
-    if kind is not None:
-        return kind(path)
+    # Most traces are of neither: their readers are loaded where they are needed.
+    if kind == "recorder2parquet":
+        from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader  # noqa: PLC0415
+
+        return Recorder2ParquetReader(path)
+    if kind == "wisio":
+        from vani.readers.parquet.wisio import WisIOReader  # noqa: PLC0415
+
+        return WisIOReader(path)
     shown = ", ".join(names[:5])
     raise UnknownFormatError(
         f"Parquet files with columns {shown}: neither WisIO nor recorder2parquet wrote them",
