@@ -34,10 +34,10 @@ Ints = NDArray[np.int64]
 
 _OFTEN = 8
 """Times that windows may read the same row group before calls are merged by row group instead."""
-_VERY_OFTEN = 64
-"""The same, once it is known that too many intervals are left to put them together in one place."""
 MOST = 1 << 20
 """Intervals that are put together in one place, 24 bytes each."""
+_SAMPLE = 64
+"""This part of the run tells how many intervals will be left."""
 _SHORTEST = 1 << 12
 """The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
 
@@ -105,9 +105,10 @@ def busy(
     """Busy time of the whole run; see `busy_in`.
 
     Row groups of few processes lie one after the other in time: each window reads a few of them. Where many processes
-    share a row group, each covers the whole run, and every window would read them all. Then calls are merged row
-    group by row group first and put together as a tree; few intervals are left where many processes are at work. If
-    more are left than fit memory, windows of time it is after all, or the time is cut in four until they do.
+    are at work, row groups of all of them lie side by side, and every window would read them all. Then calls are
+    merged row group by row group first and put together as a tree; few intervals are left where many processes are
+    at work. The run is cut into as many pieces of time as a sample tells, so that what is left of one fits memory;
+    a piece of which more is left is cut in four.
     """
     if not groups:
         return Keyed()
@@ -116,28 +117,34 @@ def busy(
     count = -(-int(rows.sum()) // _ROWS)
     often = 1 + float((rows * ((reach - first) / (high - low))).sum()) / int(rows.sum()) * count
 
-    def by_windows() -> Keyed:
-        pieces = windows(groups, facts, listed, workers=engine.workers, workload=workload)
-        return engine.reduce(busy_in, pieces, Keyed.merged, stage="overlap", constants=constants)
-
     if often <= _OFTEN:
-        return by_windows()
-    done: list[Keyed] = []
-    todo = [Window(low, high, tuple(groups), facts, listed, workload)]
-    while todo:
-        window = todo.pop()
-        most = MOST if (window.end - window.begin) * _SHORTEST > high - low else np.iinfo(np.int64).max
-        left = engine.reduce(
+        few = windows(groups, facts, listed, workers=engine.workers, workload=workload)
+        return engine.reduce(busy_in, few, Keyed.merged, stage="overlap", constants=constants)
+
+    def left_of(window: Window, most: int) -> Intervals | None:
+        left: Intervals | None = engine.reduce(
             partial(_finest_in, most=most),
             _pieces(window),
             partial(_joined, most=most),
             stage="overlap",
             constants=constants,
         )
-        if left is None and often <= _VERY_OFTEN:
-            return by_windows()
+        return left
+
+    whole = Window(low, high, tuple(groups), facts, listed, workload)
+    pieces = 1
+    if rows.sum() > MOST:
+        short = _cut(whole, _SAMPLE)
+        sample = left_of(short[len(short) // 2], MOST)
+        pieces = -(-2 * _SAMPLE * (MOST if sample is None else len(sample)) // MOST)
+    done = []
+    todo = _cut(whole, pieces)
+    while todo:
+        window = todo.pop()
+        most = MOST if (window.end - window.begin) * _SHORTEST > high - low else np.iinfo(np.int64).max
+        left = left_of(window, most)
         if left is None:
-            todo += _quarters(window)
+            todo += _cut(window, 4)
         else:
             done.append(_rolled_up(left, window))
     return Keyed.merged(done)
@@ -151,17 +158,18 @@ def _pieces(window: Window) -> list[Window]:
     ]
 
 
-def _quarters(window: Window) -> list[Window]:
+def _between(window: Window, begin: int, end: int) -> Window:
+    """A part of the window, with the row groups that have calls in it."""
     first, _, reach, _ = _extents(window.groups)
-    borders = np.linspace(window.begin, window.end, 5).astype(np.int64).tolist()
-    found = []
-    for begin, end in pairwise(borders):
-        inside = np.flatnonzero((first < end) & (reach >= begin)).tolist()
-        if inside and begin < end:
-            found.append(
-                replace(window, begin=begin, end=end, groups=tuple(window.groups[i] for i in inside))
-            )
-    return found
+    inside = np.flatnonzero((first < end) & (reach >= begin)).tolist()
+    return replace(window, begin=begin, end=end, groups=tuple(window.groups[i] for i in inside))
+
+
+def _cut(window: Window, pieces: int) -> list[Window]:
+    """Pieces of equal length, those without calls left out."""
+    borders = np.unique(np.linspace(window.begin, window.end, max(1, pieces) + 1).astype(np.int64)).tolist()
+    found = [_between(window, begin, end) for begin, end in pairwise(borders)]
+    return [piece for piece in found if piece.groups]
 
 
 def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:

@@ -57,9 +57,9 @@ def test_many_windows_of_time_add_up_to_one(traces, rows):
             assert profile_of(traces, Path(folder) / "b") == one
 
 
-@given(traces=invented_traces(most=2), rows=st.integers(1, 6), most=st.integers(1, 8), very_often=st.sampled_from([0, 1000]))
+@given(traces=invented_traces(most=2), rows=st.integers(1, 6), most=st.integers(1, 8))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most, very_often):
+def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):
     # As in traces of many processes, whose row groups each cover the whole run; the time is cut where intervals
     # are more than fit.
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +67,6 @@ def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most, very_o
         where = "vani.analyzers.measures.busy_time."
         with (
             patch(where + "_OFTEN", 0),
-            patch(where + "_VERY_OFTEN", very_often),
             patch(where + "MOST", most),
             patch(where + "_SHORTEST", 16),
             patch(where + "_ROWS", rows),
