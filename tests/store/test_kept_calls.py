@@ -66,10 +66,11 @@ def test_a_profile_is_the_same_from_memory_and_from_files(tmp_path):
 
 
 def test_calls_of_a_trace_that_is_too_large_do_not_stay(tmp_path, monkeypatch):
-    calls = int(open_trace(TRACES / "v3-posix-mix-4r").calls_per_rank().sum())
-    monkeypatch.setattr(write, "_KEPT_BYTES", calls * write._CALL_BYTES - 1)
+    trace = open_trace(TRACES / "v3-posix-mix-4r")
+    size = int(trace.calls_per_rank().sum()) * write._CALL_BYTES + len(trace.files()) * write._FILE_BYTES
+    monkeypatch.setattr(write, "_KEPT_BYTES", size - 1)
     assert written(TRACES / "v3-posix-mix-4r", tmp_path / "a")[0].kept == {}
-    monkeypatch.setattr(write, "_KEPT_BYTES", calls * write._CALL_BYTES)
+    monkeypatch.setattr(write, "_KEPT_BYTES", size)
     assert written(TRACES / "v3-posix-mix-4r", tmp_path / "b")[0].kept
 
 

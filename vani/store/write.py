@@ -35,6 +35,8 @@ _ROW_GROUP = 1 << 16
 
 _KEPT_BYTES = 320 << 20
 """Calls of one trace that may stay in memory (6 million): a profile of a small trace reads none of them again."""
+_FILE_BYTES = 512
+"""What measures need for a file, which counts towards that."""
 _CALL_BYTES = sum(field.type.bit_width for field in CALLS) // 8
 
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
@@ -116,7 +118,8 @@ def write_store(
         Nothing of the trace can be decoded.
     """
     calls = reader.calls_per_rank()
-    keep = keep and int(calls.sum()) * _CALL_BYTES <= _KEPT_BYTES
+    files = reader.files()
+    keep = keep and int(calls.sum()) * _CALL_BYTES + len(files) * _FILE_BYTES <= _KEPT_BYTES
     with new_directory(path) as folder:
         (folder / "calls").mkdir()
         tasks = [
@@ -127,7 +130,7 @@ def write_store(
         for stray in (folder / "calls").glob(".*.partial"):
             # Begun by a worker that was lost.
             stray.unlink(missing_ok=True)
-        pq.write_table(reader.files(), folder / "_files.parquet", compression="zstd")
+        pq.write_table(files, folder / "_files.parquet", compression="zstd")
         pq.write_table(reader.functions(), folder / "_functions.parquet", compression="zstd")
         renames = [r for p in pieces for r in p.renames]
         columns = list(zip(*renames, strict=True)) or [()] * 4
