@@ -106,9 +106,9 @@ def busy(
 
     Row groups of few processes lie one after the other in time: each window reads a few of them. Where many processes
     are at work, row groups of all of them lie side by side, and every window would read them all. Then calls are
-    merged row group by row group first and put together as a tree; few intervals are left where many processes are
-    at work. The run is cut into as many pieces of time as a sample tells, so that what is left of one fits memory;
-    a piece of which more is left is cut in four.
+    merged row group by row group first; few intervals are left where many processes are at work. The run is cut into
+    as many pieces of time as a sample tells, so that what is left of one fits memory; a piece of which more is left
+    is cut in four. Each piece is a task, or, where they are fewer than workers, many that are put together as a tree.
     """
     if not groups:
         return Keyed()
@@ -137,17 +137,37 @@ def busy(
         short = _cut(whole, _SAMPLE)
         sample = left_of(short[len(short) // 2], MOST)
         pieces = -(-2 * _SAMPLE * (MOST if sample is None else len(sample)) // MOST)
+        if pieces > engine.workers:
+            pieces += -pieces % engine.workers
+    def most_in(window: Window) -> int:
+        long = (window.end - window.begin) * _SHORTEST > high - low
+        return MOST if long else np.iinfo(np.int64).max
+
     done = []
     todo = _cut(whole, pieces)
     while todo:
-        window = todo.pop()
-        most = MOST if (window.end - window.begin) * _SHORTEST > high - low else np.iinfo(np.int64).max
-        left = left_of(window, most)
-        if left is None:
-            todo += _cut(window, 4)
+        if len(todo) >= engine.workers:
+            now, todo = todo, []
+            tasks = [(window, most_in(window)) for window in now]
+            found = engine.map(_busy_if_few, tasks, stage="overlap", constants=constants)
         else:
-            done.append(_rolled_up(left, window))
+            # Fewer pieces than workers: all work on one of them.
+            now, todo = todo[:1], todo[1:]
+            left = left_of(now[0], most_in(now[0]))
+            found = [None if left is None else _rolled_up(left, now[0])]
+        for window, times in zip(now, found, strict=True):
+            if times is None:
+                todo += _cut(window, 4)
+            else:
+                done.append(times)
     return Keyed.merged(done)
+
+
+def _busy_if_few(task: tuple[Window, int]) -> Keyed | None:
+    """Busy time in a window; None if more intervals are left than the number beside it."""
+    window, most = task
+    left = _finest_in(window, most)
+    return None if left is None else _rolled_up(left, window)
 
 
 def _pieces(window: Window) -> list[Window]:
@@ -187,7 +207,7 @@ def _finest_in(window: Window, most: int) -> Intervals | None:
     for batch in _batches(window):
         held.append(_finest(batch, window))
         size += len(held[-1])
-        if size > 8 * _ROWS:
+        if size > 2 * _ROWS:
             held = [Intervals.joined(held)]
             size = len(held[0])
             if size > most:
