@@ -6,13 +6,15 @@ ranks and traces agree only to their skew. Files that a process reads and writes
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vani.analyzers.entities.view import View
-from vani.analyzers.keyed import Keyed
+from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.measures.exchanges import NEVER
 from vani.schema.profile import AppDependency, ProcessDependencies
 
@@ -29,7 +31,14 @@ __all__ = [
 ]
 
 _MOST_EDGES = 2_000_000
+_HOW: dict[str, How] = {"first_write": "min", "first_read": "min", "last_read": "max"}
+_MOST_PAIRS = 1 << 26
+"""Pairs of a writer and a reader of one file that are looked at."""
+_AT_ONCE = 1 << 20
 Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def _of_several(table: Keyed, width: int) -> Keyed:
@@ -51,45 +60,54 @@ class _Links:
         self.process, self.file = self.process[order], self.file[order]
         names = ("first_write", "first_read", "last_read", "bytes_written", "bytes_read")
         self.columns = {n: table[n][order] if len(table) else np.empty(0, np.int64) for n in names}
-        self.bounds: list[tuple[int, int]] = []
-        if len(self.file):
-            starts = np.flatnonzero(np.append(True, self.file[1:] != self.file[:-1]))
-            self.bounds = list(
-                zip(starts.tolist(), np.append(starts[1:], len(self.file)).tolist(), strict=True)
-            )
+        self.begins = np.append(True, self.file[1:] != self.file[:-1])[: len(self.file)]
+        """Shape (rows,): where another file begins."""
+        self.starts = np.flatnonzero(self.begins)
         apps = np.array(view.world.app_of_trace)
         self.trace = view.trace_of_process[self.process] if len(self.process) else self.process
         self.app = apps[self.trace] if len(self.process) else self.process
 
 
+def _pairs(writer: Ints, reader: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the pairs of equal files, as indices into two ascending arrays of files, about a million at a time."""
+    begin = np.searchsorted(reader, writer)
+    count = np.searchsorted(reader, writer, side="right") - begin
+    upto = np.cumsum(count)
+    at = 0
+    while at < len(writer):
+        done = int(upto[at - 1]) if at else 0
+        stop = max(at + 1, int(np.searchsorted(upto, done + _AT_ONCE, side="right")))
+        some = count[at:stop]
+        first = np.repeat(np.arange(at, stop), some)
+        yield first, np.arange(len(first)) + np.repeat(begin[at:stop] - (upto[at:stop] - some - done), some)
+        at = stop
+
+
 def exchanged_files(view: View) -> set[int]:
     """Files that one process wrote and another read later."""
     links = _links(view)
-    found = set()
-    for a, b in links.bounds:
-        if b - a < 2:
-            continue
-        process = links.process[a:b]
-        wrote = links.columns["first_write"][a:b]
-        read = links.columns["last_read"][a:b]
-        writers = wrote != NEVER
-        if not writers.any():
-            continue
-        earliest = int(wrote.min())
-        first_writer = process[int(wrote.argmin())]
-        readers = (read > -NEVER) & (read >= earliest) & (process != first_writer)
-        # The reader may be a writer too: then another writer must have been before its last read.
-        if readers.any():
-            found.add(int(links.file[a]))
-    return found
+    starts = links.starts
+    if not len(starts):
+        return set()
+    wrote, read = links.columns["first_write"], links.columns["last_read"]
+    number = np.cumsum(links.begins) - 1
+    earliest = np.minimum.reduceat(wrote, starts)
+    rows = np.arange(len(wrote))
+    first_writer = links.process[
+        np.minimum.reduceat(np.where(wrote == earliest[number], rows, len(rows)), starts)
+    ]
+    # The reader may be a writer too: then another writer must have been before its last read.
+    readers = (read > -NEVER) & (read >= earliest[number]) & (links.process != first_writer[number])
+    found = np.logical_or.reduceat(readers, starts) & (earliest != NEVER)
+    return set(links.file[starts[found]].tolist())
 
 
 def early_reads(view: View) -> str | None:
     """Say how far files are read before another process first writes them, if they are: clocks may disagree."""
     links = _links(view)
-    if not links.bounds:
+    starts = links.starts
+    if not len(starts):
         return None
-    starts = np.array([a for a, _ in links.bounds])
     reads_only = links.columns["first_write"] == NEVER
     first_read = np.where(reads_only, links.columns["first_read"], NEVER)
     earliest_read = np.minimum.reduceat(first_read, starts)
@@ -114,77 +132,106 @@ def _links(view: View) -> _Links:
 def app_dependencies(view: View) -> list[AppDependency]:
     """Files exchanged between apps, with the bytes that the producer wrote to and the consumer read from them."""
     links = _links(view)
-    found: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0])
-    if len(view.world.apps) < 2:
+    apps = len(view.world.apps)
+    if apps < 2:
         return []
-    for a, b in links.bounds:
-        app = links.app[a:b]
-        if (app == app[0]).all():
-            continue
-        wrote, last_read = links.columns["first_write"][a:b], links.columns["last_read"][a:b]
-        for producer in np.unique(app[wrote != NEVER]).tolist():
-            first = int(wrote[app == producer].min())
-            for consumer in np.unique(app[(last_read >= first) & (app != producer)]).tolist():
-                edge = found[producer, consumer]
-                edge[0] += 1
-                edge[1] += int(links.columns["bytes_written"][a:b][app == producer].sum())
-                edge[2] += int(links.columns["bytes_read"][a:b][app == consumer].sum())
+    by_app = group(links.file * apps + links.app, links.columns, _HOW)
+    file, app = by_app.keys // apps, by_app.keys % apps
+    writers = np.flatnonzero(by_app["first_write"] != NEVER) if len(by_app) else file
+    edges: list[Keyed] = []
+    for w, r in _pairs(file[writers], file):
+        producer = writers[w]
+        linked = (by_app["last_read"][r] >= by_app["first_write"][producer]) & (app[r] != app[producer])
+        producer, consumer = producer[linked], r[linked]
+        columns = {
+            "files": np.ones(len(consumer), np.int64),
+            "written": by_app["bytes_written"][producer],
+            "read": by_app["bytes_read"][consumer],
+        }
+        edges.append(group(app[producer] * apps + app[consumer], columns))
+    found = Keyed.merged(edges)
     names = view.world.apps
     first_start = [start for start, _ in view.run_ns]
-    ordered = sorted(found.items(), key=lambda e: (first_start[e[0][0]], first_start[e[0][1]], e[0]))
+    ends = list(zip((found.keys // apps).tolist(), (found.keys % apps).tolist(), strict=True))
+    order = sorted(range(len(ends)), key=lambda i: (first_start[ends[i][0]], first_start[ends[i][1]], ends[i]))
     return [
-        AppDependency(producer=names[p], consumer=names[c], files=n, bytes_written=w, bytes_read=r)
-        for (p, c), (n, w, r) in ordered
+        AppDependency(
+            producer=names[ends[i][0]],
+            consumer=names[ends[i][1]],
+            files=int(found["files"][i]),
+            bytes_written=int(found["written"][i]),
+            bytes_read=int(found["read"][i]),
+        )
+        for i in order
     ]
 
 
-def _edges(view: View, app: int) -> tuple[dict[tuple[int, int], int], int, bool]:
-    """(writer, reader) -> files, of one app; number of files; whether some edges were left out."""
+@dataclass(frozen=True)
+class _Edges:
+    """Dependencies among processes, one row per pair; ordered by writer, then reader."""
+
+    writer: Ints
+    reader: Ints
+    files: Ints
+    linked: int
+    """Files over which there is some."""
+    cut: bool
+    """There are more than are counted."""
+
+
+def _edges(view: View, app: int) -> _Edges:
+    """Who reads what another process of the app wrote before."""
     links = _links(view)
-    edges: dict[tuple[int, int], int] = defaultdict(int)
-    files = 0
-    for a, b in links.bounds:
-        mine = links.app[a:b] == app
-        if int(mine.sum()) < 2:
-            continue
-        process = links.process[a:b][mine]
-        wrote, read = links.columns["first_write"][a:b][mine], links.columns["last_read"][a:b][mine]
-        writers = np.flatnonzero(wrote != NEVER)
-        readers = np.flatnonzero(read > -NEVER)
-        if len(writers) * len(readers) + len(edges) > _MOST_EDGES:
-            return edges, files, True
-        linked = False
-        for w in writers.tolist():
-            for r in readers[(read[readers] >= wrote[w]) & (process[readers] != process[w])].tolist():
-                edges[int(process[w]), int(process[r])] += 1
-                linked = True
-        files += linked
-    return edges, files, False
+    mine = np.flatnonzero(links.app == app)
+    process, file = links.process[mine], links.file[mine]
+    wrote, read = links.columns["first_write"][mine], links.columns["last_read"][mine]
+    writers, readers = np.flatnonzero(wrote != NEVER), np.flatnonzero(read > -NEVER)
+    width = view.world.processes
+    edges, linked = Keyed(), np.zeros(view.world.files, np.bool_)
+    seen, cut = 0, False
+    for w, r in _pairs(file[writers], file[readers]):
+        seen += len(w)
+        cut = seen > _MOST_PAIRS
+        if cut:
+            break
+        writer, reader = writers[w], readers[r]
+        some = (read[reader] >= wrote[writer]) & (process[reader] != process[writer])
+        writer, reader = writer[some], reader[some]
+        linked[file[writer]] = True
+        new = group(process[writer] * width + process[reader], {"files": np.ones(len(writer), np.int64)})
+        edges = Keyed.merged([edges, new])
+        cut = len(edges) > _MOST_EDGES
+        if cut:
+            edges = edges.where(np.arange(_MOST_EDGES))
+            break
+    count = edges["files"] if len(edges) else edges.keys
+    return _Edges(edges.keys // width, edges.keys % width, count, int(linked.sum()), cut)
 
 
 def process_dependencies(view: View, app: int) -> ProcessDependencies:
     """Summary of the dependencies among the processes of an app."""
-    edges, files, cut = _edges(view, app)
-    if cut:
+    edges = _edges(view, app)
+    if edges.cut:
         view.notes[f"apps[{app}].process_dependencies"] = (
             f"more than {_MOST_EDGES:,} pairs: only the first are counted"
         )
-    return ProcessDependencies(edges=len(edges), files=files, pattern=_pattern(edges))
+    return ProcessDependencies(edges=len(edges.writer), files=edges.linked, pattern=_pattern(edges))
 
 
-def _pattern(edges: dict[tuple[int, int], int]) -> Pattern:
-    if not edges:
+def _pattern(edges: _Edges) -> Pattern:
+    if not len(edges.writer):
         return "none"
-    writers, readers = {w for w, _ in edges}, {r for _, r in edges}
+    writers, readers = np.unique(edges.writer), np.unique(edges.reader)
     if len(writers) == 1:
         return "one_to_many"
     if len(readers) == 1:
         return "many_to_one"
-    everyone = writers | readers
-    if len(edges) == len(writers) * len(readers) - len(writers & readers):
+    everyone = np.union1d(writers, readers)
+    both = np.intersect1d(writers, readers, assume_unique=True)
+    if len(edges.writer) == len(writers) * len(readers) - len(both):
         return "all_to_all"
-    distances = {(r - w) % (max(everyone) - min(everyone) + 1) for w, r in edges}
-    return "neighbour" if len(distances) == 1 else "irregular"
+    distances = (edges.reader - edges.writer) % int(everyone[-1] - everyone[0] + 1)
+    return "neighbour" if (distances == distances[0]).all() else "irregular"
 
 
 def app_graph(view: View) -> nx.DiGraph[str]:
@@ -216,6 +263,9 @@ def process_graph(view: View) -> nx.DiGraph[str]:
         return f"{app}/{trace}/{process - view.world.process_base[trace]}"
 
     for app in range(len(view.world.apps)):
-        for (writer, reader), files in _edges(view, app)[0].items():
+        edges = _edges(view, app)
+        for writer, reader, files in zip(
+            edges.writer.tolist(), edges.reader.tolist(), edges.files.tolist(), strict=True
+        ):
             graph.add_edge(name(writer), name(reader), files=files)
     return graph

@@ -1,0 +1,166 @@
+"""Who depends on whom, against loops over every pair; and at a size where loops would take minutes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vani.analyzers.entities import dependencies
+from vani.analyzers.entities.dependencies import (
+    app_dependencies,
+    exchanged_files,
+    process_dependencies,
+    process_graph,
+)
+from vani.analyzers.keyed import Keyed
+from vani.analyzers.measures.exchanges import NEVER
+
+PROCESSES, FILES = 6, 4
+times = st.none() | st.integers(0, 5)
+uses = st.dictionaries(
+    st.tuples(st.integers(0, PROCESSES - 1), st.integers(0, FILES - 1)),
+    st.tuples(times, times).filter(any),
+    max_size=16,
+)
+
+
+def view_of(used, *, processes=PROCESSES, files=FILES, apps=("a", "b")):
+    """`used`: by (process, file) the moments of the first write and the last read; half of the processes are app a's."""
+    keys = sorted((p * (files + 1) + f + 1, w, r) for (p, f), (w, r) in used.items())
+    columns = {
+        "first_write": np.array([NEVER if w is None else w for _, w, _ in keys], np.int64),
+        "first_read": np.array([NEVER if r is None else r for _, _, r in keys], np.int64),
+        "last_read": np.array([-NEVER if r is None else r for _, _, r in keys], np.int64),
+        "bytes_written": np.array([0 if w is None else 10 + w for _, w, _ in keys], np.int64),
+        "bytes_read": np.array([0 if r is None else 20 + r for _, _, r in keys], np.int64),
+    }
+    table = Keyed(np.array([k for k, _, _ in keys], np.int64), columns) if keys else Keyed()
+    return view_with(table, processes, files, apps)
+
+
+def view_with(table, processes, files, apps):
+    half = processes // 2 if len(apps) > 1 else processes
+    world = SimpleNamespace(
+        files=files,
+        processes=processes,
+        apps=apps,
+        app_of_trace=tuple(range(len(apps))),
+        process_base=(0, half)[: len(apps)],
+    )
+    return SimpleNamespace(
+        world=world,
+        measured=SimpleNamespace(results={"exchanges": table}),
+        trace_of_process=(np.arange(processes) >= half).astype(np.int64),
+        run_ns=[(0, 9), (1, 9)][: len(apps)],
+        notes={},
+    )
+
+
+def app_of(process):
+    return int(process >= PROCESSES // 2)
+
+
+def pairs(used):
+    """(writer, reader, file) of every read that may have seen what another process wrote."""
+    for (p, f), (wrote, _) in used.items():
+        for (q, g), (_, read) in used.items():
+            if f == g and p != q and wrote is not None and read is not None and read >= wrote:
+                yield p, q, f
+
+
+@given(used=uses, at_once=st.integers(1, 5))
+def test_edges_are_those_of_loops_over_all_pairs(used, at_once):
+    with patch.object(dependencies, "_AT_ONCE", at_once):
+        view = view_of(used)
+        graph = process_graph(view)
+        for app in range(2):
+            mine = [(p, q, f) for p, q, f in pairs(used) if app_of(p) == app_of(q) == app]
+            found = process_dependencies(view, app)
+            assert found.edges == len({(p, q) for p, q, _ in mine})
+            assert found.files == len({f for *_, f in mine})
+            base = app * PROCESSES // 2
+            for p, q, _ in mine:
+                edge = graph.edges[f"{'ab'[app]}/{app}/{p - base}", f"{'ab'[app]}/{app}/{q - base}"]
+                assert edge["files"] == sum((p, q) == (x, y) for x, y, _ in mine)
+        assert not view.notes
+
+
+@given(used=uses, at_once=st.integers(1, 5))
+def test_apps_exchange_what_loops_over_all_pairs_find(used, at_once):
+    expected = {}
+    for p, f in used:
+        for q, g in used:
+            producer, consumer = app_of(p), app_of(q)
+            if f == g and producer != consumer:
+                wrote = [w for (x, y), (w, _) in used.items() if y == f and app_of(x) == producer and w is not None]
+                read = [r for (x, y), (_, r) in used.items() if y == f and app_of(x) == consumer and r is not None]
+                if wrote and read and max(read) >= min(wrote):
+                    expected[producer, consumer, f] = (sum(10 + w for w in wrote), sum(20 + r for r in read))
+    with patch.object(dependencies, "_AT_ONCE", at_once):
+        found = app_dependencies(view_of(used))
+    assert {(e.producer, e.consumer): (e.files, e.bytes_written, e.bytes_read) for e in found} == {
+        ("ab"[p], "ab"[c]): (
+            len(mine := [v for (x, y, _), v in expected.items() if (x, y) == (p, c)]),
+            sum(w for w, _ in mine),
+            sum(r for _, r in mine),
+        )
+        for p, c in {(p, c) for p, c, _ in expected}
+    }
+
+
+@given(used=uses)
+def test_a_file_is_exchanged_if_another_than_its_first_writer_reads_it_later(used):
+    expected = set()
+    for f in range(FILES):
+        wrote = sorted((w, p) for (p, g), (w, _) in used.items() if g == f and w is not None)
+        if wrote:
+            earliest, first = wrote[0]
+            if any(g == f and p != first and r is not None and r >= earliest for (p, g), (_, r) in used.items()):
+                # Files that one process alone used link nothing.
+                expected.add(f)
+    assert exchanged_files(view_of(used)) == expected
+
+
+def pattern(edges):
+    used = {}
+    for file, (writer, reader) in enumerate(edges):
+        used[writer, file] = (0, None)
+        used[reader, file] = (None, 1)
+    return process_dependencies(view_of(used, files=max(1, len(edges)), apps=("a",)), 0).pattern
+
+
+def test_patterns_have_the_names_of_the_paper():
+    assert pattern([]) == "none"
+    assert pattern([(0, 1), (0, 2)]) == "one_to_many"
+    assert pattern([(1, 0), (2, 0)]) == "many_to_one"
+    assert pattern([(p, (p + 1) % 5) for p in range(5)]) == "neighbour"
+    assert pattern([(p, q) for p in range(4) for q in range(4) if p != q]) == "all_to_all"
+    assert pattern([(0, 1), (1, 3), (2, 0)]) == "irregular"
+
+
+def shared_by_all(processes, files):
+    """Every process writes every file, then reads it."""
+    keys = (np.arange(processes)[:, None] * (files + 1) + np.arange(1, files + 1)).reshape(-1)
+    n = len(keys)
+    columns = {name: np.full(n, i, np.int64) for i, name in enumerate(("first_write", "first_read", "last_read", "bytes_written", "bytes_read"))}
+    return view_with(Keyed(keys, columns), processes, files, ("a",))
+
+
+def test_a_million_pairs_are_counted_without_a_loop_over_them():
+    # Was: six minutes, since each edge looked for the largest and smallest process again.
+    found = process_dependencies(shared_by_all(1000, 2), 0)
+    assert (found.edges, found.files, found.pattern) == (999_000, 2, "all_to_all")
+
+
+def test_more_pairs_than_are_counted_are_said():
+    view = shared_by_all(1500, 1)
+    assert process_dependencies(view, 0).edges == 2_000_000
+    assert "only the first" in view.notes["apps[0].process_dependencies"]
+    view = shared_by_all(100, 3)
+    with patch.object(dependencies, "_MOST_PAIRS", 20_000), patch.object(dependencies, "_AT_ONCE", 5000):
+        assert process_dependencies(view, 0).files == 2, "the third file is not looked at"
+    assert "only the first" in view.notes["apps[0].process_dependencies"]
