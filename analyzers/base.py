@@ -112,7 +112,7 @@ class Facts:
 
 
 BUCKETS = 4096
-"""Moments at which the ends of files are known: the run is cut into so many pieces of equal length."""
+"""Moments at which the ends of files are known, at most: the run is cut into so many pieces of equal length."""
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,19 @@ class Ends:
     always: NDArray[np.bool_]
     """Shape (files,): no read came before that moment."""
     keys: Ints
-    """file * (BUCKETS + 1) + bucket, ascending."""
+    """file * (BUCKETS + 1) + moment, ascending."""
     reach: Ints
     """Largest end so far at each key."""
     bucket_ns: int
+    level: int = 0
+    """A moment is 2 ** level pieces of the run, each of `bucket_ns`."""
 
     def at(self, file: Ints, time_ns: Ints) -> Ints:
         """End of each file at a moment, 0 before anything was written; valid where `known`."""
         found = np.zeros(len(file), np.int64)
         if len(self.keys):
-            wanted = file * (BUCKETS + 1) + np.minimum(time_ns // self.bucket_ns, BUCKETS)
+            moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
+            wanted = file * (BUCKETS + 1) + moment
             place = np.searchsorted(self.keys, wanted, side="right") - 1
             same = (place >= 0) & (self.keys[place] // (BUCKETS + 1) == file)
             found[same] = self.reach[place[same]]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Context, World
+from vani.analyzers.base import BUCKETS, NO_VALUE, Context, World
 from vani.analyzers.entities.apps import apps, file_counts
 from vani.analyzers.entities.dataset import dataset
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
@@ -261,6 +261,10 @@ def _provenance(
         for attribute, why in store.manifest.limits:
             notes.setdefault(attribute, why)
     notes.update(view.notes)
+    level = view.measured.survey.level
+    if level:
+        known = f"ends of files that are written all the time are known at {BUCKETS >> level} moments of the run"
+        notes["io.past_end"] = "; ".join(filter(None, (notes.get("io.past_end"), known)))
     listed = len(view.measured.listed)
     if listed < files_total:
         notes["files"] = (

@@ -2,7 +2,8 @@
 
 The end of a file is known from when the run made it, or where job.yaml knows its size, as long as the place and size
 of every write to it are known; it is the furthest that writes and truncations of any process had reached by the time
-the read ended (to a 4,096th of the run, and never earlier). So the figure is a lower bound, but for what no trace
+the read ended (to a 4,096th of the run, coarser where thousands of files are written all through it, and never
+earlier). So the figure is a lower bound, but for what no trace
 shows: writes that the tracer misses (aio_write, pwritev, stores to mapped memory), and how far the clocks of ranks
 disagree. Unit: bytes.
 """

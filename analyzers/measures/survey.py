@@ -5,7 +5,9 @@
 - per file: calls and time by kind (which files matter, which are written and read);
 - which processes run calls at the same time, so that their I/O time is no sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
-  made the file: what is asked for beyond that was not there.
+  made the file: what is asked for beyond that was not there. Of thousands of files that are written all through the
+  run, pieces are put together two by two until there are at most two million moments of files. How often hangs on
+  all of them alone, not on who looked at which of them.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ __all__ = ["Survey", "SurveyResult", "bucket_ns", "ends_of", "pause_floor_ns"]
 _REACH: dict[str, How] = {"reach": "max"}
 _FILES: dict[str, How] = {"last_use": "max", "last_remove": "max", "first_make": "min", "first_read": "min"}
 _NEVER = np.iinfo(np.int64).max
+_MOST_REACH = 1 << 21
+"""Moments of files, 16 bytes each."""
 
 
 def pause_floor_ns(world: World) -> int:
@@ -43,12 +47,14 @@ def bucket_ns(world: World) -> int:
 
 @dataclass(frozen=True)
 class SurveyResult:
-    """`busy`: by app. `files`: by file code. `reach`: by file and moment. `threaded`: processes, ascending."""
+    """`busy`: by app. `files`: by file code. `reach`: by file and moment. `threaded`: processes, ascending.
+    `level`: 2 ** level pieces of the run are one moment."""
 
     busy: Intervals
     files: Keyed
     reach: Keyed
     threaded: NDArray[np.int64]
+    level: int = 0
 
 
 class Survey:
@@ -63,12 +69,31 @@ class Survey:
 
     def combine(self, parts: Sequence[SurveyResult]) -> SurveyResult:
         # Joining intervals once more must not close pauses that are longer than the floor: they touch nothing.
+        level = max((p.level for p in parts), default=0)
+        reach, level = _few_moments([_coarser(p.reach, level - p.level) for p in parts], level)
         return SurveyResult(
             Intervals.joined([p.busy for p in parts]),
             Keyed.merged([p.files for p in parts], _FILES),
-            Keyed.merged([p.reach for p in parts], _REACH),
+            reach,
             np.unique(np.concatenate([np.empty(0, np.int64), *(p.threaded for p in parts)])),
+            level,
         )
+
+
+def _coarser(reach: Keyed, by: int) -> Keyed:
+    """The furthest ends with 2 ** by moments put together."""
+    if not by or not len(reach):
+        return reach
+    moment = reach.keys % (BUCKETS + 1)
+    return group(reach.keys - moment + (moment >> by), reach.columns, _REACH)
+
+
+def _few_moments(parts: Sequence[Keyed], level: int) -> tuple[Keyed, int]:
+    """All parts together, as coarse as it takes; parts of one level."""
+    reach = Keyed.merged(parts, _REACH)
+    while len(reach) > _MOST_REACH and BUCKETS >> level:
+        reach, level = _coarser(reach, 1), level + 1
+    return reach, level
 
 
 class _Collector:
@@ -81,6 +106,7 @@ class _Collector:
         self._threaded: list[NDArray[np.int64]] = []
         self._files: list[Keyed] = []
         self._reach: list[Keyed] = []
+        self._level = 0
 
     def add(self, batch: Batch) -> None:
         self._threaded.append(self._overlaps.find(batch.process, batch.start, batch.end))
@@ -157,18 +183,18 @@ class _Collector:
             return
         reach = offset[telling] + np.where(wrote[telling], size[telling], 0)
         bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
-        self._reach.append(
-            group(batch.file[rows][telling] * (BUCKETS + 1) + bucket, {"reach": reach}, _REACH)
-        )
+        key = batch.file[rows][telling] * (BUCKETS + 1) + (bucket >> self._level)
+        self._reach.append(group(key, {"reach": reach}, _REACH))
 
     def _shrink(self) -> None:
         self._files = [Keyed.merged(self._files, _FILES)]
-        self._reach = [Keyed.merged(self._reach, _REACH)]
+        reach, level = _few_moments(self._reach, self._level)
+        self._reach, self._level = [reach], level
 
     def result(self) -> SurveyResult:
         self._shrink()
         threaded = np.unique(np.concatenate([np.empty(0, np.int64), *self._threaded]))
-        return SurveyResult(self._busy, self._files[0].packed(), self._reach[0], threaded)
+        return SurveyResult(self._busy, self._files[0].packed(), self._reach[0].packed(), threaded, self._level)
 
 
 def _shorter(intervals: Intervals, by: int) -> Intervals:
@@ -219,4 +245,4 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
     # One column of millions of moments: as a table it is kept in a small type.
     reach = Keyed(keys, {"reach": reach}).packed().columns["reach"]
-    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world))
+    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world), survey.level)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 from call_tables import MILLISECOND, InventedTrace, Row, call, create, profile_of, read, write
+from hypothesis import given
+from hypothesis import strategies as st
 
+from vani.analyzers.base import BUCKETS
+from vani.analyzers.intervals import Intervals
+from vani.analyzers.keyed import Keyed
+from vani.analyzers.measures import survey
+from vani.analyzers.measures.survey import Survey, SurveyResult
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.schema.profile import FileEntity, Profile
 
@@ -161,3 +170,51 @@ def test_the_workflow_knows_what_some_of_its_files_know(tmp_path):
     )
     assert found.workflow.io.past_end.read == 100
     assert {f.path: f.io.past_end.read for f in found.files} == {"/data/0": 100, "/data/1": None}
+
+
+def kept_moments(moments, level=0):
+    """What a partition hands on of files: `moments[file, moment]` is the furthest end."""
+    keys = np.array([f * (BUCKETS + 1) + m for f, m in sorted(moments)], np.int64)
+    reach = Keyed(keys, {"reach": np.array([moments[k] for k in sorted(moments)], np.int64)}) if moments else Keyed()
+    return SurveyResult(Intervals(), Keyed(), reach, np.empty(0, np.int64), level)
+
+
+@given(
+    moments=st.dictionaries(st.tuples(st.integers(0, 3), st.integers(0, BUCKETS)), st.integers(1, 99), max_size=40),
+    most=st.integers(1, 20),
+    seed=st.randoms(use_true_random=False),
+)
+def test_how_coarse_moments_are_hangs_on_all_of_them_alone(moments, most, seed):
+    with patch.object(survey, "_MOST_REACH", most):
+        once = Survey().combine([kept_moments(moments)])
+        # The same in parts, some with moments in common, combined in any order as a tree.
+        parts = [kept_moments({k: v for k, v in moments.items() if seed.random() < 0.6}) for _ in range(5)]
+        parts.append(kept_moments(moments))
+        seed.shuffle(parts)
+        while len(parts) > 1:
+            some, parts = parts[:3], parts[3:]
+            parts.append(Survey().combine(some))
+    assert parts[0].level == once.level
+    assert parts[0].reach.keys.tolist() == once.reach.keys.tolist()
+    assert (parts[0].reach["reach"] == once.reach["reach"]).all() if moments else not len(once.reach)
+    assert len(once.reach) <= most or BUCKETS >> once.level == 0
+    if once.level:
+        with patch.object(survey, "_MOST_REACH", 1 << 30):
+            finer = Survey().combine([kept_moments(moments)]).reach
+        finer_still = {(k // (BUCKETS + 1), k % (BUCKETS + 1) >> once.level - 1) for k in finer.keys.tolist()}
+        assert len(finer_still) > most, "one level less were too many"
+
+
+def test_coarser_moments_find_less_beyond_the_end_and_never_more(tmp_path, monkeypatch):
+    rows = [create(at=0)]
+    for step in range(1, 200):
+        rows.append(write(offset=(step - 1) * 100, size=100, at=10 * step * MILLISECOND))
+        rows.append(read(offset=0, size=step * 100 + 50, at=(10 * step + 5) * MILLISECOND))
+    exact = file(tmp_path / "a", *rows)
+    monkeypatch.setattr(survey, "_MOST_REACH", 8)
+    told = profile(tmp_path / "b", *rows)
+    coarse = told.files[0]
+    assert "are known at 8 moments of the run" in told.provenance["io.past_end"]
+    assert exact.io.past_end.read == 199 * 50
+    assert 0 < coarse.io.past_end.read < exact.io.past_end.read
+    assert coarse.size == exact.size == 19_900
