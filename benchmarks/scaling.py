@@ -136,7 +136,10 @@ def metered(trace: Path, folder: Path) -> tuple[dict[str, Metered], dict[str, fl
     _, view = characterise([store], [reader.app], engine, version="benchmark")
     spent = sum(m.seconds + m.combine_s for n, m in engine.stages.items() if n != "decode")
     alone["profile"] = time.process_time() - before - spent
-    alone["extents"] = len(pack(view.measured.results["footprint"].extents))
+    ends = view.measured.facts.ends
+    alone["measure"] = len(pack(view.measured.results["footprint"].extents))
+    alone["survey"] = len(pack(view.measured.survey.reach))
+    alone["ends"] = len(pack((ends.keys, ends.reach)))
     return engine.stages, alone
 
 
@@ -175,19 +178,31 @@ def measured_costs(
         few, many = by_calls[name], by_files[name]
         # Files with many calls each, as in large traces; more bytes than files with few.
         # What is left of busy time are intervals, whose number does not depend on files.
-        per_file = few.whole / 64 if name in ("survey", "measure") else 0.0
-        extents = alone["extents"] / 64 if name == "measure" else 0.0
+        per_file = few.whole / 64 if name == "survey" else 0.0
+        capped = alone.get(name, 0.0) / 64
+        if name == "measure":
+            # A hundred files at most are listed with all that is known of them: they count as part of every result.
+            others = (many.whole - alone_files[name]) - (few.whole - alone[name])
+            per_file = capped + max(0.0, others / (files - 64))
+        ends = [a["ends"] if name in ("measure", "overlap") else 0.0 for a in (alone, alone_files)]
         touched = 64 / parts
         stages[name] = StageCost(
             seconds_per_call=few.seconds / calls,
             bytes_per_call=traffic[name] / calls,
             opens_per_part=opens[name],
-            bytes_per_partial=max(0.0, sum(few.partials) / len(few.partials) - per_file * touched),
-            bytes_per_file=per_file - extents,
-            capped_per_file=extents,
+            bytes_per_partial=max(
+                0.0,
+                sum(few.partials) / len(few.partials) - (capped if name == "measure" else per_file) * touched,
+            ),
+            bytes_per_file=max(0.0, per_file - capped),
+            capped_per_file=capped,
             constants_per_file=0.0
             if name == "decode"
-            else max(many.constants / files, few.constants / 64 if name != "survey" else 0.0),
+            else max(
+                (many.constants - ends[1]) / files,
+                (few.constants - ends[0]) / 64 if name != "survey" else 0.0,
+            ),
+            capped_constants_per_file=ends[0] / 64,
             most_bytes=24.0 * busy_time.MOST if name == "overlap" else None,
             combine_s_per_byte=(few.combine_s + many.combine_s)
             / max(1, few.combined_bytes + many.combined_bytes),
@@ -359,8 +374,9 @@ def tables(document: Mapping[str, Any]) -> str:
         f"ISA-L), {decode * 1e9:.0f} ns the whole of it, and {max(0.0, write) * 1e9:.0f} ns writing Parquet. "
         f"A task costs the scheduler {costs.scheduler_s_per_task * 1e6:,.0f} µs and {costs.bytes_per_task:,.0f} bytes; "
         f"what tasks share goes to each worker once: {costs.stages['survey'].constants_per_file:,.0f} bytes per file, "
-        f"in the second pass {costs.stages['measure'].constants_per_file:,.0f}. "
-        f"The client alone takes {costs.client_s:.1f} s, {costs.client_s_per_file * 1e6:,.0f} µs per file and "
+        f"in the second pass {costs.stages['measure'].constants_per_file:,.0f} and for a file that is written all "
+        f"through the run {costs.stages['measure'].capped_constants_per_file:,.0f} more, at most {CAP * 1e-6:.0f} MB "
+        f"in all. The client alone takes {costs.client_s:.1f} s, {costs.client_s_per_file * 1e6:,.0f} µs per file and "
         f"{costs.client_s_per_part * 1e6:,.0f} µs per part.",
     ]
     for trace in (MIDDLE, LARGE):

@@ -23,8 +23,8 @@ __all__ = ["Machine", "Measured", "StageCost", "Term", "Workload", "predict", "s
 FAN_IN = 8
 TASKS_PER_THREAD = 16
 CALLS_PER_PART = 1 << 20
-CAP = 24 * 2e6
-"""Bytes of the most extents that `analyzers/measures/footprint.py` keeps."""
+CAP = 16 * 2.0**21
+"""Bytes of what is bounded: two million moments of files (`analyzers/measures/survey.py`), a million extents."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,11 @@ class StageCost:
     bytes_per_file: float
     """Of a result, for each file that its calls touch."""
     capped_per_file: float
-    """The same, of what is given up beyond `CAP`: the extents that were touched."""
+    """The same, of what is bounded by `CAP`: the extents that were touched, moments of files."""
     constants_per_file: float
     """What tasks share."""
+    capped_constants_per_file: float
+    """The same, of what is bounded by `CAP`."""
     combine_s_per_byte: float
     """Unpack, combine and pack again, by bytes that go in."""
     most_bytes: float | None = None
@@ -141,6 +143,7 @@ def predict(measured: Measured, trace: Workload, workers: float, machine: Machin
         if cost.most_bytes is not None:
             partial, whole = min(partial, cost.most_bytes), cost.most_bytes
         constants = cost.constants_per_file * trace.files
+        constants += min(CAP, cost.capped_constants_per_file * trace.files)
         beside = {
             "compute": trace.calls * cost.seconds_per_call / workers,
             "scheduler": tasks * measured.scheduler_s_per_task,

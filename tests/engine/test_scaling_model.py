@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
 from benchmarks.scaling import page_with
-from benchmarks.scaling_model import Machine, Measured, StageCost, Workload, predict, saturates
+from benchmarks.scaling_model import CAP, Machine, Measured, StageCost, Workload, predict, saturates
 
 FREE = StageCost(
     seconds_per_call=0.0,
@@ -18,6 +19,7 @@ FREE = StageCost(
     capped_per_file=0.0,
     combine_s_per_byte=0.0,
     constants_per_file=0.0,
+    capped_constants_per_file=0.0,
 )
 # A thousand parts of a million calls.
 TRACE = Workload(calls=1000 * 2**20, processes=10_000, files=1000)
@@ -82,7 +84,10 @@ def test_the_last_combinations_wait_for_each_other():
 
 def test_what_is_given_up_beyond_a_bound_does_not_grow():
     costs = measured(capped_per_file=1e6)
-    assert predict(costs, TRACE, 1000, Machine())[0].result == pytest.approx(48e6)
+    assert predict(costs, TRACE, 1000, Machine())[0].result == pytest.approx(CAP)
+    costs = measured(capped_constants_per_file=1e6)
+    network = predict(costs, TRACE, 1000, Machine())[0].beside["network"]
+    assert network == pytest.approx(CAP * math.log2(1001) / Machine().link)
 
 
 def test_more_workers_help_until_something_else_is_full():
