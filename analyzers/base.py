@@ -172,6 +172,8 @@ class Alike:
         """Groups of calls that agree in `codes` (0 and up, few) and in each of the columns."""
         width = int(codes.max(initial=-1)) + 1
         for column in columns:
+            if len(column) and column.min() == column.max():
+                continue
             dense = Dense.of(column)
             if len(dense.keys) > 1:
                 codes = codes * len(dense.keys) + dense.codes
