@@ -22,7 +22,7 @@ demo: .venv/.run ## set up Vani, then profile and advise on the bundled trace
 	@.venv/bin/vani demo
 
 test: lint ## set up the tools, then run the linters and the tests
-	.venv/bin/python -m pytest -n auto --maxprocesses 8 $(PYTEST_ARGS)
+	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/.test ## ruff, mypy and the import contracts
 	.venv/bin/ruff check .

@@ -390,7 +390,9 @@ def heights_and_lengths(
         if most > _MOST_CALLS:
             raise TraceError(f"grammar claims {most:.3g} calls of one process", where=where)
         np.subtract.at(waiting, above, 1)
-        ready = np.unique(above[waiting[above] == 0])
+        ready = above[waiting[above] == 0]
+        if len(ready) > 1:
+            ready = np.unique(ready)
     if done < rules:
         raise TraceError("a grammar rule contains itself", where=where)
     return tuple(levels), lengths
