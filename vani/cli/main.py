@@ -95,10 +95,7 @@ def main(args: list[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     # Loading modules makes ten thousands of objects, all of which stay; what runs afterwards leaves no cycles.
     gc.set_threshold(100_000, 50, 50)
-    status = _run(args)
-    # All that is left goes with the process.
-    gc.freeze()
-    sys.exit(status)
+    sys.exit(_run(args))
 
 
 def _run(args: list[str] | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -57,38 +58,26 @@ class Store:
         return self._table("_renames.parquet")
 
     def _table(self, name: str) -> pa.Table:
-        try:
-            # Not pq.read_table, which loads what datasets need.
-            with pq.ParquetFile(self.path / name) as file:
-                return file.read(use_threads=False)
-        except (OSError, pa.ArrowException) as error:
-            raise StoreError(
-                f"{name} cannot be read", where=self.path, todo="make the store again with `vani convert`"
-            ) from error
+        # Not pq.read_table, which loads what datasets need.
+        with _reading(self.path / name) as file:
+            return file.read(use_threads=False)
 
     def batches(self, part: PartEntry, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the calls of a part, about 262,000 at a time, in recorded order; those in memory with all columns."""
         if part.file in self.kept:
             yield from self.kept[part.file]
             return
-        try:
-            with pq.ParquetFile(self.path / part.file) as file:
-                for first in range(0, file.num_row_groups, _GROUPS_AT_ONCE):
-                    wanted = range(first, min(first + _GROUPS_AT_ONCE, file.num_row_groups))
-                    table = file.read_row_groups(wanted, columns=list(columns), use_threads=False)
-                    yield from table.combine_chunks().to_batches()
-        except (OSError, pa.ArrowException) as error:
-            raise StoreError(
-                f"{part.file} cannot be read ({error})",
-                where=self.path,
-                todo="make the store again with `vani convert`",
-            ) from error
+        with _reading(self.path / part.file) as file:
+            for first in range(0, file.num_row_groups, _GROUPS_AT_ONCE):
+                wanted = range(first, min(first + _GROUPS_AT_ONCE, file.num_row_groups))
+                table = file.read_row_groups(wanted, columns=list(columns), use_threads=False)
+                yield from table.combine_chunks().to_batches()
 
     def row_groups(self, part: PartEntry) -> list[RowGroup]:
         """When the calls of each row group of a part took place, from the file's statistics."""
         groups = []
         kept, row = self.kept.get(part.file, ()), 0
-        with pq.ParquetFile(self.path / part.file) as file:
+        with _reading(self.path / part.file) as file:
             schema = file.schema_arrow
             start, duration = schema.get_field_index("start_ns"), schema.get_field_index("duration_ns")
             for index in range(file.num_row_groups):
@@ -111,6 +100,24 @@ class Store:
         return groups
 
 
+@contextmanager
+def _reading(file: Path) -> Iterator[pq.ParquetFile]:
+    """A file of a store, each page of which is checked against its checksum.
+
+    Raises
+    ------
+    StoreError
+        The file is damaged.
+    """
+    try:
+        with pq.ParquetFile(file, page_checksum_verification=True) as opened:
+            yield opened
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(
+            f"cannot be read ({error})", where=file, todo="remove this store, and it is made again"
+        ) from error
+
+
 def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the calls of row groups that follow each other in one part; those in memory with all columns."""
     if groups[0].kept:
@@ -121,7 +128,7 @@ def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.
                 yield batch.slice(first, last - first)
             begin, stop = begin - batch.num_rows, stop - batch.num_rows
         return
-    with pq.ParquetFile(groups[0].file) as file:
+    with _reading(groups[0].file) as file:
         table = file.read_row_groups([g.index for g in groups], columns=list(columns), use_threads=False)
     yield from table.combine_chunks().to_batches()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -82,6 +83,7 @@ def write_part(task: PartTask) -> Piece:
             use_dictionary=_DICTIONARY,
             column_encoding=_ENCODING,
             write_statistics=True,
+            write_page_checksum=True,
         ) as writer:
             for batch in task.reader.batches(task.ranks, piece):
                 writer.write_batch(batch, row_group_size=_ROW_GROUP)
@@ -130,11 +132,12 @@ def write_store(
         for stray in (folder / "calls").glob(".*.partial"):
             # Begun by a worker that was lost.
             stray.unlink(missing_ok=True)
-        pq.write_table(files, folder / "_files.parquet", compression="zstd")
-        pq.write_table(reader.functions(), folder / "_functions.parquet", compression="zstd")
+        write_table = partial(pq.write_table, compression="zstd", write_page_checksum=True)
+        write_table(files, folder / "_files.parquet")
+        write_table(reader.functions(), folder / "_functions.parquet")
         renames = [r for p in pieces for r in p.renames]
         columns = list(zip(*renames, strict=True)) or [()] * 4
-        pq.write_table(small_table(columns, RENAMES), folder / "_renames.parquet", compression="zstd")
+        write_table(small_table(columns, RENAMES), folder / "_renames.parquet")
         problems = [*reader.problems, *(m for p in pieces for m in p.problems)]
         records = sum(p.records for p in pieces)
         functions: dict[str, int] = {}
