@@ -114,7 +114,10 @@ def profile(
             )
     check_output(output, graph)
     look = watched(quiet=quiet)
+    from vani.engine.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
+
     if quick:
+        allocate_in_one_place()
         from vani.api import profile as characterise_quickly  # noqa: PLC0415 - loads Arrow
 
         made = characterise_quickly(
@@ -122,10 +125,9 @@ def profile(
         )
         _hand_on(made, output, look=look)
         return
-    from vani.api import characterise  # noqa: PLC0415 - loads Arrow
-    from vani.engine.allocator import keep_freed_memory  # noqa: PLC0415
-
     keep_freed_memory()
+    from vani.api import characterise  # noqa: PLC0415 - loads Arrow
+
     with progress_bar(show=look) as progress:
         found = characterise(
             *traces,
