@@ -50,7 +50,7 @@ def test_a_flipped_byte_is_found_or_changes_nothing(store, tmp_path, name):
     whole = calls(store)
     content = (store / name).read_bytes()
     footer = 8 + int.from_bytes(content[-8:-4], "little")
-    positions = range(4, len(content) - footer, max(1, (len(content) - footer) // 150))
+    positions = range(4, len(content) - footer, max(1, (len(content) - footer) // 60))
     found = 0
     for at in positions:
         place = flipped(store, tmp_path, name, at)
