@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile, TraceEntity
     from vani.schema.system import System
     from vani.schema.timeline import HeatMap
+    from vani.store.kept import Room
     from vani.store.manifest import Manifest
     from vani.store.read import Store
 
@@ -247,9 +248,12 @@ def characterise(
         engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
         stores: list[Store] = []
         readers: list[TraceReader] = []
+        from vani.store.kept import Room  # noqa: PLC0415
+
+        room = Room() if engine.shares_memory else None
         for reader in workload.readers:
             try:
-                stores.append(_stored(reader, folder, engine))
+                stores.append(_stored(reader, folder, engine, room))
                 readers.append(reader)
             except TraceError as error:
                 if len(workload.readers) == 1:
@@ -884,7 +888,7 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
     return folder
 
 
-def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
+def _stored(reader: TraceReader, folder: Path, engine: Any, room: Room | None = None) -> Store:
     """The store of a trace: the one there is if it is whole and current, else a new one."""
     from vani.engine.allocator import give_back  # noqa: PLC0415
     from vani.readers.base import KeepsTables  # noqa: PLC0415
@@ -896,9 +900,7 @@ def _stored(reader: TraceReader, folder: Path, engine: Any) -> Store:
     if found is not None:
         return found
     place = store_path(folder, reader.path.resolve().name, reader.digest())
-    kept = write_store(
-        reader, place, version=vani.__version__, run=_decoding(reader, engine), keep=engine.shares_memory
-    )
+    kept = write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine), room=room)
     if isinstance(reader, KeepsTables):
         reader.release()
         give_back()

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.view import View
-from vani.analyzers.keyed import How, Keyed, group
-from vani.analyzers.measures.exchanges import NEVER
+from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.measures.exchanges import HOW, NEVER
 from vani.schema.profile import AppDependency, ProcessDependencies
 
 if TYPE_CHECKING:
@@ -31,14 +31,12 @@ __all__ = [
 ]
 
 _MOST_EDGES = 2_000_000
-_HOW: dict[str, How] = {"first_write": "min", "first_read": "min", "last_read": "max"}
 _MOST_PAIRS = 1 << 26
 """Pairs of a writer and a reader of one file that are looked at."""
 _AT_ONCE = 1 << 20
 Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
 
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def _of_several(table: Keyed, width: int) -> Keyed:
@@ -135,7 +133,7 @@ def app_dependencies(view: View) -> list[AppDependency]:
     apps = len(view.world.apps)
     if apps < 2:
         return []
-    by_app = group(links.file * apps + links.app, links.columns, _HOW)
+    by_app = group(links.file * apps + links.app, links.columns, HOW)
     file, app = by_app.keys // apps, by_app.keys % apps
     writers = np.flatnonzero(by_app["first_write"] != NEVER) if len(by_app) else file
     edges: list[Keyed] = []
@@ -213,7 +211,8 @@ def process_dependencies(view: View, app: int) -> ProcessDependencies:
     edges = _edges(view, app)
     if edges.cut:
         view.notes[f"apps[{app}].process_dependencies"] = (
-            f"more than {_MOST_EDGES:,} pairs: only the first are counted"
+            f"more than {_MOST_EDGES:,} pairs of processes, or {_MOST_PAIRS:,} over all files: "
+            "only the first are counted"
         )
     return ProcessDependencies(edges=len(edges.writer), files=edges.linked, pattern=_pattern(edges))
 

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
-from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.keyed import Dense, How, Keyed
 from vani.calls import Flag, Kind
 
-__all__ = ["NEVER", "Exchanges"]
+__all__ = ["HOW", "NEVER", "Exchanges"]
 
 NEVER = np.iinfo(np.int64).max
-_HOW = {"first_write": "min", "first_read": "min", "last_read": "max"}
+HOW: dict[str, How] = {"first_write": "min", "first_read": "min", "last_read": "max"}
+"""How exchanges become one; bytes are added up."""
 
 
 class Exchanges:
@@ -34,7 +35,7 @@ class Exchanges:
         return _Collector(context, facts)
 
     def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts, _HOW)  # type: ignore[arg-type]
+        return Keyed.merged(parts, HOW)
 
 
 class _Collector:
@@ -73,4 +74,4 @@ class _Collector:
             self._parts = [self.result()]
 
     def result(self) -> Keyed:
-        return Keyed.merged(self._parts, _HOW)  # type: ignore[arg-type]
+        return Keyed.merged(self._parts, HOW)

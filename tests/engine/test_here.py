@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -74,6 +75,30 @@ def test_what_tasks_share_reaches_other_processes():
     try:
         assert engine.map(partial(np.take, shared), [[1], [2]], constants=[shared]) == [[1], [2]]
     finally:
+        engine.close()
+
+
+def test_nothing_is_at_work_any_more_when_an_error_arrives():
+    begun, ended = [], []
+
+    def work(item):
+        if not item:
+            while not begun:
+                time.sleep(0.001)
+            raise ZeroDivisionError
+        begun.append(item)
+        time.sleep(0.2)
+        ended.append(item)
+
+    with patch("vani.engine.here.workers_here", return_value=2):
+        engine = Engine("threads")
+        with pytest.raises(ZeroDivisionError):
+            engine.map(work, [0, 1, 2, 3, 4, 5])
+        assert begun == ended
+        time.sleep(0.3)
+        assert begun == ended
+        assert len(begun) < 5, "what had not begun never did"
+        assert engine.map(abs, [-1, 2]) == [1, 2], "the engine can be used again"
         engine.close()
 
 

@@ -12,6 +12,7 @@ from vani.calls import CALLS
 from vani.engine import Engine
 from vani.readers.open import open_trace
 from vani.store import write
+from vani.store.kept import Room
 from vani.store.read import calls_of, open_store
 from vani.store.write import write_store
 
@@ -19,8 +20,8 @@ TRACES = Path(__file__).parents[1] / "data" / "traces"
 COLUMNS = ["rank", "file", "offset", "bytes", "start_ns", "duration_ns"]
 
 
-def written(trace, place, *, keep=True):
-    kept = write_store(open_trace(trace), place, version="0", run=lambda f, tasks: [f(t) for t in tasks], keep=keep)
+def written(trace, place, room=None):
+    kept = write_store(open_trace(trace), place, version="0", run=lambda f, tasks: [f(t) for t in tasks], room=room or Room())
     return open_store(place, kept), open_store(place)
 
 
@@ -65,13 +66,29 @@ def test_a_profile_is_the_same_from_memory_and_from_files(tmp_path):
     assert first.to_yaml() == again.to_yaml()
 
 
-def test_calls_of_a_trace_that_is_too_large_do_not_stay(tmp_path, monkeypatch):
-    trace = open_trace(TRACES / "v3-posix-mix-4r")
-    size = int(trace.calls_per_rank().sum()) * write._CALL_BYTES + len(trace.files()) * write._FILE_BYTES
-    monkeypatch.setattr(write, "_KEPT_BYTES", size - 1)
-    assert written(TRACES / "v3-posix-mix-4r", tmp_path / "a")[0].kept == {}
-    monkeypatch.setattr(write, "_KEPT_BYTES", size)
-    assert written(TRACES / "v3-posix-mix-4r", tmp_path / "b")[0].kept
+def bytes_of(trace):
+    reader = open_trace(trace)
+    return int(reader.calls_per_rank().sum()) * 54 + len(reader.files()) * 512
+
+
+def test_calls_of_a_trace_that_is_too_large_do_not_stay(tmp_path):
+    trace = TRACES / "v3-posix-mix-4r"
+    assert written(trace, tmp_path / "a", Room(bytes_of(trace) - 1))[0].kept == {}
+    assert written(trace, tmp_path / "b", Room(bytes_of(trace)))[0].kept
+
+
+def test_all_traces_of_a_workload_share_one_room(tmp_path, monkeypatch):
+    # Was: each trace had room of its own, and a workflow of twenty took twenty times as much.
+    trace = TRACES / "v3-posix-mix-4r"
+    room = Room(2 * bytes_of(trace))
+    kept = [bool(written(trace, tmp_path / str(i), room)[0].kept) for i in range(3)]
+    assert kept == [True, True, False]
+    seen = []
+    real = write.write_store
+    monkeypatch.setattr(write, "write_store", lambda *args, room, **more: seen.append(room) or real(*args, room=room, **more))
+    vani.profile(trace, TRACES / "v3-haccio-ssf-8r", store=tmp_path)
+    assert len(seen) == 2
+    assert seen[0] is seen[1] is not None
 
 
 def test_calls_stay_only_where_all_work_in_one_memory():

@@ -86,7 +86,12 @@ class Here:
         else:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(self.workers, "vani")
-            yield from self._through(self._threads, function, items)
+            try:
+                yield from self._through(self._threads, function, items)
+            except BaseException:
+                # What was begun ends first: it must not write into a folder that is being removed.
+                self.close()
+                raise
 
     def _through(
         self, pool: Executor, function: Callable[[Any], Any], items: Sequence[Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,12 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vani.errors import StoreError
+from vani.store.kept import Kept
 from vani.store.manifest import Manifest, PartEntry, read_manifest
 
-__all__ = ["Kept", "RowGroup", "Store", "calls_of", "open_store"]
-
-Kept = Mapping[str, Sequence[pa.RecordBatch]]
-"""Calls of a small store that are still in memory, by part."""
+__all__ = ["RowGroup", "Store", "calls_of", "open_store"]
 
 _GROUPS_AT_ONCE = 4
 

@@ -21,8 +21,8 @@ from vani.atomic import new_directory
 from vani.calls import CALLS, RENAMES
 from vani.columns import small_table
 from vani.readers.base import Piece, TraceReader
+from vani.store.kept import Kept, Room
 from vani.store.manifest import Manifest, PartEntry, columns_now
-from vani.store.read import Kept
 
 __all__ = ["PartTask", "plan_parts", "write_part", "write_store"]
 
@@ -33,12 +33,6 @@ _SMALL_PART, _LARGE_PART = 1 << 17, 1 << 20
 
 _ROW_GROUP = 1 << 16
 """Rows of a row group: small enough that a window of time touches few, large enough to compress."""
-
-_KEPT_BYTES = 320 << 20
-"""Calls of one trace that may stay in memory (6 million): a profile of a small trace reads none of them again."""
-_FILE_BYTES = 512
-"""What measures need for a file, which counts towards that."""
-_CALL_BYTES = sum(field.type.bit_width for field in CALLS) // 8
 
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
 
@@ -98,7 +92,7 @@ def write_part(task: PartTask) -> Piece:
 
 
 def write_store(
-    reader: TraceReader, path: Path, *, version: str, run: RunTasks, keep: bool = False
+    reader: TraceReader, path: Path, *, version: str, run: RunTasks, room: Room | None = None
 ) -> Kept:
     """Decode a trace into the store at `path`, which appears whole or not at all.
 
@@ -106,8 +100,8 @@ def write_store(
     ----------
     run
         Runs `write_part` on all tasks, wherever the engine does that, and returns the pieces in order.
-    keep
-        Keep the calls in memory, too, if they are few: they will be read next, in this process.
+    room
+        Keep the calls in memory, too, if there is room for them: they will be read next, in this process.
 
     Returns
     -------
@@ -121,7 +115,7 @@ def write_store(
     """
     calls = reader.calls_per_rank()
     files = reader.files()
-    keep = keep and int(calls.sum()) * _CALL_BYTES + len(files) * _FILE_BYTES <= _KEPT_BYTES
+    keep = room is not None and room.take(int(calls.sum()), len(files))
     with new_directory(path) as folder:
         (folder / "calls").mkdir()
         tasks = [
