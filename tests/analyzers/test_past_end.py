@@ -216,5 +216,19 @@ def test_coarser_moments_find_less_beyond_the_end_and_never_more(tmp_path, monke
     coarse = told.files[0]
     assert "are known at 8 moments of the run" in told.provenance["io.past_end"]
     assert exact.io.past_end.read == 199 * 50
-    assert 0 < coarse.io.past_end.read < exact.io.past_end.read
+
+    def moment(time_ns: int) -> int:
+        return time_ns // piece_ns >> 9
+
+    piece_ns = -(-(round(told.traces[0].span_s * 1e9) + 1) // BUCKETS)
+    expected = 0
+    for one in rows:
+        if one["kind"] == Kind.READ:
+            ended = moment(one["start_ns"] + one["duration_ns"])
+            written = [
+                w["offset"] + w["bytes"] for w in rows if w["kind"] == Kind.WRITE and moment(w["start_ns"]) <= ended
+            ]
+            expected += max(0, one["bytes"] - max(written))
+    assert 0 < expected < exact.io.past_end.read
+    assert coarse.io.past_end.read == expected
     assert coarse.size == exact.size == 19_900
