@@ -12,13 +12,13 @@ export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs site environment package-test clean distclean
+.PHONY: help demo test lint format bench docs site environment package-test newest clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
 	  do printf '%-20s %s\n' "$$target" "$$text"; done
 
-demo: .venv/.run ## set up Vani, then profile and advise on the bundled trace
+demo: .venv/.run ## set up Vani, then profile, advise and report on the bundled trace
 	@.venv/bin/vani demo
 
 test: lint ## set up the tools, then run the linters and the tests
@@ -48,6 +48,9 @@ site: .venv/.test ## build the site: these pages and the reference of the librar
 
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test
+
+newest: ## the demo, that package test and most tests on the newest Python there is
+	@bash .ci/newest
 
 clean: ## remove what building and testing left behind
 	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shlex
 import signal
 import stat
 import sys
@@ -51,9 +52,11 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def program(folder: Path, name: str, script: str) -> Path:
+    """A command that runs a script of Python, whose own path may have a blank, which no `#!` line can hold."""
     folder.mkdir(exist_ok=True)
-    place = folder / name
-    place.write_text(f"#!{sys.executable}\n{script}")
+    place, code = folder / name, folder / f"{name}.py"
+    code.write_text(script)
+    place.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(code))} "$@"\n')
     place.chmod(place.stat().st_mode | stat.S_IXUSR)
     return place
 

@@ -1,0 +1,136 @@
+"""Promises about versions of Python: the sources suit all of them, and CI tests the oldest and the newest there is."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("vani", "schema", "analyzers", "advisors", "tests", "benchmarks", "examples", "docs")
+SUPPORTED = ["3.11", "3.12", "3.13", "3.14"]
+
+
+def sources() -> list[Path]:
+    """Every Python file; rglob does not follow the links below `vani/`, so each counts once."""
+    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+
+def fault(path: Path) -> str | None:
+    """What the compiler says about a file, a warning included."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            # This file's own __future__ imports are not for others.
+            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, Warning) as error:
+            return f"{path.relative_to(ROOT)}: {type(error).__name__}: {error}"
+    return None
+
+
+def test_every_source_compiles_without_a_warning():
+    assert len(sources()) > 300
+    assert [found for path in sources() if (found := fault(path))] == []
+
+
+def test_no_docstring_holds_half_of_a_surrogate_pair():
+    """Python 3.13 and later cannot compile such a docstring, and earlier ones do not mind it."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if re.search("[\ud800-\udfff]", str(node.value.value))
+    ]
+    assert wrong == []
+
+
+def test_the_metadata_name_the_versions_that_are_supported():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == f">={SUPPORTED[0]}"
+    language = "Programming Language :: Python :: 3."
+    assert [line.rpartition(" ")[2] for line in project["classifiers"] if line.startswith(language)] == SUPPORTED
+    assert f"{sys.version_info[0]}.{sys.version_info[1]}" in SUPPORTED
+
+
+def test_no_script_of_a_test_names_its_interpreter_in_the_first_line():
+    """A path with a blank cannot stand there."""
+    assert [path.name for path in (ROOT / "tests").rglob("*.py") if re.search(r"#!\{", path.read_text())] == []
+
+
+class TestNewestPython:
+    """`.ci/newest-python`, where the PATH leads to stand-ins alone."""
+
+    @pytest.fixture
+    def programs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        folder = tmp_path / "some programs"
+        folder.mkdir()
+        for name in ("bash", "ls", "tail", "timeout", "uname"):
+            (folder / name).symlink_to(shutil.which(name))
+        monkeypatch.setenv("PATH", str(folder))
+        return folder
+
+    def stand_in(self, place: Path, script: str) -> Path:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"#!/bin/sh\n{script}\n")
+        place.chmod(0o755)
+        return place
+
+    def newest(self, programs: Path, than: int) -> str:
+        ours = self.stand_in(programs.parent / "ours", f"echo {than}")
+        script = ROOT / ".ci" / "newest-python"
+        done = subprocess.run(
+            ["bash", script, ours, programs.parent], capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout.removesuffix("\n")
+
+    def test_what_has_the_name_and_does_not_work_is_passed_over(self, programs):
+        self.stand_in(programs / "python3.14", "echo 'pyenv: python3.14: command not found' >&2; exit 127")
+        self.stand_in(programs / "python3.13", "echo 12")
+        wanted = self.stand_in(programs / "python3.12", "echo 12")
+        assert self.newest(programs, 11) == str(wanted)
+
+    def test_the_newest_is_taken_and_pyenv_asked_for_what_it_holds_back(self, programs):
+        self.stand_in(programs / "pyenv", f"echo '{programs.parent}/py env'")
+        self.stand_in(programs / "python3.13", "exit 127")
+        self.stand_in(programs / "python3.12", "echo 12")
+        wanted = self.stand_in(programs.parent / "py env" / "versions" / "3.13.7" / "bin" / "python3.13", "echo 13")
+        assert self.newest(programs, 11) == str(wanted)
+
+    def test_a_failed_download_leaves_what_is_here(self, programs):
+        self.stand_in(programs / "mvn", "echo no network; exit 1")
+        wanted = self.stand_in(programs / "python3.13", "echo 13")
+        assert self.newest(programs, 12) == str(wanted)
+
+    @pytest.mark.parametrize("than", [13, 14])
+    def test_nothing_is_said_where_none_is_newer(self, programs, than):
+        self.stand_in(programs / "python3.13", "echo 13")
+        assert self.newest(programs, than) == ""
+
+
+def test_ci_runs_at_least_a_third_of_the_tests_on_the_newest_python():
+    left_out = re.search(r"^left_out=\((.*)\)$", (ROOT / ".ci" / "newest").read_text(), re.MULTILINE)[1].split()
+    counts = {
+        path.relative_to(ROOT).as_posix(): len(re.findall(r"^ *def test_", path.read_text(), re.MULTILINE))
+        for path in (ROOT / "tests").rglob("test_*.py")
+    }
+    assert set(left_out) <= set(counts)
+    assert 3 * sum(count for name, count in counts.items() if name not in left_out) >= sum(counts.values())
+
+
+def test_ci_ends_with_the_tests_on_its_own_python():
+    commands = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert [line for line in commands if line.startswith(("make", "bash"))] == [
+        "make demo",
+        "bash .ci/package-test",
+        "bash .ci/newest",
+        "make test",
+    ]
+    assert commands[-1] == "make test"
