@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,13 @@ class OracleTrace:
     raw_tables: list[bytes] = field(default_factory=list)
     raw_grammars: list[bytes] = field(default_factory=list)
     grammar_of_rank: list[int] | None = None
+    call_sites: list[bytes] | None = None
 
 
 def decode_trace(directory: Path) -> OracleTrace:
     """Decode every call of the trace in `directory`."""
     layout = layout_of(directory)
-    read = _sections(directory) if layout == "3.x-dat" else lambda name: (directory / name).read_bytes()
+    read = _sections(directory) if "dat" in layout else lambda name: (directory / name).read_bytes()
     trace = _metadata(layout, read("recorder.mt"))
     framed = layout not in ("2.3", "2.4", "2.5p")
     ranks = trace.settings["ranks"]
@@ -122,6 +124,9 @@ def decode_trace(directory: Path) -> OracleTrace:
         if framed
         else [read(f"{rank}.ts") for rank in range(ranks)]
     )
+    if layout.endswith("2"):
+        with suppress(KeyError):
+            trace.call_sites = [read(f"{rank}.callsites") for rank in range(ranks)]
     trace.stored = [_expand(rules) for rules in trace.grammars]
     positions = (
         _positions_in_groups(trace) if trace.settings["inter"] else [defaultdict(int) for _ in range(ranks)]
@@ -133,9 +138,9 @@ def decode_trace(directory: Path) -> OracleTrace:
 def layout_of(directory: Path) -> str:
     """Recognise the layout from the files there are."""
     if (directory / "recorder.dat").exists():
-        return "3.x-dat"
+        return "3.x-dat2" if (directory / "recorder.dat").read_bytes()[8] == 2 else "3.x-dat"
     if not (directory / "VERSION").exists():
-        return "3.x-mt"
+        return "3.x-mt2" if (directory / "0.callsites").exists() else "3.x-mt"
     version = (directory / "VERSION").read_text()
     if version.startswith("2.5"):
         return "2.5g" if (directory / "recorder.ts").exists() else "2.5p"
@@ -143,7 +148,7 @@ def layout_of(directory: Path) -> str:
 
 
 def _metadata(layout: str, data: bytes) -> OracleTrace:
-    kind = {"2.4": "2.5p", "3.x-dat": "3.x", "3.x-mt": "3.x"}.get(layout, layout)
+    kind = "3.x" if layout.startswith("3.x") else {"2.4": "2.5p"}.get(layout, layout)
     form, names = _STRUCTS[kind]
     settings = dict.fromkeys(("interprocess", "inter", "intra", "compress"), False)
     settings |= dict(zip(names.split(), struct.unpack_from(form, data), strict=True))
@@ -162,11 +167,13 @@ def _sections(directory: Path) -> Callable[[str], bytes]:
     data = (directory / "recorder.dat").read_bytes()
     magic, _, count = struct.unpack_from("<8sII", data)
     assert magic == b"RECORDER"
-    names = ["recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt", "{}.cst", "{}.cfg"]
+    names = ["recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt", "{}.cst", "{}.cfg", "{}.callsites"]
     parts = {}
     for i in range(count):
         kind, rank, offset, size = struct.unpack_from("<IiQQ", data, 16 + 24 * i)
-        parts[names[kind].format(rank)] = data[offset : offset + size]
+        name = names[kind].format(rank)
+        # A rank that was late has its parts beside.
+        parts[name] = data[offset : offset + size] if size else (directory / name).read_bytes()
     return parts.__getitem__
 
 
@@ -210,12 +217,16 @@ def _table(data: bytes, trace: OracleTrace) -> dict[int, Entry]:
 
 
 def _call_of(key: bytes, trace: OracleTrace) -> Call:
-    head = "<QiBBi" if trace.layout.startswith("3") else "<QBBBi"
-    thread, function, depth, count, length = struct.unpack_from(head, key)
+    head, site = "<QiBBi" if trace.layout.startswith("3") else "<QBBBi", 0
+    if trace.layout.endswith("2"):
+        head = "<QiBIBi"
+        thread, function, depth, site, count, length = struct.unpack_from(head, key)
+    else:
+        thread, function, depth, count, length = struct.unpack_from(head, key)
     text = key[struct.calcsize(head) :]
     args = tuple(arg.decode("utf-8", "surrogateescape") for arg in text.split(b" ")[:-1])
     assert len(text) == length and len(args) == count
-    return Call(trace.functions[function], args, depth, thread)
+    return Call(trace.functions[function], args, depth, thread, site=site)
 
 
 def _rules(data: bytes) -> Rules:

@@ -9,7 +9,8 @@ named as on the page that describes them, after the tracer's version:
     2.5g     zlib frames, `recorder.ts`, one-byte function ids
     3.0      zlib frames, `recorder.ts`, four-byte function ids, 1024-byte metadata block
     3.x-mt   as 3.0 without VERSION, version numbers and 64-byte names in `recorder.mt`
-    3.x-dat  the files of 3.x-mt as sections of one `recorder.dat`
+    3.x-dat  the files of 3.x-mt as sections of one `recorder.dat`, format 1
+    3.x-mt2, 3.x-dat2  the same with a call site in each key, and the call sites of each rank; format 2
 
 All numbers on disk are little-endian; a tick is `resolution` seconds.
 """
@@ -30,12 +31,14 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "LAYERS",
+    "UNKNOWN_SITE",
     "Call",
     "CallTableEntry",
     "Layout",
     "Rules",
     "compress_sequence",
     "default_functions",
+    "encode_call_sites",
     "encode_cst",
     "encode_grammar",
     "encode_key",
@@ -46,11 +49,13 @@ __all__ = [
     "zframe",
 ]
 
-Layout = Literal["2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-dat", "3.x-mt"]
+Layout = Literal["2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-dat", "3.x-mt", "3.x-dat2", "3.x-mt2"]
 Rules = Mapping[int, Sequence[tuple[int, int]]]
 
 LAYERS = ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf")
 """The layers whose tracing the metadata can tell, in the order of their flags."""
+
+UNKNOWN_SITE = 0xFFFFFFFF
 
 USER_FUNCTION = 255
 """In 3.0 the id of functions instrumented by the compiler: no library call may have it."""
@@ -62,9 +67,9 @@ _VERSIONS: dict[Layout, str] = {
     "2.5g": "2.5.0",
     "3.0": "3.0.0",
 }
-_NEW_VERSION = (3, 1, 0)
 _RAW: frozenset[Layout] = frozenset({"2.3", "2.4", "2.5p"})
-_WIDE_IDS: frozenset[Layout] = frozenset({"3.0", "3.x-dat", "3.x-mt"})
+_WITH_SITES: frozenset[Layout] = frozenset({"3.x-dat2", "3.x-mt2"})
+_WIDE_IDS: frozenset[Layout] = frozenset({"3.0", "3.x-dat", "3.x-mt"}) | _WITH_SITES
 
 _POSIX = """
 creat creat64 open open64 close write read lseek lseek64 pread pread64 pwrite pwrite64 readv writev mmap
@@ -124,7 +129,7 @@ _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One traced call; `start` and `end` are ticks since the start of its rank's tracer."""
+    """One traced call; `start` and `end` are ticks since the start of its rank's tracer, `site` is its call site."""
 
     function: str
     args: tuple[str, ...]
@@ -132,6 +137,7 @@ class Call:
     thread: int = 0
     start: int = 0
     end: int = 0
+    site: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +171,9 @@ def zframe(content: bytes, *, level: int = -1) -> bytes:
 
 
 def encode_key(
-    function: int, args: Sequence[str], *, layout: Layout, depth: int = 0, thread: int = 0
+    function: int, args: Sequence[str], *, layout: Layout, depth: int = 0, thread: int = 0, site: int = 0
 ) -> bytes:
-    """Encode one signature. Spaces inside arguments become `_`, as in the tracer.
+    """Encode one signature. Spaces inside arguments become `_`, as in the tracer; layouts without sites drop it.
 
     Raises
     ------
@@ -175,9 +181,15 @@ def encode_key(
         The function id, the depth or the number of arguments does not fit its field.
     """
     text = b"".join(arg.replace(" ", "_").encode("utf-8", "surrogateescape") + b" " for arg in args)
-    head = "<QiBBi" if layout in _WIDE_IDS else "<QBBBi"
+    head = "<QiB" if layout in _WIDE_IDS else "<QBB"
     try:
-        return struct.pack(head, thread, function, depth, len(args), len(text)) + text
+        place = struct.pack("<I", site) if layout in _WITH_SITES else b""
+        return (
+            struct.pack(head, thread, function, depth)
+            + place
+            + struct.pack("<Bi", len(args), len(text))
+            + text
+        )
     except struct.error as error:
         raise ValueError(f"function {function}, depth {depth}, {len(args)} arguments: {error}") from error
 
@@ -192,6 +204,13 @@ def encode_cst(entries: Sequence[CallTableEntry], *, layout: Layout) -> bytes:
             head = struct.pack("<iiiI", entry.terminal, entry.rank, len(entry.key), entry.count % 2**32)
         parts += (head, entry.key)
     return b"".join(parts)
+
+
+def encode_call_sites(modules: Sequence[str | bytes], sites: Sequence[tuple[int, int]]) -> bytes:
+    """Encode the call sites of a rank: paths of modules, and for each site the number of its module and an offset."""
+    paths = b"".join((m.encode() if isinstance(m, str) else m) + b"\0" for m in modules)
+    head = struct.pack("<4I", 1, len(modules), len(sites), len(paths))
+    return head + paths + b"".join(struct.pack("<IQ", module, offset) for module, offset in sites)
 
 
 def encode_rules(rules: Rules) -> bytes:
@@ -326,6 +345,7 @@ def encode_metadata(
     interprocess: bool = False,
     interprocess_patterns: bool = False,
     intraprocess_patterns: bool = False,
+    version: tuple[int, int, int] = (3, 1, 0),
 ) -> bytes:
     """Encode `recorder.mt`: the tracer's settings and the function names, whose position is their id.
 
@@ -361,7 +381,7 @@ def encode_metadata(
         raise ValueError(f"function name {too_long[0]!r} is longer than 63 bytes")
     head = struct.pack(
         "<5i8?4xddi4?",
-        *_NEW_VERSION,
+        *version,
         ranks,
         len(functions),
         *stored,
@@ -389,13 +409,19 @@ def write_trace(
     functions: Sequence[str] | None = None,
     tracing: Collection[str] = ("posix", "mpiio", "hdf5", "pnetcdf", "netcdf"),
     buffer_elements: int | None = None,
+    call_sites: Sequence[bytes] | None = None,
+    late: Collection[int] = (),
+    version: tuple[int, int, int] = (3, 1, 0),
 ) -> None:
     """Write the calls of each rank, in recorded order, as a trace directory.
 
     `interprocess` (one call table for all ranks, equal grammars stored once) is by default what the
     tracer does: on from 2.5g on. Offsets are given plain; the pattern flags put them into the tracer's
-    coded form. `functions` are the names to store, by default `default_functions`.
-    The directory is made; what it holds must not be another trace.
+    coded form. `functions` are the names to store, by default `default_functions`; `version` (3.x) is the
+    tracer's own.
+    `call_sites`, one of `encode_call_sites` for each rank, goes with the layouts whose keys have sites; None as if
+    the tracer had been told to store none. The parts of `late` ranks lie beside recorder.dat, their sections are
+    empty. The directory is made; what it holds must not be another trace.
 
     Raises
     ------
@@ -410,12 +436,17 @@ def write_trace(
         raise ValueError("layout 2.3 has no inter-process compression")
     if layout in _RAW and (interprocess_patterns or intraprocess_patterns):
         raise ValueError(f"layout {layout} never codes offsets as patterns")
+    if call_sites is not None and layout not in _WITH_SITES:
+        raise ValueError(f"layout {layout} has no call sites")
+    if late and (interprocess or "dat" not in layout):
+        raise ValueError("only a recorder.dat without inter-process compression leaves ranks out")
     names = _names_of(layout, ranks, functions)
     tables = [
         _RankTable.of(
             _offset_differences(calls, running=layout in _WIDE_IDS) if intraprocess_patterns else calls,
             store_thread=store_thread,
             store_depth=store_depth,
+            store_site=call_sites is not None,
         )
         for calls in ranks
     ]
@@ -435,15 +466,19 @@ def write_trace(
         interprocess=interprocess,
         interprocess_patterns=interprocess_patterns,
         intraprocess_patterns=intraprocess_patterns,
+        version=version,
     )
     parts = _merged_parts(tables, names, layout) if interprocess else _parts_per_rank(tables, names, layout)
     times = [encode_times([c.start for c in calls], [c.end for c in calls]) for calls in ranks]
     directory.mkdir(parents=True, exist_ok=True)
-    if layout == "3.x-dat":
-        _write_sections(directory, metadata, times=_joined_times(times, compress_times), parts=parts)
+    if "dat" in layout:
+        sections = _sections(metadata, _joined_times(times, compress_times), parts, call_sites)
+        _write_sections(directory, sections, version=2 if layout in _WITH_SITES else 1, late=late)
         return
     for name, content in parts.files(layout):
         (directory / name).write_bytes(content)
+    for rank, content in enumerate(call_sites or ()):
+        (directory / f"{rank}.callsites").write_bytes(content)
     if layout in _RAW:
         for rank, content in enumerate(times):
             (directory / f"{rank}.ts").write_bytes(content)
@@ -470,12 +505,20 @@ class _RankTable:
     sequence: NDArray[np.int64]
 
     @classmethod
-    def of(cls, calls: Iterable[Call], *, store_thread: bool, store_depth: bool) -> _RankTable:
+    def of(
+        cls, calls: Iterable[Call], *, store_thread: bool, store_depth: bool, store_site: bool
+    ) -> _RankTable:
         ids: dict[Call, int] = {}
         sequence = []
         for call in calls:
             args = tuple(arg.replace(" ", "_") for arg in call.args)
-            signature = Call(call.function, args, call.depth * store_depth, call.thread * store_thread)
+            signature = Call(
+                call.function,
+                args,
+                call.depth * store_depth,
+                call.thread * store_thread,
+                site=call.site * store_site,
+            )
             sequence.append(ids.setdefault(signature, len(ids)))
         return cls(list(ids), np.array(sequence, dtype=np.int64))
 
@@ -627,7 +670,9 @@ def _entries(
             terminal,
             rank,
             count,
-            encode_key(function_ids[s.function], s.args, layout=layout, depth=s.depth, thread=s.thread),
+            encode_key(
+                function_ids[s.function], s.args, layout=layout, depth=s.depth, thread=s.thread, site=s.site
+            ),
         )
         for terminal, (s, count, rank) in enumerate(zip(signatures, counts, first_rank, strict=True))
     ]
@@ -639,18 +684,37 @@ def _joined_times(times: list[bytes], compress: bool) -> bytes:
     return np.array([len(segment) for segment in segments], dtype="<u8").tobytes() + b"".join(segments)
 
 
-def _write_sections(directory: Path, metadata: bytes, *, times: bytes, parts: _Parts) -> None:
-    sections: list[tuple[int, int, bytes]] = [(0, -1, metadata), (1, -1, times)]
+_Section = tuple[int, int, bytes]
+"""Type, rank and content."""
+
+
+def _sections(
+    metadata: bytes, times: bytes, parts: _Parts, call_sites: Sequence[bytes] | None
+) -> list[_Section]:
+    sections: list[_Section] = [(0, -1, metadata), (1, -1, times)]
+    sections += [(7, rank, content) for rank, content in enumerate(call_sites or ())]
     if parts.grammar_of_rank is None:
-        sections += [(5, rank, zframe(table)) for rank, table in enumerate(parts.tables)]
-        sections += [(6, rank, zframe(grammar)) for rank, grammar in enumerate(parts.grammars)]
+        for rank, (table, grammar) in enumerate(zip(parts.tables, parts.grammars, strict=True)):
+            sections += [(5, rank, zframe(table)), (6, rank, zframe(grammar))]
     else:
         sections.append((2, -1, zframe(parts.tables[0])))
         sections.append((3, -1, b"".join(map(zframe, parts.grammars))))
         sections.append((4, -1, parts.grammar_ids()))
-    head = [struct.pack("<8sII", b"RECORDER", 1, len(sections))]
+    return sections
+
+
+def _write_sections(
+    directory: Path, sections: Sequence[_Section], *, version: int, late: Collection[int]
+) -> None:
+    suffixes = {5: "cst", 6: "cfg", 7: "callsites"}
+    head = [struct.pack("<8sII", b"RECORDER", version, len(sections))]
+    written: list[bytes] = []
     offset = 16 + 24 * len(sections)
     for kind, rank, content in sections:
-        head.append(struct.pack("<IiQQ", kind, rank, offset, len(content)))
-        offset += len(content)
-    (directory / "recorder.dat").write_bytes(b"".join(head) + b"".join(content for _, _, content in sections))
+        if rank in late:
+            (directory / f"{rank}.{suffixes[kind]}").write_bytes(content)
+        size = 0 if rank in late else len(content)
+        head.append(struct.pack("<IiQQ", kind, rank, offset, size))
+        written.append(content[:size])
+        offset += size
+    (directory / "recorder.dat").write_bytes(b"".join(head + written))

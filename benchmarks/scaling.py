@@ -236,7 +236,7 @@ def _size(folder: Path) -> int:
 
 
 def _cluster(workers: int) -> Any:
-    from distributed import LocalCluster  # noqa: PLC0415 - an extra
+    from distributed import LocalCluster  # noqa: PLC0415 - heavy
 
     return LocalCluster(
         n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL

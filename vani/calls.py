@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALLS",
+    "CALL_SITE",
+    "CALL_SITES",
     "FILES",
     "FUNCTIONS",
     "OCCURRENCES",
@@ -46,13 +48,15 @@ class Layer(IntEnum):
 
 
 class Kind(IntEnum):
-    """What a call does. For a file-system call exactly one of the first three."""
+    """What a call does. For a file-system call exactly one of the first four."""
 
     READ = 0
     WRITE = 1
     METADATA = 2
-    COMMUNICATION = 3
-    OTHER = 4
+    SYNC = 3
+    """Flushes what was written (fsync, fdatasync, fflush, msync, sync_file_range, MPI_File_sync)."""
+    COMMUNICATION = 4
+    OTHER = 5
 
 
 class Flag(IntFlag):
@@ -83,13 +87,14 @@ class Flag(IntFlag):
     DIRECTORY = 1 << 12
     """Names a directory, which is no file of the data set (mkdir, opendir, chdir, ...)."""
     WRITABLE = 1 << 13
-    """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +)."""
+    """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +). Without `OPEN`: from here on it may be written through a
+    descriptor whose calls are not traced (fcntl(F_DUPFD))."""
     STAT = 1 << 14
     """Asks about its path without opening it (stat, access, readlink)."""
 
 
 class FileClass(IntEnum):
-    """Whether a path is a file of the data set (contract, "file")."""
+    """Whether a path is a file of the data set (contract, "file"). All but `PROBE` follow from the path."""
 
     DATASET = 0
     STANDARD_STREAM = 1
@@ -97,6 +102,8 @@ class FileClass(IntEnum):
     SYSTEM = 3
     """/proc, /sys, /dev (but /dev/shm)."""
     SHARED_LIBRARY = 4
+    PROBE = 5
+    """Was looked for and, as far as the trace tells, not found (opened without O_CREAT, and nothing else)."""
 
 
 CALLS = pa.schema(
@@ -107,9 +114,10 @@ CALLS = pa.schema(
         pa.field("layer", pa.int8(), nullable=False),
         pa.field("kind", pa.int8(), nullable=False),
         pa.field("depth", pa.int8(), nullable=False),
-        # The layer of the outermost traced call that this call was made in (its own layer at depth 0).
+        # The layer of the outermost traced call that this call was made in; of the library whose code made it where
+        # no traced call is around it, its own where the application did or nothing tells.
         pa.field("via", pa.int8(), nullable=False),
-        # A bit (1 << layer) for its own layer and for each layer of the traced calls around it.
+        # A bit (1 << layer) for its own layer, each layer of the traced calls around it, and the library that made it.
         pa.field("within", pa.int16(), nullable=False),
         pa.field("flags", pa.int16(), nullable=False),
         pa.field("file", pa.int32()),
@@ -122,6 +130,16 @@ CALLS = pa.schema(
 """`rank` is the rank within its trace, `start_ns` counts from the start of the trace's rank 0 (each rank by its own
 clock), `func` and `file` are codes into the tables below, `bytes` is what a data call asked for (or moved, where the
 trace stores return values), `offset` the file offset of a data call and what `Flag.SEEK` and `Flag.RESIZE` say."""
+
+CALL_SITE = pa.field("call_site", pa.int32())
+"""A further column of `CALLS` where it was asked for: the number of the place that made the call, among those of its
+rank in `CALL_SITES`; null: unknown."""
+
+CALL_SITES = pa.schema(
+    [("rank", pa.int32()), ("call_site", pa.int32()), ("module", pa.string()), ("offset", pa.uint64())]
+)
+"""The places that calls were made from: `module` is the path of an executable or library, `offset` that of the call in
+it, as `addr2line` takes it."""
 
 FUNCTIONS = pa.schema(
     [("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())]

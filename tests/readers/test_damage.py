@@ -41,23 +41,25 @@ from vani.readers.recorder.reader import RecorderReader
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"
 MOST_MEMORY = 2 << 30
 SECONDS = 10.0
-"""For one damaged trace of a few hundred bytes or KB; most take a hundredth of a second."""
+"""Of processor time, for one damaged trace of a few hundred bytes or KB; most take a hundredth of a second."""
 
 PER_RANK = ["2.3", "2.5p", "2.5g-per-rank", "3.0-per-rank-raw-times"]
-QUICK = ["2.3", "2.5p-shared", "2.5g", "3.0-per-rank-raw-times", "3.0-patterns", "3.x-dat"]
-REAL = sorted(p.name for p in BUNDLED.iterdir() if (p / "VERSION").is_file())
+QUICK = ["2.3", "2.5p-shared", "2.5g", "3.0-per-rank-raw-times", "3.0-patterns", "3.x-dat", "3.x-dat2-sites"]
+REAL = sorted(
+    p.name for p in BUNDLED.iterdir() if any((p / n).is_file() for n in ("VERSION", "recorder.dat", "recorder.mt"))
+)
 
 
 def attempt(directory: Path) -> Reading | TraceError:
     """Read a trace that may be damaged, and hold what must hold for each."""
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         reading = read_trace(directory)
     except TraceError as error:
         assert error.exit_code == 2 and str(error).isprintable() and str(directory) in str(error)
         return error
     finally:
-        assert time.perf_counter() - started < SECONDS
+        assert time.process_time() - started < SECONDS
     assert reading.calls.num_rows == reading.piece.records == sum(reading.piece.functions.values())
     # A rank that is not whole is named; ranks are not reported but for a reason.
     counts = np.bincount(reading.column("rank"), minlength=reading.reader.ranks)
@@ -220,6 +222,20 @@ def inside_frames(content: bytes, changes: list[tuple]) -> bytes:
     return b"".join(frames[:-1]) + zframe(damaged(zlib.decompress(frames[-1][16:]), changes))
 
 
+def inside_sections(content: bytes, changes: list[tuple]) -> bytes:
+    """Damage the table of sections or what one of them holds, so that the checks behind the table are reached."""
+    (count,) = struct.unpack_from("<I", content, 12)
+    place = changes[0][1]
+    if place % (count + 1) == count:
+        at, size = 16, 24 * count
+    else:
+        at, size = struct.unpack_from("<QQ", content, 16 + 24 * (place % (count + 1)) + 8)
+    part = content[at : at + size]
+    new = inside_frames(part, changes) if part[16:17] == b"\x78" else damaged(part, changes)[:size].ljust(size, b"\0")
+    # A section of another size pushes what lies behind it; its entry is left as it was.
+    return content[:at] + new + content[at + size :]
+
+
 @pytest.fixture(scope="module")
 def files_of(tmp_path_factory) -> Callable[[str], dict[str, bytes]]:
     """Contents of the traces that are damaged again and again. A function, since hypothesis shows what it is given."""
@@ -236,7 +252,7 @@ def files_of(tmp_path_factory) -> Callable[[str], dict[str, bytes]]:
 # (which file, how, where and what, which other file)
 DAMAGE = st.tuples(
     st.integers(0, 1 << 10),
-    st.sampled_from(["bytes", "bytes", "inside", "inside", "remove", "swap", "empty", "repeat"]),
+    st.sampled_from(["bytes", "bytes", "inside", "inside", "section", "section", "remove", "swap", "empty", "repeat"]),
     st.lists(FLIP | INSERT | DELETE | EXTREME, min_size=1, max_size=4),
     st.integers(0, 1 << 10),
 )
@@ -254,6 +270,8 @@ def fuzz(files: dict[str, bytes], directory: Path, damage: tuple[int, str, list[
         files[file] = b""
     elif how == "repeat":
         files[file] *= 2
+    elif how == "section" and file == "recorder.dat" and len(files[file]) > 40:
+        files[file] = inside_sections(files[file], changes)
     elif how == "inside" and file.endswith((".cst", ".cfg")) and files[file][16:17] == b"\x78":
         files[file] = inside_frames(files[file], changes)
     else:
@@ -354,11 +372,11 @@ def test_a_trace_whose_grammar_is_nested_100_000_deep_is_read(tmp_path):
         **{-k: [(-k - 1, 1), *([(0, 1)] if k % 1000 == 0 else [])] for k in range(2, depth)},
         -depth: [(0, 1)],
     }
-    started = time.perf_counter()
+    started = time.process_time()
     reading = read_trace(raw_trace(tmp_path, rules))
     # One call at the bottom, and one at every thousandth level above it.
     assert reading.calls.num_rows == 100 and reading.problems == []
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
 
 
 def bomb(pieces: int) -> bytes:
@@ -392,13 +410,13 @@ def test_many_grammars_that_are_small_in_the_file_and_large_in_memory_are_not_al
     del body
     (tmp_path / "ug.cfg").write_bytes(large * ranks)
     (tmp_path / "ug.mt").write_bytes(np.array([*range(ranks), ranks], "<i4").tobytes())
-    started = time.perf_counter()
+    started = time.process_time()
     with peak_memory(below=MOST_MEMORY):
         reader = RecorderReader(tmp_path)
         problems = reader.problems
     assert any("larger than the" in p for p in problems)
     assert np.count_nonzero(reader.calls_per_rank()) == 8
-    assert time.perf_counter() - started < 60
+    assert time.process_time() - started < 60
 
 
 def test_time_stamps_that_inflate_without_end_are_read_as_far_as_there_are_calls(tmp_path, peak_memory):
@@ -418,10 +436,10 @@ def test_a_rank_count_of_millions_takes_neither_long_nor_much(layout, tmp_path, 
     at = 12 if layout == "3.x-mt" else 0
     metadata[at : at + 4] = struct.pack("<i", 9_999_999)
     (tmp_path / "recorder.mt").write_bytes(metadata)
-    started = time.perf_counter()
+    started = time.process_time()
     with peak_memory(below=MOST_MEMORY // 2):
         outcome = attempt(tmp_path)
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
     if layout == "2.5p":
         assert outcome.calls.num_rows == 37 and any("9999997 in all" in p for p in outcome.problems)
     else:

@@ -67,13 +67,15 @@ def test_every_mpi_file_call_and_no_other_mpi_call_is_mpi_io(layout):
 
 
 @pytest.mark.parametrize("layout", LISTS)
-def test_every_file_system_call_reads_writes_or_is_metadata(layout):
+def test_every_file_system_call_reads_writes_flushes_or_is_metadata(layout):
     kinds = {n: meaning_of(n).kind for n in names_of(layout) if layer_of(n) in FILE_SYSTEM}
     # Counted by hand from the document's table of arguments (section 6).
     assert {n for n, k in kinds.items() if k == Kind.READ} == {"read", "pread", "pread64", "readv", "fread"}
     writes = {"write", "pwrite", "pwrite64", "writev", "fwrite", "vfprintf"}
     assert {n for n, k in kinds.items() if k == Kind.WRITE} == writes & set(kinds)
-    assert set(kinds.values()) <= {Kind.READ, Kind.WRITE, Kind.METADATA}
+    flushes = {"fsync", "fdatasync", "fflush", "msync"}
+    assert {n for n, k in kinds.items() if k == Kind.SYNC} == flushes & set(kinds)
+    assert set(kinds.values()) <= {Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC}
 
 
 STREAMS = {

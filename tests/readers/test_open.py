@@ -65,6 +65,8 @@ def test_foreign_traces_are_named_and_say_what_to_do(tmp_path, name, tool):
     [
         ("VERSION", "is one file of a Recorder trace; name its folder"),
         ("3.cfg", "is one file of a Recorder trace"),
+        ("recorder.dat", "is one file of a Recorder trace; name its folder"),
+        ("3.callsites", "is one file of a Recorder trace"),
         ("part.0.parquet", "is one Parquet file; name its folder"),
         ("trace.tar.gz", "is an archive; unpack it"),
         ("profile.yaml", "is a YAML document"),

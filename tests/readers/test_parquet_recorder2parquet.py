@@ -117,6 +117,11 @@ def test_a_converted_trace_says_what_the_trace_says(tmp_path, name):
         # float32 holds 24 bits: the error of an end grows with the time since the start.
         error = np.abs(calls[column].to_numpy() - expected[column].to_numpy())
         assert error.max() <= piece.span_ns * 2.0**-22 + 1
+    classes = [
+        dict(zip(*(t.files()[c].to_pylist() for c in ("path", "class")), strict=True))
+        for t in (converted, original)
+    ]
+    assert classes[0] == classes[1]
     assert again.functions == piece.functions
     assert len(again.renames) == len(piece.renames)
     # An argument beyond the tenth is lost, so compare what is left of each.

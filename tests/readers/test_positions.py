@@ -5,7 +5,7 @@ what is known and what is assumed, and shares no code with it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -35,6 +35,7 @@ class Op:
     flags: Flag = NONE
     file: int = PRIVATE
     rank: int = 0
+    rename_to: int | None = None
 
 
 def opens(flags: Flag = NONE, **where: int) -> Op:
@@ -61,8 +62,20 @@ def seeks(rule: Rule, value: int, **where: int) -> Op:
     return Op(rule, value=value, flags=Flag.SEEK, **where)
 
 
-def resizes(length: int, **where: int) -> Op:
+def resizes(length: int | None, **where: int) -> Op:
     return Op(Rule.RESIZE, value=length, flags=Flag.RESIZE, **where)
+
+
+def removes(**where: int) -> Op:
+    return Op(Rule.GONE, flags=Flag.REMOVE, **where)
+
+
+def renames(old: int, new: int, **where: int) -> Op:
+    return Op(Rule.GONE, flags=Flag.RENAME, file=old, rename_to=new, **where)
+
+
+def duplicates(**where: int) -> Op:
+    return Op(Rule.FORGET, flags=Flag.WRITABLE, **where)
 
 
 def offsets(ops: list[Op], cuts: Iterable[int] = ()) -> list[int | None]:
@@ -81,6 +94,7 @@ def offsets(ops: list[Op], cuts: Iterable[int] = ()) -> list[int | None]:
         offset = positions.resolve(
             column("rank", np.int32), column("file", np.int32), column("rule", np.int8), column("kind", np.int8),
             column("value", np.int64), column("size", np.int64), column("flags", np.int16),
+            np.array([-1 if op.rename_to is None else op.rename_to for op in batch], np.int32),
         )  # fmt: skip
         found += [None if o == NO_VALUE else o for o in offset.tolist()]
     return found
@@ -94,21 +108,53 @@ class Process:
     end: dict[int, int | None] = field(default_factory=dict)
     append: dict[int, bool] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
+    """What became of the file is unknown, or it was read or written: O_CREAT tells nothing."""
+    gone: set[int] = field(default_factory=set)
+    """Names that were taken away and not opened since."""
+    assumed: set[int] = field(default_factory=set)
+    """Files that are empty as far as O_CREAT tells; none of them was read or written since."""
+
+    def forget(self, file: int) -> None:
+        """What the process knew of a file is no longer true."""
+        self.position[file] = self.end[file] = None
+        self.used.add(file)
+        self.assumed.discard(file)
 
     def offset(self, op: Op) -> int | None:
         """Make one call and tell its offset."""
         alone = op.file != SHARED
         position, end = self.position.get(op.file), self.end.get(op.file)
         found = None
+        if op.rename_to == op.file:
+            return None
+        if op.rename_to is not None:
+            self.forget(op.rename_to)
+        if op.file in self.assumed and op.rule in (Rule.AT, Rule.ADVANCE):
+            self.assumed.discard(op.file)
+            if op.kind == Kind.READ:
+                end = None
         match op.rule:
             case Rule.OPEN:
                 position, self.append[op.file] = 0, bool(op.flags & Flag.APPEND)
-                made = op.flags & Flag.CREATE and end is None and op.file not in self.used
-                if alone and (op.flags & Flag.TRUNCATE or made):
+                anew = op.flags & Flag.TRUNCATE or (op.flags & Flag.CREATE and op.file in self.gone)
+                self.gone.discard(op.file)
+                if alone and anew:
                     end = 0
+                    self.assumed.discard(op.file)
+                elif alone and op.flags & Flag.CREATE and end is None and op.file not in self.used:
+                    end = 0
+                    self.assumed.add(op.file)
+            case Rule.GONE:
+                self.gone.add(op.file)
+            case Rule.FORGET:
+                self.forget(op.file)
+                position = end = None
             case Rule.RESIZE:
                 found = op.value
                 end = op.value if alone else None
+                self.assumed.discard(op.file)
+                if op.value is None:
+                    self.used.add(op.file)
             case Rule.SEEK_SET | Rule.SEEK_CUR | Rule.SEEK_END:
                 base = {Rule.SEEK_SET: 0, Rule.SEEK_CUR: position, Rule.SEEK_END: end}[op.rule]
                 found = position = None if base is None else base + op.value
@@ -150,7 +196,10 @@ OPS = st.one_of(
         lambda rule, value, file: seeks(rule, value, file=file),
         st.sampled_from([Rule.SEEK_SET, Rule.SEEK_CUR, Rule.SEEK_END]), SIZES, FILES,
     ),
-    st.builds(lambda length, file: resizes(length, file=file), SIZES, FILES),
+    st.builds(lambda length, file: resizes(length, file=file), st.one_of(SIZES, st.none()), FILES),
+    st.builds(lambda file: removes(file=file), FILES),
+    st.builds(renames, FILES, FILES),
+    st.builds(lambda file: duplicates(file=file), FILES),
 )  # fmt: skip
 RUNS = st.lists(OPS, max_size=60)
 
@@ -162,11 +211,7 @@ def test_offsets_are_those_of_a_process_simulated_call_by_call_however_batches_a
 
 @given(runs=st.lists(st.lists(OPS, max_size=12), max_size=4), cuts=st.lists(st.integers(0, 48), max_size=5))
 def test_processes_do_not_see_each_others_positions(runs, cuts):
-    ops = [
-        Op(o.rule, o.kind, o.value, o.size, o.flags, o.file, rank * 3)
-        for rank, run in enumerate(runs)
-        for o in run
-    ]
+    ops = [replace(o, rank=rank * 3) for rank, run in enumerate(runs) for o in run]
     assert offsets(ops, cuts) == simulated(ops)
 
 
@@ -316,3 +361,50 @@ def test_offsets_near_the_limits_of_64_bits_neither_warn_nor_fail(value):
 def test_a_batch_without_files_has_no_offsets():
     ops = [Op(Rule.NONE), Op(Rule.NONE, file=-1), Op(Rule.ADVANCE, Kind.READ, size=5, file=-1)]
     assert offsets(ops) == [None, None, None]
+
+
+def test_what_is_made_under_a_name_that_was_removed_begins_empty():
+    # 100 bytes, removed; the new file of that name holds 10 when its end is asked for.
+    ops = [opens(NEW), writes(100), removes(), opens(Flag.CREATE), writes(10), seeks(Rule.SEEK_END, 0)]
+    for cuts in ([], [2], [3], [4]):
+        assert offsets(ops, cuts) == [None, 0, None, None, 0, 10]
+
+
+def test_a_removed_file_that_is_still_open_keeps_its_end():
+    assert offsets([opens(NEW), writes(100), removes(), seeks(Rule.SEEK_END, 0)])[-1] == 100
+
+
+def test_how_long_a_file_is_that_a_rename_put_under_a_name_is_unknown():
+    # OTHER held 5 bytes; then the 100 of PRIVATE get its name: reads of it must not stop at 5.
+    ops = [
+        opens(NEW, file=OTHER),
+        writes(5, file=OTHER),
+        opens(NEW),
+        writes(100),
+        renames(PRIVATE, OTHER),
+        opens(file=OTHER),
+        reads(60, file=OTHER),
+        reads(60, file=OTHER),
+        seeks(Rule.SEEK_END, 0, file=OTHER),
+    ]
+    for cuts in ([], [4], [5], [6]):
+        assert offsets(ops, cuts) == [None, 0, None, 0, None, None, 0, 60, None]
+
+
+def test_position_and_end_are_unknown_behind_a_descriptor_that_is_not_followed():
+    ops = [
+        opens(NEW),
+        writes(6000),
+        duplicates(),
+        writes(1),
+        seeks(Rule.SEEK_END, 0),
+        seeks(Rule.SEEK_SET, 3),
+    ]
+    assert offsets(ops) == [None, 0, None, None, None, 3]
+
+
+def test_a_file_that_is_opened_with_o_creat_and_read_before_it_is_written_was_not_empty():
+    # As Fortran opens its inputs, where no STATUS is given: O_RDWR | O_CREAT.
+    ops = [opens(Flag.CREATE), reads(8192), reads(8192), seeks(Rule.SEEK_END, 0)]
+    for cuts in ([], [1], [2]):
+        assert offsets(ops, cuts) == [None, 0, 8192, None]

@@ -17,7 +17,7 @@ from benchmarks.recorder_writer import Call, write_trace
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import Piece
-from vani.readers.recorder.probe import app_name, is_recorder, probe
+from vani.readers.recorder.probe import is_recorder, probe
 from vani.readers.recorder.reader import RecorderReader
 
 RAW = ["2.3", "2.4", "2.5p"]
@@ -272,24 +272,3 @@ def test_a_directory_of_something_else_is_no_trace(tmp_path):
         probe(tmp_path)
 
 
-def test_a_layout_without_version_that_is_not_as_described_is_refused_by_name(tmp_path):
-    # A section of an unknown type (the call sites of 2026), as an example.
-    write_tiny(tmp_path, "3.x-dat")
-    data = bytearray((tmp_path / "recorder.dat").read_bytes())
-    data[16 + 4 * 24 : 16 + 4 * 24 + 4] = (7).to_bytes(4, "little")
-    (tmp_path / "recorder.dat").write_bytes(data)
-    with pytest.raises(TraceError, match=r"recorder\.dat: .*unknown type 7"):
-        read_trace(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("directory", "app"),
-    [
-        # Default names of 2.5p and of 2.5g and 3.0 (format document, section 2); contract, "app".
-        ("node01-anna-cm1.exe-4711-093012.123", "cm1.exe"), ("093012.12-node01-anna-cm1.exe-4711", "cm1.exe"),
-        ("093012.12-login-3-(null)-my-app-4711", "my-app"), ("003-mProject", "mProject"), ("ior_2", "ior"), ("ior", "ior"),
-        ("42", "42"),
-    ],
-)  # fmt: skip
-def test_the_app_is_named_by_the_directory(directory, app):
-    assert app_name(directory) == app

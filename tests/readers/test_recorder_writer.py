@@ -18,6 +18,7 @@ from benchmarks.recorder_writer import (
     Layout,
     compress_sequence,
     default_functions,
+    encode_call_sites,
     encode_cst,
     encode_grammar,
     encode_key,
@@ -30,7 +31,7 @@ from benchmarks.recorder_writer import (
 from benchmarks.trace_generator import GeneratedLayout, Pattern, Workload, generate_trace
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
-WITH_PATTERNS: tuple[Layout, ...] = ("2.5g", "3.0", "3.x-dat", "3.x-mt")
+WITH_PATTERNS: tuple[Layout, ...] = ("2.5g", "3.0", "3.x-dat", "3.x-mt", "3.x-dat2")
 
 SHARED = Path(__file__).parents[3] / "shared" / "traces"
 REAL = [
@@ -51,12 +52,13 @@ REAL = [
     "v3-bothpr-posix-mix-4r",
     "v3-netcdf-pnetcdf-4r",
 ]
+NEWEST = SHARED.with_name("traces-new")
 needs_shared_traces = pytest.mark.skipif(
     not SHARED.is_dir(), reason="the shared traces are not beside the repository"
 )
 
 
-def written_again(trace: OracleTrace, directory: Path) -> OracleTrace:
+def written_again(trace: OracleTrace, directory: Path, **more) -> OracleTrace:
     stated = trace.settings
     write_trace(
         directory,
@@ -73,6 +75,8 @@ def written_again(trace: OracleTrace, directory: Path) -> OracleTrace:
         functions=trace.functions,
         tracing=[layer for layer in LAYERS if stated.get(layer)],
         buffer_elements=stated["elements"],
+        call_sites=trace.call_sites,
+        **more,
     )
     return decode_trace(directory)
 
@@ -90,6 +94,20 @@ def test_a_real_trace_written_again_is_the_same(name, tmp_path):
     assert again.stored == real.stored
     assert again.times == real.times
     assert {f.name for f in tmp_path.iterdir()} == {f.name for f in (SHARED / name).iterdir() if f.is_file()}
+
+
+@needs_shared_traces
+@pytest.mark.parametrize(
+    "name", ["n1-mix-4r", "n2-mix-4r", "n2-hdf5-4r", "n2-nosite-mix-4r", "n2-bothpr-phases-4r", "nm-mix-4r"]
+)
+def test_a_real_trace_of_2026_written_again_is_the_same(name, tmp_path):
+    real = decode_trace(NEWEST / name)
+    again = written_again(real, tmp_path, version=(3, 0, 0))
+    assert again.calls == real.calls and again.layout == real.layout
+    assert again.metadata == real.metadata
+    assert again.raw_tables == real.raw_tables
+    assert again.call_sites == real.call_sites
+    assert again.times == real.times
 
 
 @needs_shared_traces
@@ -197,6 +215,7 @@ def test_what_is_written_comes_back(layout, ranks, interprocess, compress, tmp_p
         layout=layout,
         interprocess=interprocess and layout != "2.3",
         compress_times=compress,
+        call_sites=[encode_call_sites([], [])] * len(ranks) if layout.endswith("2") else None,
     )
     trace = decode_trace(directory)
     assert trace.layout == layout
@@ -279,6 +298,19 @@ def test_a_key_is_laid_out_as_the_page_says():
     assert encode_key(300, (), layout="3.0") == b"\0" * 8 + b"\x2c\x01\0\0" + b"\0\0" + b"\0\0\0\0"
 
 
+def test_a_key_with_a_call_site_has_four_bytes_more_before_the_number_of_arguments():
+    # Section 8: thread 8, function 4, depth 1, call site 4, number of arguments 1, length 4.
+    key = encode_key(300, ("/a",), layout="3.x-dat2", depth=2, thread=9, site=0x01020304)
+    assert key == b"\x09" + b"\0" * 7 + b"\x2c\x01\0\0" + b"\x02" + b"\x04\x03\x02\x01" + b"\x01" + b"\x03\0\0\0/a "
+    assert encode_key(300, (), layout="3.x-dat", site=7) == encode_key(300, (), layout="3.0")
+
+
+def test_call_sites_are_laid_out_as_the_page_says():
+    found = encode_call_sites(["/a", b"\xff"], [(1, 2**33)])
+    numbers = b"".join(n.to_bytes(4, "little") for n in (1, 2, 1, 5))
+    assert found == numbers + b"/a\0\xff\0" + b"\x01\0\0\0" + b"\0\0\0\0\x02\0\0\0"
+
+
 def test_a_call_table_is_laid_out_as_the_page_says():
     entry = CallTableEntry(terminal=0, rank=3, count=2**32 + 1, key=b"xy")
     one = b"\x01\0\0\0"
@@ -322,7 +354,7 @@ def test_default_functions_fit_the_layout(layout):
     names = default_functions(layout, ["open", "mine"])
     assert names[0] == "creat"
     assert "mine" in names
-    if layout in ("3.0", "3.x-dat", "3.x-mt"):
+    if layout.startswith("3."):
         assert names[255] == "user_function"
     else:
         assert len(names) <= 256
@@ -335,6 +367,8 @@ def test_default_functions_fit_the_layout(layout):
         ({"layout": "2.5p", "intraprocess_patterns": True}, "patterns"),
         ({"layout": "1.0"}, "known are"),
         ({"layout": "3.0", "functions": ["creat"]}, "not in the list: open"),
+        ({"layout": "3.x-dat", "call_sites": [b""]}, "no call sites"),
+        ({"layout": "3.x-dat", "late": [0]}, "leaves ranks out"),
     ],
 )
 def test_what_a_layout_cannot_hold_is_refused(wish, message, tmp_path):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.recorder_writer import Call, write_trace
+from benchmarks.recorder_writer import Call, encode_call_sites, write_trace
 
 FUNCTIONS = [
     "creat",
@@ -24,6 +24,7 @@ PARTS_OF = {
     "2.5g-per-rank": ["VERSION", "recorder.mt", "0.cst", "0.cfg", "recorder.ts"],
     "3.0": ["VERSION", "recorder.mt", "recorder.cst", "recorder.ts", "ug.mt", "ug.cfg"],
     "3.x-mt": ["recorder.mt", "recorder.cst", "recorder.ts", "ug.mt", "ug.cfg"],
+    "3.x-mt2-sites": ["recorder.mt", "recorder.cst", "recorder.ts", "ug.mt", "ug.cfg", "0.callsites"],
     "3.x-dat": ["recorder.dat"],
 }
 """The files that a trace of one rank has."""
@@ -43,7 +44,15 @@ TINY: dict[str, dict] = {
     "3.x-mt": {"layout": "3.x-mt"},
     "3.x-dat": {"layout": "3.x-dat"},
     "3.x-dat-per-rank": {"layout": "3.x-dat", "interprocess": False},
+    "3.x-dat-late": {"layout": "3.x-dat", "interprocess": False, "late": [1]},
+    "3.x-mt2-sites": {"layout": "3.x-mt2"},
+    "3.x-dat2": {"layout": "3.x-dat2"},
+    "3.x-dat2-sites": {"layout": "3.x-dat2"},
+    "3.x-dat2-sites-late": {"layout": "3.x-dat2", "interprocess": False, "late": [1]},
 }
+"""Names with `sites` have the call sites of `sites_of`."""
+
+MODULES = ["/opt/bin/tiny", "/usr/lib/libmpich.so.12"]
 
 
 def calls_of(rank: int, ranks: int) -> list[Call]:
@@ -74,14 +83,22 @@ def calls_of(rank: int, ranks: int) -> list[Call]:
     ]
     if rank == 0:
         plain.insert(0, ("creat", ("/s/log", "420"), 0))
+    # What lies in an MPI-IO call was called by its library. The numbers of places differ from rank to rank.
     return [
-        Call(function, args, depth, 0, 10 * i - 3 * depth, 10 * i + 5 - 4 * depth)
+        Call(function, args, depth, 0, 10 * i - 3 * depth, 10 * i + 5 - 4 * depth, site=(depth + rank) % 2)
         for i, (function, args, depth) in enumerate(plain)
     ]
+
+
+def sites_of(rank: int) -> bytes:
+    """Two places, one in the program and one in the library, numbered in this order by even ranks alone."""
+    places = [(0, 0x1234), (1, 0xABCDEF)]
+    return encode_call_sites(MODULES, places if rank % 2 == 0 else places[::-1])
 
 
 def write_tiny(directory: Path, name: str, *, ranks: int = 3, most: int = 19) -> list[list[Call]]:
     """Write the trace of that name, of each rank the first `most` calls, and return its calls, by rank."""
     calls = [calls_of(rank, ranks)[:most] for rank in range(ranks)]
-    write_trace(directory, calls, functions=FUNCTIONS, **TINY[name])
+    call_sites = [sites_of(rank) for rank in range(ranks)] if "sites" in name else None
+    write_trace(directory, calls, functions=FUNCTIONS, call_sites=call_sites, **TINY[name])
     return calls

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from vani.calls import Occurrences
 
-__all__ = ["BATCH_ROWS", "CountsCalls", "KeepsTables", "Limit", "Piece", "TraceReader"]
+__all__ = ["BATCH_ROWS", "CountsCalls", "KeepsTables", "Limit", "Piece", "TellsCallSites", "TraceReader"]
 
 BATCH_ROWS = 1 << 18
 """Rows of a batch: 2 MiB per 8-byte column, so that a batch's columns stay near the processor's caches."""
@@ -63,7 +63,7 @@ class TraceReader(Protocol):
 
     @property
     def app(self) -> str:
-        """Name of the executable, as far as the directory's name tells."""
+        """Name of the executable, as far as the trace or its directory's name tells."""
 
     @property
     def ranks(self) -> int: ...
@@ -115,3 +115,14 @@ class KeepsTables(Protocol):
 
     def release(self) -> None:
         """Forget what can be read again; it is, when it is asked for."""
+
+
+@runtime_checkable
+class TellsCallSites(Protocol):
+    """A reader that can tell from where in a program or library each call was made."""
+
+    def call_sites(self) -> Iterator[pa.RecordBatch] | None:
+        """`vani.calls.CALL_SITES` in batches; None where the tracer did not store them."""
+
+    def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
+        """See `TraceReader.batches`; with `call_sites` each batch has the column `vani.calls.CALL_SITE`, too."""

@@ -28,6 +28,10 @@ class Rule(IntEnum):
     SEEK_END = 5
     OPEN = 6
     RESIZE = 7
+    GONE = 8
+    """Takes the name away (unlink, rename): what is made under it next begins empty."""
+    FORGET = 9
+    """Neither the position nor how long the file is are known from here on."""
 
 
 _NONE = Flag(0)
@@ -55,13 +59,15 @@ class Meaning:
     binds: bool = False
     """This call binds `handle` to `path`."""
     rename_to: int = -1
+    command: int = -1
+    """The command of fcntl, of which those that duplicate a descriptor matter."""
     comm: int = -1
     rule: Rule = Rule.NONE
     flags: Flag = _NONE
 
 
 P, S = Layer.POSIX, Layer.STDIO
-READ, WRITE, META = Kind.READ, Kind.WRITE, Kind.METADATA
+READ, WRITE, META, SYNC = Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC
 _NEW = Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.WRITABLE
 
 _TABLE: dict[str, Meaning] = {
@@ -69,8 +75,12 @@ _TABLE: dict[str, Meaning] = {
     "open": Meaning(P, META, path=0, open_flags=1, rule=Rule.OPEN, flags=Flag.OPEN),
     "openat": Meaning(P, META, path=1, open_flags=2, rule=Rule.OPEN, flags=Flag.OPEN),
     "close": Meaning(P, META, path=0, flags=Flag.CLOSE),
-    "fsync": Meaning(P, META, path=0),
-    "fdatasync": Meaning(P, META, path=0),
+    "fsync": Meaning(P, SYNC, path=0),
+    "fdatasync": Meaning(P, SYNC, path=0),
+    "sync_file_range": Meaning(P, SYNC, path=0),
+    "syncfs": Meaning(P, SYNC, path=0),
+    "sync": Meaning(P, SYNC),
+    "aio_fsync": Meaning(P, SYNC),
     "read": Meaning(P, READ, path=0, size=(2,), rule=Rule.ADVANCE),
     "write": Meaning(P, WRITE, path=0, size=(2,), rule=Rule.ADVANCE),
     "pread": Meaning(P, READ, path=0, size=(2,), offset=3, rule=Rule.AT),
@@ -83,7 +93,7 @@ _TABLE: dict[str, Meaning] = {
     "ftruncate": Meaning(P, META, path=0, offset=1, rule=Rule.RESIZE, flags=Flag.RESIZE),
     "truncate": Meaning(P, META, path=0, offset=1, rule=Rule.RESIZE, flags=Flag.RESIZE),
     "mmap": Meaning(P, META, path=4),
-    "msync": Meaning(P, META),
+    "msync": Meaning(P, SYNC),
     "stat": Meaning(P, META, path=0, flags=Flag.STAT),
     "lstat": Meaning(P, META, path=0, flags=Flag.STAT),
     "fstat": Meaning(P, META, path=0, flags=Flag.STAT),
@@ -106,17 +116,17 @@ _TABLE: dict[str, Meaning] = {
     "mkfifo": Meaning(P, META, path=0),
     "mknod": Meaning(P, META, path=0),
     "mknodat": Meaning(P, META, path=1),
-    "unlink": Meaning(P, META, path=0, flags=Flag.REMOVE),
-    "unlinkat": Meaning(P, META, path=1, flags=Flag.REMOVE),
-    "remove": Meaning(P, META, path=0, flags=Flag.REMOVE),
-    "rename": Meaning(P, META, path=0, rename_to=1, flags=Flag.RENAME),
+    "unlink": Meaning(P, META, path=0, rule=Rule.GONE, flags=Flag.REMOVE),
+    "unlinkat": Meaning(P, META, path=1, rule=Rule.GONE, flags=Flag.REMOVE),
+    "remove": Meaning(P, META, path=0, rule=Rule.GONE, flags=Flag.REMOVE),
+    "rename": Meaning(P, META, path=0, rename_to=1, rule=Rule.GONE, flags=Flag.RENAME),
     "link": Meaning(P, META, path=0),
     "symlink": Meaning(P, META, path=0),
     "linkat": Meaning(P, META, path=1),
     "symlinkat": Meaning(P, META, path=0),
     "readlink": Meaning(P, META, path=0, flags=Flag.STAT),
     "readlinkat": Meaning(P, META, path=1, flags=Flag.STAT),
-    "fcntl": Meaning(P, META, path=0),
+    "fcntl": Meaning(P, META, path=0, command=1),
     "dup": Meaning(P, META),
     "dup2": Meaning(P, META),
     "pipe": Meaning(P, META),
@@ -125,7 +135,7 @@ _TABLE: dict[str, Meaning] = {
     "fopen": Meaning(S, META, path=0, open_mode=1, rule=Rule.OPEN, flags=Flag.OPEN),
     "fdopen": Meaning(S, META, path=0),
     "fclose": Meaning(S, META, path=0, flags=Flag.CLOSE),
-    "fflush": Meaning(S, META, path=0),
+    "fflush": Meaning(S, SYNC, path=0),
     "ftell": Meaning(S, META, path=0),
     "ftello": Meaning(S, META, path=0),
     "fileno": Meaning(S, META, path=0),
@@ -166,7 +176,8 @@ M = Layer.MPIIO
 _ALL = Flag.COLLECTIVE
 _TABLE["MPI_File_open"] = Meaning(M, META, path=1, handle=4, binds=True, comm=0, flags=Flag.OPEN | _ALL)
 _TABLE["MPI_File_close"] = Meaning(M, META, handle=0, flags=Flag.CLOSE | _ALL)
-_TABLE["MPI_File_set_size"] = Meaning(M, META, handle=0, flags=_ALL)
+_TABLE["MPI_File_sync"] = Meaning(M, SYNC, handle=0, flags=_ALL)
+_TABLE["MPI_File_set_size"] = Meaning(M, META, handle=0, offset=1, rule=Rule.RESIZE, flags=Flag.RESIZE | _ALL)
 _TABLE["MPI_File_set_view"] = Meaning(M, META, handle=0, offset=1, flags=_ALL)
 for _verb, _kind in (("read", READ), ("write", WRITE)):
     for _name, _collective in (

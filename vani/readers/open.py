@@ -19,7 +19,7 @@ __all__ = ["Workload", "is_trace", "open_trace", "open_workload"]
 _NESTED = 2
 """How deep traces may lie below a directory that is given: `<directory>/recorder-YYYYMMDD/<trace>`."""
 
-_RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf")
+_RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf", ".callsites")
 _RECORDER_PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
 _RECORDER_NAMES = ("VERSION", "recorder.dat")
 _WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
@@ -214,7 +214,9 @@ def _about_file(path: Path) -> UnknownFormatError:
             todo="name the folder of a trace, or run `vani advise` on a profile",
         )
     return UnknownFormatError(
-        "is a file, no trace", where=path, todo="name the folder that holds recorder.mt and VERSION"
+        "is a file, no trace",
+        where=path,
+        todo="name the folder that holds recorder.dat, or recorder.mt and VERSION",
     )
 
 
@@ -223,7 +225,9 @@ def _about_directory(path: Path) -> UnknownFormatError:
     entries = _entries(path)
     if not entries:
         return UnknownFormatError(
-            "is an empty folder", where=path, todo="name a folder that holds recorder.mt and VERSION"
+            "is an empty folder",
+            where=path,
+            todo="name a folder that holds recorder.dat, or recorder.mt and VERSION",
         )
     foreign = _foreign([e.name for e in entries])
     if foreign is not None:
@@ -236,7 +240,7 @@ def _about_directory(path: Path) -> UnknownFormatError:
             f"is no trace but holds {len(within)}", where=path, todo=f"name one of them, such as {within[0]}"
         )
     return UnknownFormatError(
-        "is no trace", where=path, todo="name a folder that holds recorder.mt and VERSION"
+        "is no trace", where=path, todo="name a folder that holds recorder.dat, or recorder.mt and VERSION"
     )
 
 

@@ -7,30 +7,32 @@ sums since the last call that set one; only where many calls in a row hang on th
 
 What the trace does not say is assumed, and the readers say so in their limits:
 
-- a file that only one process uses, and that it opens with O_CREAT before anything else, was empty then; its end
-  is followed through writes and truncations, reads stop there, SEEK_END and O_APPEND begin there;
+- a file that only one process uses, and that it opens with O_CREAT before anything else, was empty then, unless it is
+  read before it is written: programs open inputs with O_CREAT, too. Its end is followed through writes and
+  truncations, reads stop there, SEEK_END and O_APPEND begin there;
 - the end of a file that several processes use is not known to one of them: reads move what they ask for,
-  positions after SEEK_END and offsets of appended data are null.
+  positions after SEEK_END and offsets of appended data are null;
+- what is made under a name that was removed or renamed away begins empty; how long the file is that a rename put
+  under a name is unknown, and so are position and end behind a call after which the file may be written through a
+  descriptor that the tracer does not follow.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind
+from vani.readers.file_ends import GONE, USED, Ends
 from vani.readers.functions import Rule
 
 __all__ = ["NO_VALUE", "Positions", "stable_order"]
 
 NO_VALUE = np.iinfo(np.int64).min
 _ROUNDS = 16
-_FEW = 64
-"""So many stretches are quicker gone through one by one than lifted above each other."""
 _FAR = 1 << 62
 
 Ints = NDArray[np.int64]
@@ -59,32 +61,34 @@ class _State:
     position: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     end: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     append: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
-    used: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
-    """The process has read or written the file."""
+    past: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
+    """Bits `USED`, `GONE`, `ASSUMED` of `vani.readers.file_ends`."""
 
-    def of(self, file: Ints, mine: Bools) -> tuple[Ints, Ints, Bools, Bools]:
+    def of(self, file: Ints, mine: Bools) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
         position = np.full(len(file), NO_VALUE)
         end = np.full(len(file), NO_VALUE)
-        append, used = np.zeros(len(file), np.bool_), np.zeros(len(file), np.bool_)
+        append, past = np.zeros(len(file), np.bool_), np.zeros(len(file), np.int8)
         if len(self.file) and mine.any():
             at = np.searchsorted(self.file, file)
             at[at == len(self.file)] = 0
             found = mine & (self.file[at] == file)
             position[found], end[found] = self.position[at][found], self.end[at][found]
-            append[found], used[found] = self.append[at][found], self.used[at][found]
-        return position, end, append, used
+            append[found], past[found] = self.append[at][found], self.past[at][found]
+        return position, end, append, past
 
-    def keep(self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, used: Bools) -> None:
+    def keep(
+        self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, past: NDArray[np.int8]
+    ) -> None:
         if rank == self.rank:
             old = ~np.isin(self.file, file)
             file = np.concatenate((self.file[old], file))
             position = np.concatenate((self.position[old], position))
             end = np.concatenate((self.end[old], end))
             append = np.concatenate((self.append[old], append))
-            used = np.concatenate((self.used[old], used))
+            past = np.concatenate((self.past[old], past))
         order = np.argsort(file)
         self.rank, self.file, self.position = rank, file[order], position[order]
-        self.end, self.append, self.used = end[order], append[order], used[order]
+        self.end, self.append, self.past = end[order], append[order], past[order]
 
 
 class Positions:
@@ -104,6 +108,7 @@ class Positions:
         value: Ints,
         size: Ints,
         flags: NDArray[np.int16],
+        rename_to: NDArray[np.int32] | None = None,
     ) -> Ints:
         """Offsets of one batch, shape (n,), `NO_VALUE` where unknown; adds `Flag.APPEND` to `flags` in place.
 
@@ -117,7 +122,42 @@ class Positions:
             Offset, seek distance or new length as the call gives it, `NO_VALUE` for none.
         size
             Bytes asked for, `NO_VALUE` for unknown.
+        rename_to
+            Code of the name that the file gets, -1 for none; None where no call of the batch renames.
         """
+        renames = np.empty(0, np.int64) if rename_to is None else np.flatnonzero(rename_to >= 0)
+        if rename_to is None or not len(renames):
+            return self._resolve(rank, file, rule, kind, value, size, flags)
+        # A row of its own tells the new name what a rename does to it.
+        target, moves = rename_to[renames], rename_to[renames] != file[renames]
+        rule = rule.copy()
+        rule[renames[~moves]] = Rule.NONE
+        after, target = renames[moves] + 1, target[moves]
+        wide = np.insert(flags, after, 0)
+        offset = self._resolve(
+            np.insert(rank, after, rank[after - 1]),
+            np.insert(file, after, target),
+            np.insert(rule, after, Rule.FORGET),
+            np.insert(kind, after, Kind.METADATA),
+            np.insert(value, after, NO_VALUE),
+            np.insert(size, after, NO_VALUE),
+            wide,
+        )
+        own = np.ones(len(wide), np.bool_)
+        own[after + np.arange(len(after))] = False
+        flags[:] = wide[own]
+        return offset[own]
+
+    def _resolve(
+        self,
+        rank: NDArray[np.int32],
+        file: NDArray[np.int32],
+        rule: NDArray[np.int8],
+        kind: NDArray[np.int8],
+        value: Ints,
+        size: Ints,
+        flags: NDArray[np.int16],
+    ) -> Ints:
         offset = np.full(len(rank), NO_VALUE)
         rows = np.flatnonzero((rule != Rule.NONE) & (file >= 0))
         if not len(rows):
@@ -130,7 +170,7 @@ class Positions:
             key += (rank[rows].astype(np.int64) - base) * files
         order = stable_order(key)
         rows, key = rows[order], key[order]
-        found, after, end, append, used = self._follow(
+        found, after, end, append, past = self._follow(
             key, base, files, rule[rows], kind[rows], value[rows], size[rows], flags, rows
         )
         offset[rows] = found
@@ -139,7 +179,7 @@ class Positions:
         current = int(rank[-1])
         mine = group_rank == current
         at = last_of_group[mine]
-        self._state.keep(current, key[at] % files, after[at], end[mine], append[at], used[mine])
+        self._state.keep(current, key[at] % files, after[at], end[mine], append[at], past[mine])
         return offset
 
     def _follow(
@@ -153,14 +193,14 @@ class Positions:
         size: Ints,
         flags: NDArray[np.int16],
         rows: Ints,
-    ) -> tuple[Ints, Ints, Ints, Bools, Bools]:
-        """Offsets, positions after each call, ends of files by group, whether writes append, use of files by group."""
+    ) -> tuple[Ints, Ints, Ints, Bools, NDArray[np.int8]]:
+        """Offsets, positions after each call, ends of files by group, whether writes append, `_State.past` by group."""
         n = len(key)
         starts = np.append(True, key[1:] != key[:-1])
         first = np.flatnonzero(starts)
         file_of_group = key[first] % files
         carried_rank = key[first] // files + base == self._state.rank
-        position0, end0, append0, used0 = self._state.of(file_of_group, carried_rank)
+        position0, end0, append0, past0 = self._state.of(file_of_group, carried_rank)
         private = self._private[file_of_group]
         end0[~private] = NO_VALUE
 
@@ -180,30 +220,35 @@ class Positions:
         calls.begin(position0)
         end = np.full(len(first), NO_VALUE)
         after = None
+        past = _past(calls, past0)
         if private.any():
             # Only where something depends on the end of a file must it be followed call by call.
             careful = private & np.logical_or.reduceat((advances & ~writes) | calls.from_end, first)
             sizes = np.diff(np.append(first, n))
             if 2 * int(sizes[careful].sum()) > n:
                 # Taking most of the calls apart would cost more than following all of them.
-                ends = _Ends(calls, end0, used0, private)
+                ends = Ends(calls, end0, past0, private)
                 calls.settle(ends)
                 after = calls.positions()
                 end[private] = ends.after(calls.write_ends(after))[private]
+                past |= ends.assumed
             else:
                 after = calls.positions()
                 if careful.any():
                     rows_of = np.flatnonzero(np.repeat(careful, sizes))
                     part = calls.take(rows_of)
                     part.begin(position0[careful])
-                    ends = _Ends(part, end0[careful], used0[careful])
+                    ends = Ends(part, end0[careful], past0[careful])
+                    past[careful] |= ends.assumed
                     part.settle(ends)
                     calls.step = calls.step.copy()
                     after[rows_of], calls.step[rows_of] = part.positions(), part.step
                     end[careful] = ends.after(part.write_ends())
                 simple = private & ~careful
                 if simple.any():
-                    end[simple] = _Ends(calls, end0, used0, private).last(calls.write_ends(after))[simple]
+                    ends = Ends(calls, end0, past0, private)
+                    end[simple] = ends.last(calls.write_ends(after))[simple]
+                    past[simple] |= ends.assumed[simple]
         if after is None:
             after = calls.positions()
         known = after != NO_VALUE
@@ -213,8 +258,18 @@ class Positions:
         np.copyto(offset, after, where=(rule >= Rule.SEEK_SET) & (rule <= Rule.SEEK_END) & known)
         # A seek to before the beginning fails; what its caller did then is unknown.
         np.copyto(offset, NO_VALUE, where=offset < 0)
-        used = used0 | np.logical_or.reduceat(advances | at, first)
-        return offset, after, end, appending, used
+        return offset, after, end, appending, past
+
+
+def _past(calls: _Calls, before: NDArray[np.int8]) -> NDArray[np.int8]:
+    """`USED` and `GONE` of each group behind the batch."""
+    rule, first = calls.rule, np.flatnonzero(calls.starts)
+    used = np.logical_or.reduceat(calls.uses, first) | ((before & USED) != 0)
+    gone = (before & GONE) != 0
+    rows = np.flatnonzero((rule == Rule.OPEN) | (rule == Rule.GONE))
+    # The last one written stays.
+    gone[np.searchsorted(first, rows, side="right") - 1] = rule[rows] == Rule.GONE
+    return np.where(used, USED, 0).astype(np.int8) | np.where(gone, GONE, 0).astype(np.int8)
 
 
 class _Calls:
@@ -246,7 +301,12 @@ class _Calls:
         self.from_end = (rule == Rule.SEEK_END) | self._heads
         absolute = rule == Rule.SEEK_SET
         is_open = rule == Rule.OPEN
-        self._sets = is_open | absolute | self.from_end | lost
+        forgets = rule == Rule.FORGET
+        self.unknown = forgets | ((rule == Rule.RESIZE) & (value == NO_VALUE))
+        """How long the file is from here on is unknown."""
+        self.uses = self._advances | (rule == Rule.AT) | self.unknown
+        """After such a call O_CREAT does not tell that the file is empty."""
+        self._sets = is_open | absolute | self.from_end | lost | forgets
         self._place = np.where(absolute, value, NO_VALUE)
         np.copyto(self._place, 0, where=is_open)
         self._anchors = np.flatnonzero(self._sets | starts)
@@ -291,7 +351,7 @@ class _Calls:
             np.add(self.value, self.size, out=ends, where=explicit)
         return ends
 
-    def settle(self, ends: _Ends) -> None:
+    def settle(self, ends: Ends) -> None:
         """Let reads stop at the end of the file, and find what begins there."""
         reads = self._advances & ~self.writes & ends.known
         seeks = (self.rule == Rule.SEEK_END) & ends.known & (self.value != NO_VALUE)
@@ -320,9 +380,7 @@ class _Calls:
             rows = slice(int(bounds[group]), int(bounds[group + 1]))
             self._walk(rows, int(self._before[group]), ends, reads, seeks, heads)
 
-    def _walk(
-        self, rows: slice, position: int, ends: _Ends, reads: Bools, seeks: Bools, heads: Bools
-    ) -> None:
+    def _walk(self, rows: slice, position: int, ends: Ends, reads: Bools, seeks: Bools, heads: Bools) -> None:
         """Settle one process and file call by call: each of many calls hangs on the one before."""
         asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), self._place[rows].tolist()
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
@@ -349,90 +407,3 @@ class _Calls:
             elif at[i] and NO_VALUE not in (values[i], sizes[i]):
                 end = max(end, values[i] + sizes[i])
         self.step[rows], self._place[rows] = steps, places
-
-
-class _Ends:
-    """Ends of files within a batch, for processes that are alone on their file."""
-
-    def __init__(self, calls: _Calls, end0: Ints, used0: Bools, private: Bools | None = None) -> None:
-        """`end0`: end of each group's file before, NO_VALUE where unknown; `private`: its groups, all if None.
-
-        `used0`: groups whose file was read or written before, so that O_CREAT tells nothing of its end.
-        """
-        n = len(calls.rule)
-        first = np.flatnonzero(calls.starts)
-        bounds = np.append(first, n)
-        own = np.ones(len(first), np.bool_) if private is None else private
-        # Few calls tell how long a file is: opens and truncations.
-        rows = np.flatnonzero((calls.rule == Rule.OPEN) | (calls.rule == Rule.RESIZE))
-        group = np.searchsorted(first, rows, side="right") - 1
-        rows, group = rows[own[group]], group[own[group]]
-        value, flags, resizes = calls.value[rows], calls.flags[rows], calls.rule[rows] == Rule.RESIZE
-        resizes &= value != NO_VALUE
-        is_open = calls.rule[rows] == Rule.OPEN
-        empties = is_open & ((flags & Flag.TRUNCATE) != 0)
-        creates = is_open & ((flags & Flag.CREATE) != 0)
-        if (creates & ~empties).any():
-            used = np.flatnonzero((calls.rule == Rule.ADVANCE) | (calls.rule == Rule.AT))
-            unused = np.searchsorted(used, rows) == np.searchsorted(used, first[group])
-            creates &= empties | (unused & ~used0[group])
-        tells = empties | creates | resizes
-        # Known from the first telling call on, or all along.
-        since = bounds[1:].copy()
-        np.minimum.at(since, group[tells], rows[tells])
-        since[own & (end0 != NO_VALUE)] = first[own & (end0 != NO_VALUE)]
-        halves = np.stack((since - first, bounds[1:] - since), axis=1).reshape(-1)
-        self.known: Bools = np.repeat(np.tile([False, True], len(first)), halves)
-        # O_CREAT empties nothing: it begins at 0 only where nothing was known before.
-        begins = creates & ~empties & (rows == since[group]) & (end0[group] == NO_VALUE)
-        anew = empties | begins | resizes
-        at = rows[anew]
-        floor = np.where(resizes, np.maximum(value, 0), 0)[anew]
-        self._cuts = np.union1d(first, at)
-        self._floor = np.zeros(len(self._cuts), np.int64)
-        self._floor[np.searchsorted(self._cuts, first)] = np.where(end0 != NO_VALUE, np.maximum(end0, 0), 0)
-        self._floor[np.searchsorted(self._cuts, at)] = floor
-        self._first, self._lengths = first, np.diff(np.append(self._cuts, n))
-
-    def begins(self, rows: slice) -> list[int | None]:
-        """Where the file ends at calls that make that known anew, None at others."""
-        low, high = np.searchsorted(self._cuts, (rows.start, rows.stop))
-        found: list[int | None] = [None] * (rows.stop - rows.start)
-        for cut, floor in zip(self._cuts[low:high].tolist(), self._floor[low:high].tolist(), strict=True):
-            found[cut - rows.start] = floor
-        return found
-
-    def _reached(self, write_end: Ints) -> Ints:
-        """Largest end so far within each segment, the row itself included."""
-        reach: Ints = np.repeat(self._floor, self._lengths)
-        np.maximum(write_end, reach, out=reach)
-        widest, segments = int(reach.max(initial=0)) + 1, len(self._cuts)
-        if segments > _FEW and segments * widest < 1 << 62:
-            lift = np.repeat(np.arange(segments) * widest, self._lengths)
-            reach += lift
-            np.maximum.accumulate(reach, out=reach)
-            reach -= lift
-            return reach
-        for a, b in pairwise([*self._cuts.tolist(), len(reach)]):
-            np.maximum.accumulate(reach[a:b], out=reach[a:b])
-        return reach
-
-    def before(self, write_end: Ints) -> Ints:
-        """End of the file before each call."""
-        reached = self._reached(write_end)
-        before = np.empty_like(reached)
-        before[1:] = reached[:-1]
-        before[0] = 0
-        before[self._cuts] = self._floor
-        return before
-
-    def after(self, write_end: Ints) -> Ints:
-        """End of each group's file after the batch, shape (groups,); NO_VALUE where unknown."""
-        last = np.append(self._first[1:] - 1, len(write_end) - 1)
-        return np.where(self.known[last], self._reached(write_end)[last], NO_VALUE)
-
-    def last(self, write_end: Ints) -> Ints:
-        """The same where nothing within the batch asks for it: one maximum for each group's last segment."""
-        last = np.append(self._first[1:] - 1, len(write_end) - 1)
-        reach = np.maximum(np.maximum.reduceat(write_end, self._cuts), self._floor)
-        return np.where(self.known[last], reach[np.searchsorted(self._cuts, last, side="right") - 1], NO_VALUE)

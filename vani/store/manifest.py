@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vani.calls import CALLS
+from vani.calls import CALL_SITE, CALLS
 from vani.errors import StoreError
 
 __all__ = ["STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
 
-STORE_SCHEMA = "vani.store/1"
+STORE_SCHEMA = "vani.store/2"
 """Stores of another schema are not read."""
 _NAME = "manifest.json"
 
@@ -64,9 +64,9 @@ class Manifest:
         (folder / _NAME).write_text(json.dumps(asdict(self), indent=1, ensure_ascii=True), encoding="ascii")
 
 
-def columns_now() -> list[str]:
-    """Names and types of the columns of a call as this version of Vani writes them."""
-    return [f"{field.name}: {field.type}" for field in CALLS]
+def columns_now(*, call_sites: bool = False) -> list[str]:
+    """Names and types of the columns of a call as this version of Vani writes them, with its place if asked for."""
+    return [f"{field.name}: {field.type}" for field in (*CALLS, *([CALL_SITE] if call_sites else []))]
 
 
 def read_manifest(store: Path) -> Manifest:
@@ -107,9 +107,11 @@ def read_manifest(store: Path) -> Manifest:
         raise StoreError(
             "is not whole", where=path, todo="make the store again with `vani convert`"
         ) from error
-    if manifest.columns != columns_now():
+    if manifest.columns not in (columns_now(), columns_now(call_sites=True)):
         raise StoreError(
-            "has the columns of another version of Vani", where=store, todo="make it again with `vani convert`"
+            "has the columns of another version of Vani",
+            where=store,
+            todo="make it again with `vani convert`",
         )
     for part in manifest.parts:
         file = store / part.file

@@ -51,6 +51,12 @@ class Store:
         return self._table("_files.parquet")
 
     @cached_property
+    def function_names(self) -> dict[int, str]:
+        """Names of the trace's functions by their code, `vani.calls.FUNCTIONS`."""
+        table = self._table("_functions.parquet")
+        return dict(zip(table["func"].to_pylist(), table["name"].to_pylist(), strict=True))
+
+    @cached_property
     def renames(self) -> pa.Table:
         """`vani.calls.RENAMES`."""
         return self._table("_renames.parquet")

@@ -6,7 +6,7 @@ plain readers of a dataset pass over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,16 +15,18 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vani.atomic import new_directory
-from vani.calls import CALLS, RENAMES
+from vani.calls import CALL_SITE, CALL_SITES, CALLS, RENAMES
 from vani.columns import small_table
-from vani.readers.base import Piece, TraceReader
+from vani.errors import InputError
+from vani.readers.base import Piece, TellsCallSites, TraceReader
 from vani.store.kept import Kept, Room
 from vani.store.manifest import Manifest, PartEntry, columns_now
 
-__all__ = ["PartTask", "plan_parts", "write_part", "write_store"]
+__all__ = ["PartTask", "check_call_sites", "plan_parts", "write_part", "write_store"]
 
 _DICTIONARY = ["file", "bytes", "duration_ns"]
 # The other columns hold few values: plain, they compress nearly as well and are written in half the time.
@@ -46,6 +48,8 @@ class PartTask:
     file: Path
     keep: bool = False
     """Hand on the calls themselves, too."""
+    call_sites: bool = False
+    """With the place that each call was made from; the reader is one that tells it."""
 
 
 def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]]) -> list[range]:
@@ -68,10 +72,14 @@ def write_part(task: PartTask) -> Piece:
     """
     piece = Piece()
     partial = task.file.with_name(f".{task.file.name}.{uuid4().hex}.partial")
+    if task.call_sites and isinstance(task.reader, TellsCallSites):
+        schema, batches = CALLS.append(CALL_SITE), task.reader.batches(task.ranks, piece, call_sites=True)
+    else:
+        schema, batches = CALLS, task.reader.batches(task.ranks, piece)
     try:
         with pq.ParquetWriter(
             partial,
-            CALLS,
+            schema,
             compression="zstd",
             compression_level=1,
             use_dictionary=_DICTIONARY,
@@ -79,7 +87,7 @@ def write_part(task: PartTask) -> Piece:
             write_statistics=True,
             write_page_checksum=True,
         ) as writer:
-            for batch in task.reader.batches(task.ranks, piece):
+            for batch in batches:
                 writer.write_batch(batch, row_group_size=_ROW_GROUP)
                 if task.keep:
                     piece.calls.append(batch)
@@ -91,8 +99,26 @@ def write_part(task: PartTask) -> Piece:
     return piece
 
 
+def check_call_sites(reader: TraceReader) -> Iterator[pa.RecordBatch]:
+    """The call sites of a trace, `vani.calls.CALL_SITES`; raises InputError if it has none."""
+    found = reader.call_sites() if isinstance(reader, TellsCallSites) else None
+    if found is None:
+        raise InputError(
+            "has no call sites",
+            where=reader.path,
+            todo="leave --call-sites out, or trace with a Recorder that stores them (recorder.dat of format 2)",
+        )
+    return found
+
+
 def write_store(
-    reader: TraceReader, path: Path, *, version: str, run: RunTasks, room: Room | None = None
+    reader: TraceReader,
+    path: Path,
+    *,
+    version: str,
+    run: RunTasks,
+    room: Room | None = None,
+    call_sites: bool = False,
 ) -> Kept:
     """Decode a trace into the store at `path`, which appears whole or not at all.
 
@@ -102,6 +128,8 @@ def write_store(
         Runs `write_part` on all tasks, wherever the engine does that, and returns the pieces in order.
     room
         Keep the calls in memory, too, if there is room for them: they will be read next, in this process.
+    call_sites
+        Tell of each call from where it was made, and write the table of these places.
 
     Returns
     -------
@@ -112,14 +140,19 @@ def write_store(
     ------
     TraceError
         Nothing of the trace can be decoded.
+    InputError
+        Call sites were asked for that the trace does not have.
     """
+    places = check_call_sites(reader) if call_sites else None
     calls = reader.calls_per_rank()
     files = reader.files()
     keep = room is not None and room.take(int(calls.sum()), len(files))
     with new_directory(path) as folder:
         (folder / "calls").mkdir()
         tasks = [
-            PartTask(reader, ranks, folder.absolute() / "calls" / f"part-{index:05}.parquet", keep)
+            PartTask(
+                reader, ranks, folder.absolute() / "calls" / f"part-{index:05}.parquet", keep, call_sites
+            )
             for index, ranks in enumerate(plan_parts(calls))
         ]
         pieces = run(write_part, tasks)
@@ -129,6 +162,12 @@ def write_store(
         write_table = partial(pq.write_table, compression="zstd", write_page_checksum=True)
         write_table(files, folder / "_files.parquet")
         write_table(reader.functions(), folder / "_functions.parquet")
+        if places is not None:
+            with pq.ParquetWriter(
+                folder / "_call_sites.parquet", CALL_SITES, compression="zstd", write_page_checksum=True
+            ) as writer:
+                for batch in places:
+                    writer.write_batch(batch)
         renames = [r for p in pieces for r in p.renames]
         columns = list(zip(*renames, strict=True)) or [()] * 4
         write_table(small_table(columns, RENAMES), folder / "_renames.parquet")
@@ -167,7 +206,7 @@ def write_store(
                 for task, piece in zip(tasks, pieces, strict=True)
             ],
             vani=version,
-            columns=columns_now(),
+            columns=columns_now(call_sites=call_sites),
         ).write(folder)
     if not keep:
         return {}

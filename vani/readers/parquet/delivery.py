@@ -54,7 +54,8 @@ def deliver(
     file, flags, layer = s.file[ids], s.flags[ids], s.layer[ids]
     _resolve_handles(rank, s.handle[ids], s.binds[ids], file)
     kind, depth, thread, size, func = s.kind[ids], s.depth[ids], s.thread[ids], s.bytes[ids], s.func[ids]
-    offset = Positions(private).resolve(rank, file, s.rule[ids], kind, s.value[ids], size, flags)
+    renames = s.rename_to[ids] if (s.rename_to >= 0).any() else None
+    offset = Positions(private).resolve(rank, file, s.rule[ids], kind, s.value[ids], size, flags, renames)
     via, within = Nesting(by_time=by_time).resolve(
         rank, thread, depth, layer, rows.start, rows.duration, flags
     )

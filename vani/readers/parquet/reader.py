@@ -19,8 +19,8 @@ from vani.errors import TraceError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.parquet.delivery import Rows, deliver
 from vani.readers.parquet.parts import DamagedPartError, Parts
-from vani.readers.recorder.probe import app_name
-from vani.readers.recorder.signatures import PathTable, classify_path, function_rows
+from vani.readers.recorder.app_names import app_name
+from vani.readers.recorder.signatures import PathTable, classes_of, classify_path, function_rows
 
 __all__ = [
     "Known",
@@ -60,6 +60,8 @@ class Known:
     """Some call has a depth above 0."""
     facts: list[tuple[str, list[str], int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    probes: NDArray[np.bool_] | None = None
+    """Shape (paths,): paths that were only looked for; None where the flags of opens are not known."""
 
 
 class Names:
@@ -219,7 +221,9 @@ class ParquetReader(ABC):
 
     def files(self) -> pa.Table:
         paths = self.known.paths.paths
-        classes = [int(classify_path(p)) for p in paths]
+        classes = np.array([int(classify_path(p)) for p in paths], np.int8)
+        if self.known.probes is not None:
+            classes = classes_of(classes, self.known.probes)
         return pa.Table.from_arrays(
             [
                 pa.array(np.arange(len(paths), dtype=np.int32)),

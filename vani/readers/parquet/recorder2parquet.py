@@ -32,6 +32,7 @@ from vani.readers.parquet.reader import (
     nanoseconds,
     plain_texts,
 )
+from vani.readers.probes import Probes
 from vani.readers.recorder.call_table import CallTable
 from vani.readers.recorder.signatures import NO_VALUE, HandleTable, PathTable, Signatures, interpret
 
@@ -124,6 +125,8 @@ class Recorder2ParquetReader(ParquetReader):
         signatures.value[unresolved] = NO_VALUE
         signatures.slope[:] = 0
         self._keys, self._signatures = keys, signatures
+        probes = Probes(names.names)
+        probes.see(signatures, np.arange(len(signatures)))
         pairs = PairCounter()
         for _, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
             pairs.add(integers(batch["rank"]), signatures.file[self._ids(batch)])
@@ -139,6 +142,7 @@ class Recorder2ParquetReader(ParquetReader):
             bool((signatures.depth > 0).any()),
             _facts(table, names.names, counts),
             problems,
+            probes.found(len(paths.paths)),
         )
 
     def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints]:
@@ -293,6 +297,7 @@ def _call_table(keys: pa.LargeBinaryArray, names: Names) -> CallTable:
         thread=numbers("thread_id"),
         func=lookup[called.indices.to_numpy(zero_copy_only=False)] if len(texts) else np.empty(0, np.int64),
         depth=np.maximum(numbers("level"), 0),
+        site=np.full(len(texts), -1, np.int32),
         count=None,
         args=pa.ListArray.from_arrays(pa.array(offsets), values),
     )

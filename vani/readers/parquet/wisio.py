@@ -253,6 +253,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
         layer=of_function([m.layer for m in meanings], np.int8),
         kind=of_function([m.kind for m in meanings], np.int8),
         depth=np.clip(column.get("level", zeros), 0, 127).astype(np.int8),
+        site=np.full(n, -1, np.int32),
         thread=(column.get("thread_id", zeros) & 0x7FFFFFFF).astype(np.int32),
         file=file,
         bytes=np.where(moves, np.maximum(size, 0), NO_VALUE),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import CALLS, Layer
+from vani.calls import CALL_SITE, CALLS, Layer
 from vani.columns import to_arrow
 from vani.readers.base import Piece
 from vani.readers.positions import Positions
@@ -30,6 +30,8 @@ class Chunk(NamedTuple):
     duration: Ints
     value: Ints | None
     """Offsets after resolving patterns; None where there are none to resolve."""
+    origin: NDArray[np.int8] | None = None
+    """What made the calls; None where nothing tells."""
 
 
 class BatchBuilder:
@@ -43,13 +45,19 @@ class BatchBuilder:
         private: NDArray[np.bool_],
         by_time: bool,
         handles: int,
+        call_sites: bool = False,
     ) -> None:
-        """`private[file]`: one rank alone names it; `by_time`: intervals tell who called whom."""
+        """`private[file]`: one rank alone names it; `by_time`: no depth tells who called whom.
+
+        With `call_sites` batches have the column `vani.calls.CALL_SITE`, too.
+        """
         self._piece = piece
         self._functions = functions
         self._positions = Positions(private)
         self._nesting = Nesting(by_time=by_time)
         self._handles = _Handles(handles)
+        self._call_sites = call_sites
+        self._schema = CALLS.append(CALL_SITE) if call_sites else CALLS
 
     def build(self, chunks: list[Chunk]) -> pa.RecordBatch:
         """One batch of all the chunks' calls."""
@@ -69,12 +77,14 @@ class BatchBuilder:
             self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
         flags = s.flags[ids]
         kind, layer, depth, size = s.kind[ids], s.layer[ids], s.depth[ids], s.bytes[ids]
-        offset = self._positions.resolve(rank, file, s.rule[ids], kind, value, size, flags)
+        renames = s.rename_to[ids] if s.rename_to.max(initial=-1) >= 0 else None
+        offset = self._positions.resolve(rank, file, s.rule[ids], kind, value, size, flags, renames)
         # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
         above = np.flatnonzero((layer == Layer.MPIIO) & (value != NO_VALUE))
         offset[above] = value[above]
         thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
-        via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags)
+        origin = _origins(chunks)
+        via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, origin)
         self._note(rank, file, s, ids, start, duration)
         arrays = [
             to_arrow(rank),
@@ -92,7 +102,10 @@ class BatchBuilder:
             to_arrow(start),
             to_arrow(duration),
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=CALLS)
+        if self._call_sites:
+            site = s.site[ids]
+            arrays.append(to_arrow(site, site < 0))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _note(
         self,
@@ -190,6 +203,12 @@ def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
             total += len(chunk.signatures)
         ids.append(chunk.ids + np.int32(at))
     return Signatures.join(tables), _concatenate(ids)
+
+
+def _origins(chunks: list[Chunk]) -> NDArray[np.int8] | None:
+    if all(c.origin is None for c in chunks):
+        return None
+    return _concatenate([np.full(len(c.ids), -1, np.int8) if c.origin is None else c.origin for c in chunks])
 
 
 def _concatenate(arrays: list[NDArray[Any]]) -> NDArray[Any]:

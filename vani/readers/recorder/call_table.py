@@ -26,6 +26,7 @@ __all__ = [
     "TableBytes",
     "call_table_parts",
     "decode_call_table",
+    "keys_have_sites",
 ]
 
 MOST_SIGNATURES = 1 << 24
@@ -46,6 +47,8 @@ class CallTable:
     ----------
     thread, func, depth
         Shape (n,); `func` is a line number of the trace's function list.
+    site
+        Number of the call site among those of the calling rank; -1 where it is unknown or not stored.
     count
         Calls with this signature over all ranks that share the table; None where it is not stored.
     args
@@ -55,6 +58,7 @@ class CallTable:
     thread: NDArray[np.int64]
     func: NDArray[np.int64]
     depth: NDArray[np.int64]
+    site: NDArray[np.int32]
     count: NDArray[np.int64] | None
     args: pa.ListArray
 
@@ -85,7 +89,9 @@ class TableBytes(Protocol):
         """Done with it."""
 
 
-def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, where: str) -> CallTable:
+def decode_call_table(
+    buffer: bytes, *, function_bytes: int, counted: bool, where: str, site_bytes: int = 0
+) -> CallTable:
     """Decode and check a call table as a whole.
 
     Parameters
@@ -96,6 +102,8 @@ def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, wher
         Width of the function id in a key, 1 or 4.
     counted
         Entries carry rank and count (all but 2.3).
+    site_bytes
+        Width of the call site in a key: 4, or 0 where keys have none.
 
     Raises
     ------
@@ -107,13 +115,20 @@ def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, wher
         function_bytes=function_bytes,
         counted=counted,
         where=where,
+        site_bytes=site_bytes,
         part_bytes=max(4, len(buffer)),
     )
     return part.table
 
 
 def call_table_parts(
-    source: TableBytes, *, function_bytes: int, counted: bool, where: str, part_bytes: int = PART_BYTES
+    source: TableBytes,
+    *,
+    function_bytes: int,
+    counted: bool,
+    where: str,
+    site_bytes: int = 0,
+    part_bytes: int = PART_BYTES,
 ) -> Iterator[Part]:
     """Decode and check a call table in parts of about `part_bytes`, in memory that does not grow with the table.
 
@@ -127,7 +142,7 @@ def call_table_parts(
     if source.size < 4:
         raise TraceError(f"call table of {source.size} bytes", where=where)
     (entries,) = struct.unpack("<i", source.read(4))
-    shape = _Shape(16 if counted else 8, function_bytes)
+    shape = _Shape(16 if counted else 8, function_bytes, site_bytes)
     if not 0 <= entries <= (source.size - 4) // (shape.head + shape.key_head):
         raise TraceError(f"call table of {source.size} bytes claims {entries} entries", where=where)
     if entries > MOST_SIGNATURES:
@@ -159,6 +174,23 @@ def call_table_parts(
         buffer = buffer[used:]
 
 
+def keys_have_sites(head: bytes) -> bool:
+    """Tell by the first entry of a table whether the keys of layout 3.x hold a call site; `head` is how it begins.
+
+    The length of the arguments lies at the end of what precedes them, and the key's own length must agree.
+    """
+    plain, wide = _Shape(16, 4, 0), _Shape(16, 4, 4)
+    if len(head) < 4 + 16 + wide.key_head:
+        return False
+    (size,) = struct.unpack_from("<i", head, 4 + 8)
+
+    def agrees(shape: _Shape) -> bool:
+        (text,) = struct.unpack_from("<i", head, 4 + 16 + shape.key_head - 4)
+        return bool(size == shape.key_head + text)
+
+    return agrees(wide) and not agrees(plain)
+
+
 class Buffer:
     """A table that is in memory as a whole."""
 
@@ -183,10 +215,11 @@ class _Shape:
 
     head: int
     function_bytes: int
+    site_bytes: int
 
     @property
     def key_head(self) -> int:
-        return 14 + self.function_bytes
+        return 14 + self.function_bytes + self.site_bytes
 
 
 def _columns(
@@ -197,8 +230,13 @@ def _columns(
     key = at + shape.head
     func = _field(raw, key + 8, "<i4") if function_bytes == 4 else raw[key + 8].astype(np.int64)
     depth = raw[key + 8 + function_bytes].astype(np.int64)
-    given = raw[key + 9 + function_bytes].astype(np.int64)
-    length = _field(raw, key + 10 + function_bytes, "<i4")
+    if shape.site_bytes:
+        # The tracer writes 0xFFFFFFFF for what it could not find; no run has 2^31 places that call.
+        site = np.maximum(_field(raw, key + 9 + function_bytes, "<i4"), -1).astype(np.int32)
+    else:
+        site = np.full(len(at), -1, np.int32)
+    given = raw[key + shape.key_head - 5].astype(np.int64)
+    length = _field(raw, key + shape.key_head - 4, "<i4")
     if given.sum() > _MOST_ARGUMENTS:
         raise TraceError(
             f"call table claims {given.sum()} arguments, Vani takes up to {_MOST_ARGUMENTS}", where=where
@@ -208,6 +246,7 @@ def _columns(
         thread=_field(raw, key, "<i8"),
         func=func,
         depth=depth,
+        site=site,
         count=_field(raw, at + 12, "<u4") if shape.head == 16 else None,
         args=args,
     )

@@ -7,6 +7,8 @@ surrounding call is only through which layers it was made, of which there are fe
 
 One pass for each depth (and thread): a rule's last call of depth d is found from the leaves up, then what precedes
 each use of a rule from the start down. Every step works on all rules of one height, of all grammars together.
+
+Where no depth is stored but it is known which library made a call, there is a pass for each library instead.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from vani.calls import Layer
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import Grammar, ragged
+from vani.readers.recorder.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 
 __all__ = ["Callers", "Resolved"]
 
@@ -37,7 +40,7 @@ class Resolved:
     """How often each call signature of each grammar occurs within the same layers; shape (n,) each.
 
     `via` is the layer of the outermost call around, `within` has a bit for each layer around and the own one,
-    `nested` tells that a file-system call surrounds it.
+    `nested` tells that a file-system call surrounds it. Both are -1 where only times could tell.
     """
 
     grammar: Ints
@@ -57,6 +60,7 @@ class _Calls:
     depth: Ints
     thread: Ints
     layer: NDArray[np.int8]
+    origin: NDArray[np.int8]
     via: NDArray[np.int8]
     within: NDArray[np.int16]
     inside: Bools
@@ -79,7 +83,9 @@ class _Rules:
 class Callers:
     """Collects grammars, then finds what surrounds the calls of all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_origin: bool = False) -> None:
+        """`by_origin`: no depth is stored, the libraries that made the calls decide."""
+        self._by_origin = by_origin
         self._grammars: list[Grammar] = []
         self._numbers: list[int] = []
         self._columns: list[tuple[NDArray[Any], ...]] = []
@@ -95,11 +101,14 @@ class Callers:
         depth: NDArray[np.int8],
         thread: NDArray[np.int32],
         layer: NDArray[np.int8],
+        origin: NDArray[np.int8] | None = None,
     ) -> None:
-        """Take one grammar; the columns are those of its `names`."""
+        """Take one grammar; the columns are those of its `names`; see `call_sites.Origins.of` for `origin`."""
+        if origin is None:
+            origin = np.full(len(layer), -1, np.int8)
         self._grammars.append(grammar)
         self._numbers.append(number)
-        self._columns.append((depth, thread, layer))
+        self._columns.append((depth, thread, layer, origin))
         self.symbols += grammar.symbols
 
     def resolve(self, where: str) -> Resolved:
@@ -112,9 +121,14 @@ class Callers:
         """
         calls, rules = self._joined()
         most = _MOST_GROWTH * len(rules.values) + _FREE_SYMBOLS
-        for depth in range(1, int(calls.depth.max(initial=0)) + 1):
-            for thread in np.unique(calls.thread[calls.depth == depth]).tolist():
-                rules, calls = _resolve_depth(rules, calls, depth, thread)
+        deepest = int(calls.depth.max(initial=0))
+        # Outer calls are resolved before what they surround.
+        for level in reversed(LIBRARIES) if self._by_origin else range(1, deepest + 1):
+            target, _ = self._level(calls, level)
+            for thread in np.unique(calls.thread[target]).tolist():
+                target, around = self._level(calls, level)
+                of_thread = calls.thread == thread
+                rules, calls = _resolve(rules, calls, target & of_thread, np.flatnonzero(around & of_thread))
                 if len(rules.values) > most:
                     raise TraceError(
                         "calls are nested in too many ways to tell from the grammar",
@@ -126,6 +140,12 @@ class Callers:
         own = calls.take(used)
         fs = own.layer <= Layer.STDIO
         return Resolved(own.grammar, own.terminal, own.via, own.within, own.inside & fs, count[used])
+
+    def _level(self, calls: _Calls, level: int) -> tuple[Bools, Bools]:
+        """Calls that are surrounded by calls of the next level up, and those."""
+        if self._by_origin:
+            return (calls.origin == level) & (calls.layer < level), calls.layer == level
+        return calls.depth == level, calls.depth == level - 1
 
     def _joined(self) -> tuple[_Calls, _Rules]:
         nodes = np.array([len(g.names) for g in self._grammars], dtype=np.int64)
@@ -152,21 +172,31 @@ class Callers:
             [np.concatenate(level) for level in levels],
             np.array([g.start for g in self._grammars]) + first_rule,
         )
-        depth, thread, layer = (np.concatenate([columns[i] for columns in self._columns]) for i in range(3))
+        depth, thread, layer, origin = (
+            np.concatenate([columns[i] for columns in self._columns]) for i in range(4)
+        )
         # Threads are numbered within their grammar: those of different processes need no pass of their own.
         owner = np.repeat(np.arange(len(nodes)), nodes)
         key = owner << 32 | thread.astype(np.int64)
         distinct, code = np.unique(key, return_inverse=True)
         begins = np.searchsorted(distinct, np.arange(len(nodes)) << 32)
         layer = layer.astype(np.int8)
+        via, within = unsurrounded(layer, origin)
+        if self._by_origin:
+            known = (origin == Layer.USER) | made_by_library(layer, origin)
+            # Times would tell of calls of unknown origin, but for processes that make no calls of libraries.
+            library = (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)
+            known |= np.bincount(owner[library], minlength=len(nodes))[owner] == 0
+            via, within = np.where(known, via, np.int8(-1)), np.where(known, within, np.int16(-1))
         calls = _Calls(
             grammar=np.repeat(np.array(self._numbers, dtype=np.int64), nodes),
             terminal=np.concatenate([g.names for g in self._grammars]),
             depth=depth.astype(np.int64),
             thread=code - begins[owner],
             layer=layer,
-            via=layer,
-            within=(np.int16(1) << layer.astype(np.int16)).astype(np.int16),
+            origin=origin,
+            via=via,
+            within=within,
             inside=np.zeros(len(layer), np.bool_),
         )
         return calls, rules
@@ -191,14 +221,11 @@ def _before(mark: Ints, first: Ints) -> Ints:
     return found
 
 
-def _resolve_depth(rules: _Rules, calls: _Calls, depth: int, thread: int) -> tuple[_Rules, _Calls]:
-    """Resolve the calls of one depth of one thread, of every grammar; those of smaller depth are resolved."""
-    of_thread = calls.thread == thread
-    target = of_thread & (calls.depth == depth)
-    marks = np.flatnonzero(of_thread & (calls.depth == depth - 1))
+def _resolve(rules: _Rules, calls: _Calls, target: Bools, marks: Ints) -> tuple[_Rules, _Calls]:
+    """Resolve the calls in `target`, each of which belongs to the nearest of `marks`, which are resolved, before it."""
     around = (
-        calls.via[marks].astype(np.int64) << 32
-        | calls.within[marks].astype(np.int64) << 1
+        calls.via[marks].astype(np.int64) + 1 << 32
+        | (calls.within[marks].astype(np.int64) & 0x7FFF) << 1
         | (calls.inside[marks] | (calls.layer[marks] <= Layer.STDIO))
     )
     states, state = np.unique(around, return_inverse=True)
@@ -323,8 +350,9 @@ def _rebuilt(
     state = distinct % width - 2
     rows = np.flatnonzero(state >= 0)
     around = states[state[rows]]
-    refined.via[rows] = (around >> 32).astype(np.int8)
-    refined.within[rows] |= (around >> 1 & 0x7FFF).astype(np.int16)
+    via, within = (around >> 32).astype(np.int8) - np.int8(1), (around >> 1 & 0x7FFF).astype(np.int16)
+    refined.via[rows] = outermost(refined.via[rows], via, refined.layer[rows], refined.origin[rows])
+    refined.within[rows] = np.where(via < 0, np.int16(-1), refined.within[rows] | within)
     refined.inside[rows] = (around & 1).astype(np.bool_)
     key = rules.starts * width
     # A start rule is surrounded by nothing, or does not care.

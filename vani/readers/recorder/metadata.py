@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vani.errors import TraceError
 
@@ -26,6 +26,8 @@ class Layout:
     """Call-table entries carry rank and count."""
     framed: bool
     """Tables are zlib frames and all time stamps lie in one recorder.ts."""
+    site_bytes: int = 0
+    """Width of the call site in a call's key: 4, or 0 where keys have none."""
 
 
 _OLD = ("ranks", "start", "resolution", "buffer", "algorithm")
@@ -106,6 +108,9 @@ LAYOUTS: dict[str, Layout] = {
         framed=True,
     ),
 }
+
+# Format 2 of recorder.dat.
+LAYOUTS["3.x-sites"] = replace(LAYOUTS["3.x"], name="3.x-sites", site_bytes=4)
 
 _MOST_RANKS = 10_000_000
 _FLAGS = {"posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth", *_FLAGS_36}

@@ -3,6 +3,10 @@
 An outer call is recorded before the calls it made (format document, section 5.3), so a call of depth d + 1 belongs
 to the nearest call of depth d before it on the same thread. Where no depth is stored, a call belongs to the library
 calls whose intervals contain its own.
+
+Newer traces tell which library's code made a call, its origin. Beside depths it adds that library, of which no call may
+be in the trace. Where no depth is stored it stands in for times: what the executable calls is in no library call, and
+what a library calls belongs to the nearest call of that library before it on the same thread.
 """
 
 from __future__ import annotations
@@ -16,9 +20,39 @@ from numpy.typing import NDArray
 from vani.calls import Flag, Layer
 from vani.readers.positions import stable_order
 
-__all__ = ["Nesting"]
+__all__ = ["LIBRARIES", "Nesting", "made_by_library", "outermost", "unsurrounded"]
 
-_LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
+LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
+"""A library of a larger number uses those of smaller ones."""
+
+
+def unsurrounded(
+    layer: NDArray[np.int8], origin: NDArray[np.int8] | None
+) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+    """What is known of calls on their own, shape (n,) each: `via` and `within` if no traced call is around them."""
+    own = (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
+    if origin is None:
+        return layer, own
+    made = made_by_library(layer, origin)
+    via = np.where(made, origin, layer)
+    return via, np.where(made, own | (np.int16(1) << via.astype(np.int16)), own).astype(np.int16)
+
+
+def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Whether a call was made by a library of a layer above its own; shape (n,)."""
+    found: NDArray[np.bool_] = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
+    return found
+
+
+def outermost(
+    own: NDArray[np.int8], around: NDArray[np.int8], layer: NDArray[np.int8], origin: NDArray[np.int8]
+) -> NDArray[np.int8]:
+    """`via` of calls that lie within others, shape (n,); `own` is theirs, `around` that of the calls around them.
+
+    MPI finishes its non-blocking file operations in MPI_Wait and the like, which are no library of files themselves.
+    """
+    found: NDArray[np.int8] = np.where((around == Layer.MPI) & made_by_library(layer, origin), own, around)
+    return found
 
 
 class _Open(NamedTuple):
@@ -42,6 +76,8 @@ class Nesting:
         self._by_time = by_time
         self._rank = -1
         self._open: list[_Open] = []
+        self._last: list[_Open] = []
+        """The last call of each library and thread of the last rank, where origins stand in for times."""
 
     def resolve(
         self,
@@ -52,10 +88,11 @@ class Nesting:
         start: NDArray[np.int64],
         duration: NDArray[np.int64],
         flags: NDArray[np.int16],
+        origin: NDArray[np.int8] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
         """Find for each call the layer of the outermost call around it, and all layers around it.
 
-        Marks `Flag.NESTED` in `flags` in place.
+        Marks `Flag.NESTED` in `flags` in place. `origin`: what made each call (see `call_sites.Origins.of`).
 
         Returns
         -------
@@ -66,14 +103,16 @@ class Nesting:
         """
         if int(rank[0]) != self._rank:
             self._open = []
-        own = (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
         if self._by_time:
+            _, own = unsurrounded(layer, None)
             via, within = self._around(rank, layer, own, start, start + duration)
+            if origin is not None or self._last:
+                via, within = self._behind(rank, thread, layer, origin, via, within)
         elif not depth.any():
-            via, within = layer, own
-            self._outermost(rank, thread, layer, own)
+            via, within = unsurrounded(layer, origin)
+            self._outermost(rank, thread, layer, via, within)
         else:
-            via, within = self._below(rank, thread, depth, layer, own, flags)
+            via, within = self._below(rank, thread, depth, layer, origin, flags)
         self._rank = int(rank[-1])
         return via, within
 
@@ -83,11 +122,12 @@ class Nesting:
         thread: NDArray[np.int32],
         depth: NDArray[np.int8],
         layer: NDArray[np.int8],
-        own: NDArray[np.int16],
+        origin: NDArray[np.int8] | None,
         flags: NDArray[np.int16],
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
         # Open calls of the batch before go in front, as if they were the first calls of this one.
         ghosts = len(self._open)
+        alone, own = unsurrounded(layer, origin)
         rank = np.concatenate((np.full(ghosts, rank[0], np.int32), rank))
         thread = np.concatenate((np.array([o.thread for o in self._open], np.int32), thread))
         depth = np.concatenate((np.array([o.depth for o in self._open], np.int8), depth))
@@ -99,11 +139,10 @@ class Nesting:
         inside = np.concatenate(
             (np.array([o.inside for o in self._open], np.bool_), np.zeros(len(own), np.bool_))
         )[order]
-        via = np.concatenate((np.array([o.via for o in self._open], np.int8), np.zeros(len(own), np.int8)))[
-            order
-        ]
+        via = np.concatenate((np.array([o.via for o in self._open], np.int8), alone))[order]
+        if origin is not None:
+            origin = np.concatenate((np.full(ghosts, -1, np.int8), origin))[order]
         new = order >= ghosts
-        via[new] = layer[new]
         index = np.arange(len(key))
         starts = np.append(True, key[1:] != key[:-1])
         file_system = layer <= Layer.STDIO
@@ -114,7 +153,10 @@ class Nesting:
             parent = np.maximum.accumulate(np.where((depth == level - 1) | starts, index, 0))[rows]
             real = depth[parent] == level - 1
             rows, parent = rows[real], parent[real]
-            via[rows] = via[parent]
+            if origin is None:
+                via[rows] = via[parent]
+            else:
+                via[rows] = outermost(via[rows], via[parent], layer[rows], origin[rows])
             within[rows] |= within[parent]
             inside[rows] = file_system[parent] | inside[parent]
         nested = np.flatnonzero(inside & file_system & new)
@@ -129,7 +171,8 @@ class Nesting:
         rank: NDArray[np.int32],
         thread: NDArray[np.int32],
         layer: NDArray[np.int8],
-        own: NDArray[np.int16],
+        via: NDArray[np.int8],
+        within: NDArray[np.int16],
     ) -> None:
         """Keep the last call of each thread of the last rank, where all calls are outermost ones."""
         if int(rank[0]) != int(rank[-1]):
@@ -142,7 +185,7 @@ class Nesting:
         )
         rows = len(rank) - 1 - last
         fresh = {
-            int(t): _Open(int(t), 0, int(layer[r]), int(layer[r]), int(own[r]), False, 0, 0)
+            int(t): _Open(int(t), 0, int(layer[r]), int(via[r]), int(within[r]), False, 0, 0)
             for t, r in zip(seen, rows, strict=True)
         }
         # Calls of a greater depth come after an outer one, but a damaged trace may leave that out.
@@ -193,7 +236,7 @@ class Nesting:
         widest = np.full(len(layer), -1, np.int64)
         bounds = np.append(np.flatnonzero(np.append(True, rank[1:] != rank[:-1])), len(rank))
         kept = []
-        for library in _LIBRARIES:
+        for library in LIBRARIES:
             calls = layer == library
             carried = next((o for o in self._open if o.layer == library), None)
             if not calls.any() and carried is None:
@@ -220,3 +263,62 @@ class Nesting:
                     kept.append(_Open(0, 0, library, library, 0, False, int(begins[-1]), int(closes[-1])))
         self._open = kept
         return via, within
+
+    def _behind(
+        self,
+        rank: NDArray[np.int32],
+        thread: NDArray[np.int32],
+        layer: NDArray[np.int8],
+        origin: NDArray[np.int8] | None,
+        via: NDArray[np.int8],
+        within: NDArray[np.int16],
+    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+        """Put what origins tell in place of what times do; `via` and `within` are what they do."""
+        if int(rank[0]) != self._rank:
+            self._last = []
+        ghosts = len(self._last)
+        if origin is None:
+            origin = np.full(len(layer), -1, np.int8)
+        alone, own = unsurrounded(layer, origin)
+        known = (origin == Layer.USER) | made_by_library(layer, origin)
+        via, within = np.where(known, alone, via), np.where(known, own, within)
+        key = np.concatenate((np.full(ghosts, rank[0], np.int32), rank)).astype(np.int64) << 32
+        key |= np.concatenate((np.array([o.thread for o in self._last], np.int32), thread)).astype(np.int64)
+        order = stable_order(key)
+        key = key[order]
+        layer = np.concatenate((np.array([o.layer for o in self._last], np.int8), layer))[order]
+        origin = np.concatenate((np.full(ghosts, -1, np.int8), origin))[order]
+        via = np.concatenate((np.array([o.via for o in self._last], np.int8), via))[order]
+        within = np.concatenate((np.array([o.within for o in self._last], np.int16), within))[order]
+        index = np.arange(len(key))
+        starts = np.append(True, key[1:] != key[:-1])
+        for library in reversed(LIBRARIES):
+            rows = np.flatnonzero((origin == library) & (layer < library))
+            if not len(rows):
+                continue
+            parent = np.maximum.accumulate(np.where((layer == library) | starts, index, 0))[rows]
+            real = layer[parent] == library
+            rows, parent = rows[real], parent[real]
+            via[rows] = via[parent]
+            within[rows] |= within[parent]
+        self._last = []
+        mine = np.flatnonzero((key >> 32 == rank[-1]) & (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF))[
+            ::-1
+        ]
+        _, last = np.unique(key[mine] << 4 | layer[mine], return_index=True)
+        for row in mine[last].tolist():
+            self._last.append(
+                _Open(
+                    int(key[row] & 0xFFFFFFFF),
+                    0,
+                    int(layer[row]),
+                    int(via[row]),
+                    int(within[row]),
+                    False,
+                    0,
+                    0,
+                )
+            )
+        back_via, back_within = np.empty_like(via), np.empty_like(within)
+        back_via[order], back_within[order] = via, within
+        return back_via[ghosts:], back_within[ghosts:]

@@ -40,23 +40,43 @@ class _Rows(NamedTuple):
 
 
 TablesOf = Callable[[int], "tuple[Signatures, Grammar] | None"]
+OriginsOf = Callable[[int, NDArray[np.int32]], "NDArray[np.int8] | None"]
 
 
-def occurrences(group_of_rank: Ints, of_rank: TablesOf, *, by_time: bool, where: str) -> Occurrences:
+class _How(NamedTuple):
+    """How it is told who called whom."""
+
+    by_time: bool
+    origins: OriginsOf | None
+    where: str
+
+    def callers(self) -> Callers:
+        return Callers(by_origin=self.by_time)
+
+    def origin(self, rank: int, signatures: Signatures, ids: Ints) -> NDArray[np.int8] | None:
+        return None if self.origins is None else self.origins(rank, signatures.site[ids])
+
+
+def occurrences(
+    group_of_rank: Ints, of_rank: TablesOf, *, by_time: bool, where: str, origins: OriginsOf | None = None
+) -> Occurrences:
     """Count the calls of a trace.
 
     Parameters
     ----------
     group_of_rank
-        Shape (ranks,): ranks of one group share their tables; -1 for ranks without calls.
+        Shape (ranks,): ranks of one group share their tables and origins; -1 for ranks without calls.
     of_rank
         Signatures and grammar of a rank.
     by_time
-        No depth is stored: intervals of time alone tell who called whom.
+        No depth is stored: origins tell who called whom, and where they do not, intervals of time alone.
+    origins
+        What made the calls from these call sites of a rank, see `call_sites.Origins.of`; None: not known.
     where
         Named in errors.
     """
-    return Occurrences(group_of_rank, lambda: _joined(_batches(group_of_rank, of_rank, by_time, where)))
+    how = _How(by_time, origins, where)
+    return Occurrences(group_of_rank, lambda: _joined(_batches(group_of_rank, of_rank, how)))
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -71,11 +91,11 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def _batches(group_of_rank: Ints, of_rank: TablesOf, by_time: bool, where: str) -> Iterator[pa.RecordBatch]:
+def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.RecordBatch]:
     shared: Signatures | None = None
     waiting: list[_Rows] = []
     rows = 0
-    nested = Callers()
+    nested = how.callers()
     used = np.flatnonzero(group_of_rank >= 0)
     groups, first = np.unique(group_of_rank[used], return_index=True)
     for group, rank in zip(groups.tolist(), used[first].tolist(), strict=True):
@@ -84,21 +104,27 @@ def _batches(group_of_rank: Ints, of_rank: TablesOf, by_time: bool, where: str) 
             continue
         signatures, grammar = found
         if signatures is not shared:
-            yield from _put_out(shared, waiting, nested, where)
-            waiting, rows, nested, shared = [], 0, Callers(), signatures
+            yield from _put_out(shared, waiting, nested, how.where)
+            waiting, rows, nested, shared = [], 0, how.callers(), signatures
         ids, count = grammar.used
-        if not by_time and signatures.depth[ids].any():
-            names = grammar.names
+        names = grammar.names
+        origin = how.origin(rank, signatures, names)
+        if origin is not None or (not how.by_time and signatures.depth[ids].any()):
             nested.add(
-                group, grammar, signatures.depth[names], signatures.thread[names], signatures.layer[names]
+                group,
+                grammar,
+                signatures.depth[names],
+                signatures.thread[names],
+                signatures.layer[names],
+                origin,
             )
         else:
-            waiting.append(_flat(group, signatures, ids, count, by_time=by_time))
+            waiting.append(_flat(group, signatures, ids, count, by_time=how.by_time))
             rows += len(ids)
         if rows + nested.symbols > _ROWS:
-            yield from _put_out(shared, waiting, nested, where)
-            waiting, rows, nested = [], 0, Callers()
-    yield from _put_out(shared, waiting, nested, where)
+            yield from _put_out(shared, waiting, nested, how.where)
+            waiting, rows, nested = [], 0, how.callers()
+    yield from _put_out(shared, waiting, nested, how.where)
 
 
 def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time: bool) -> _Rows:

@@ -1,7 +1,7 @@
 """Tables of millions of signatures in little memory: columns that hold one value, or small ones, take little.
 
-A call table of 10^5 ranks has millions of entries. What they mean are sixteen columns of 51 bytes in all, most of which
-are the same everywhere or need fewer bits than their type has.
+A call table of 10^5 ranks has millions of entries. What they mean are seventeen columns of 55 bytes in all, most of
+which are the same everywhere or need fewer bits than their type has.
 """
 
 from __future__ import annotations

@@ -7,18 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.recorder.frames import read_file
+from vani.readers.recorder.call_table import keys_have_sites
+from vani.readers.recorder.frames import Inflater, read_file
+from vani.readers.recorder.sections import format_of
 
-__all__ = ["Shape", "app_name", "is_recorder", "probe"]
+__all__ = ["Shape", "is_recorder", "probe"]
 
 _RANK_FILE = re.compile(r"\d+\.(ts|cst|cfg|itf|mt)$")
-_DEFAULT_NAME = tuple(
-    re.compile(form.format(user=user))
-    # A user without a name is told apart first: a host's name may hold hyphens, too.
-    for user in (r".+-(?:\(null\)|user-unknown)", r"[^-]+-[^-]+")
-    # <host>-<user>-<exe>-<pid>-HHMMSS.mmm (2.5p) and HHMMSS.mm-<host>-<user>-<exe>-<pid> (2.5g, 3.0)
-    for form in (r"^{user}-(?P<exe>.+)-\d+-\d{{6}}\.\d+$", r"^\d{{6}}\.\d+-{user}-(?P<exe>.+)-\d+$")
-)
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,10 @@ def probe(path: Path) -> Shape:
             where=path,
             todo="convert it with recorder2parquet of that release, or trace again with Recorder 2.3 or newer",
         )
+    # Beside it, recorder.mt and VERSION are left from a run before: the tracer removes its own.
+    if "recorder.dat" in names:
+        sites = format_of(path / "recorder.dat") > 1
+        return Shape(path, "3.x", "3.x-sites" if sites else "3.x", combined=True)
     if "VERSION" in names:
         version = read_file(path / "VERSION", most=4096).decode("ascii", "replace").strip("\0 \n\r")
         # Both layouts of 2.5 call themselves 2.5.0; one has all time stamps in one file, the other one per rank.
@@ -79,12 +78,10 @@ def probe(path: Path) -> Shape:
         if "recorder.mt" not in names:
             raise _aborted(path, names)
         return Shape(path, version, layout)
-    if "recorder.dat" in names:
-        return Shape(path, "3.x", "3.x", combined=True)
     if "recorder.mt" in names:
         head = read_file(path / "recorder.mt")[:4]
         if len(head) == 4 and 3 <= int.from_bytes(head, "little") <= 99:
-            return Shape(path, "3.x", "3.x")
+            return Shape(path, "3.x", "3.x-sites" if _has_sites(path, names) else "3.x")
         raise TraceError(
             "has recorder.mt but no VERSION, and is of none of the layouts that have none",
             where=path,
@@ -93,8 +90,28 @@ def probe(path: Path) -> Shape:
     if any(_RANK_FILE.fullmatch(name) for name in names) or "recorder.ts" in names:
         raise _aborted(path, names)
     raise UnknownFormatError(
-        "is no Recorder trace", where=path, todo="name a folder that holds recorder.mt and VERSION"
+        "is no Recorder trace",
+        where=path,
+        todo="name a folder that holds recorder.dat, or recorder.mt and VERSION",
     )
+
+
+def _has_sites(path: Path, names: set[str]) -> bool:
+    """Whether the keys of a trace of several files hold call sites, which nothing else in it tells."""
+    tables = sorted((n for n in names if re.fullmatch(r"\d+\.cst", n)), key=lambda n: int(n[:-4]))
+    table = path / ("recorder.cst" if "recorder.cst" in names else tables[0] if tables else "recorder.cst")
+    try:
+        stream = Inflater(table, 16, max(0, table.stat().st_size - 16)) if table.is_file() else None
+    except OSError:
+        return False
+    if stream is None:
+        return False
+    try:
+        return keys_have_sites(stream.read(64))
+    except (TraceError, OSError):
+        return False
+    finally:
+        stream.close()
 
 
 def _layout_of(version: str, has_common_times: bool) -> str | None:
@@ -116,16 +133,3 @@ def _aborted(path: Path, names: set[str]) -> TraceError:
         where=path,
         todo="trace again and let the program reach MPI_Finalize (or exit)",
     )
-
-
-def app_name(directory: str) -> str:
-    """Name the executable of a trace from its directory's name (contract, "app")."""
-    for pattern in _DEFAULT_NAME:
-        match = pattern.match(directory)
-        if match:
-            return match["exe"]
-    # Steps that run side by side are often told apart by a letter: 01a-sim, 01b-weather.
-    stripped = re.sub(r"^\d+[A-Za-z]?[._-]+(?=[^\d._-])", "", directory)
-    stripped = re.sub(r"^[\d._-]+(?=[^\d._-])", "", stripped)
-    stripped = re.sub(r"(?<=[^\d._-])[._-]\d+$", "", stripped)
-    return stripped or directory

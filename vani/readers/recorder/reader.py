@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, Occurrences
 from vani.columns import small_table, to_arrow
-from vani.errors import TraceError, UnknownFormatError
+from vani.errors import TraceError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.functions import FACTS
+from vani.readers.probes import Probes
+from vani.readers.recorder.app_names import AppName, app_of_folder
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
+from vani.readers.recorder.call_sites import Origins, call_site_batches, is_interpreter, read_origins
 from vani.readers.recorder.call_table import (
     PART_BYTES,
     Buffer,
@@ -36,7 +40,7 @@ from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.patterns import RunningOffsets, group_positions
-from vani.readers.recorder.probe import Shape, app_name, probe
+from vani.readers.recorder.probe import Shape, probe
 from vani.readers.recorder.signatures import (
     Handles,
     HandleTable,
@@ -83,6 +87,8 @@ class _Tables:
     calls: Ints
     users: NDArray[np.int32]
     """Number of ranks that name each file."""
+    probes: NDArray[np.bool_]
+    """Shape (paths,): paths that were only looked for."""
     shared: Signatures | None
     grammars: UniqueGrammars | None
     """With inter-process compression, else None."""
@@ -124,7 +130,6 @@ class RecorderReader:
         self._shape = shape or probe(path)
         self._source = open_source(path, combined=self._shape.combined)
         layout = LAYOUTS[self._shape.layout]
-        self._strict = self._shape.layout == "3.x"
         self._meta: Metadata = decode_metadata(
             self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
         )
@@ -149,7 +154,32 @@ class RecorderReader:
 
     @property
     def app(self) -> str:
-        return app_name(self.path.resolve().name)
+        """Name of the executable by its call sites, else by the directory's name.
+
+        An interpreter says nothing of the program that it ran, whose name the directory may have.
+        """
+        program = self._program
+        return self._app_name.name if program is None else program
+
+    @property
+    def _program(self) -> str | None:
+        """Name of the executable that call sites tell, unless it is an interpreter."""
+        program = next(iter(self._origins.programs), None)
+        return None if program is None or is_interpreter(program) else program
+
+    @functools.cached_property
+    def _app_name(self) -> AppName:
+        return app_of_folder(self.path.resolve().name, self._holds_folder)
+
+    def _holds_folder(self, name: str) -> bool:
+        """Whether a path of the trace, or its own, leads through a folder of that name."""
+        if name in self.path.resolve().parent.parts:
+            return True
+        try:
+            paths = self.files()["path"]
+        except TraceError:
+            return False
+        return bool(pc.any(pc.match_substring(paths, f"/{name}/")).as_py())
 
     @property
     def ranks(self) -> int:
@@ -192,14 +222,26 @@ class RecorderReader:
                 "MPI_Finalize are in no record",
             ),
         ]
+        if self._program is None and self._app_name.doubt:
+            limits.append(Limit("traces.app", self._app_name.doubt))
         if not self._meta.layers_traced.get("posix", True):
             limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
         if self._nested_by_time:
+            told = ", where its call site does not tell" if self._telling_origins else ""
             limits.append(
                 Limit(
                     "interfaces",
                     "call depth is not stored or 0 everywhere: a call is taken as made by the library call "
-                    "whose interval contains it",
+                    f"whose interval contains it{told}",
+                )
+            )
+        programs = self._origins.programs
+        if len(programs) > 1:
+            shown = ", ".join(f"{name} ({count})" for name, count in list(programs.items())[:_TOLD])
+            limits.append(
+                Limit(
+                    "apps.name",
+                    f"the processes ran different executables, {shown}: one app, named by the first",
                 )
             )
         return tuple(limits)
@@ -215,7 +257,7 @@ class RecorderReader:
         return small_table(list(zip(*rows, strict=True)), FUNCTIONS)
 
     def files(self) -> pa.Table:
-        return file_table(self.tables.paths)
+        return file_table(self.tables.paths, self.tables.probes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """(function, its arguments, number of calls) of the calls in `functions.FACTS`."""
@@ -227,7 +269,36 @@ class RecorderReader:
         group = (
             np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank
         )
-        return occurrences(group, self._of_rank, by_time=self._nested_by_time, where=str(self.path))
+        origins = self._telling_origins
+        if origins is not None and tables.shared is not None:
+            # Equal calls of two ranks may come from different places.
+            known = origins.tables().astype(np.int64) + 1
+            _, pairs = np.unique(group * (known.max() + 1) + known, return_inverse=True)
+            group = np.where(group < 0, -1, pairs)
+        return occurrences(
+            group,
+            self._of_rank,
+            by_time=self._nested_by_time,
+            where=str(self.path),
+            origins=None if origins is None else origins.of,
+        )
+
+    def call_sites(self) -> Iterator[pa.RecordBatch] | None:
+        """`vani.calls.CALL_SITES`; None where the tracer stored none."""
+        return call_site_batches(self._source, self.ranks) if self._origins.stored else None
+
+    @functools.cached_property
+    def _origins(self) -> Origins:
+        if not self._meta.layout.site_bytes:
+            return Origins.none(self.ranks)
+        return read_origins(self._source, self.ranks)
+
+    @property
+    def _telling_origins(self) -> Origins | None:
+        """Origins, if they can tell more than depths do: that no library made a call is told by its depth, too."""
+        origins = self._origins
+        tells = origins.libraries or (origins.stored and self._meta.stores_depth is False)
+        return origins if tells else None
 
     @property
     def _nested_by_time(self) -> bool:
@@ -239,10 +310,7 @@ class RecorderReader:
         """Everything that is known without reading time stamps."""
         with self._lock:
             if self._known is None:
-                if self._strict:
-                    self._known = self._read_strictly()
-                else:
-                    self._known = self._read_shared() if self._meta.interprocess else self._read_per_rank()
+                self._known = self._read_shared() if self._meta.interprocess else self._read_per_rank()
                 if not self._known.calls.any() and self._known.problems:
                     problem, self._known = self._known.problems[0], None
                     raise TraceError(
@@ -250,6 +318,8 @@ class RecorderReader:
                     )
                 if self._meta.layout.framed and self._segments.problem:
                     self._known.problems.append(self._segments.problem)
+                self._known.problems[:0] = self._source.problems(self.ranks)
+                self._known.problems.extend(self._origins.problems)
             return self._known
 
     def release(self) -> None:
@@ -260,29 +330,6 @@ class RecorderReader:
             self._own_paths, self._own_handles = PathTable(), HandleTable()
 
     # ---------------------------------------------------------------- tables
-
-    def _read_strictly(self) -> _Tables:
-        """Layouts known from sources alone are read only if everything about them is as described."""
-        found = "recorder.dat" if self._shape.combined else "recorder.mt without VERSION"
-        version = f"Recorder {self.format} ({found})"
-        try:
-            tables = self._read_shared() if self._meta.interprocess else self._read_per_rank()
-            problems = tables.problems or self._check_times(tables)
-        except TraceError as error:
-            problems = [str(error)]
-        if problems:
-            raise UnknownFormatError(
-                f"{version} is not as the layouts that Vani knows: {problems[0]}",
-                where=self.path,
-                todo="convert it with the Recorder that wrote it, or update Vani",
-            )
-        return tables
-
-    def _check_times(self, tables: _Tables) -> list[str]:
-        problem = self._segments.problem
-        if problem is None and any(self._segment(r) is None for r in np.flatnonzero(tables.calls).tolist()):
-            problem = "recorder.ts lacks the time stamps of some rank"
-        return [] if problem is None else [problem]
 
     def _open_table(self, name: str) -> TableBytes:
         """A call table; one that is large is inflated as it is read."""
@@ -327,6 +374,7 @@ class RecorderReader:
             function_bytes=layout.function_bytes,
             counted=layout.counted,
             where=self._source.where(name),
+            site_bytes=layout.site_bytes,
             part_bytes=PART_BYTES,
         ):
             kept.add(part)
@@ -380,7 +428,7 @@ class RecorderReader:
             )
             of_rank[strays] = -1
         times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
-        tally = _Tally(signatures, len(paths), times)
+        tally = _Tally(signatures, len(paths), times, Probes(self._meta.functions))
         files = grammar_files(self._source, framed=framed, count=unique, problems=problems)
         large = (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS
         grammars = UniqueGrammars(
@@ -414,6 +462,7 @@ class RecorderReader:
             handles=handles,
             calls=calls,
             users=tally.users,
+            probes=tally.probes.found(len(paths)),
             shared=signatures,
             grammars=grammars,
             of_rank=of_rank,
@@ -431,9 +480,10 @@ class RecorderReader:
         calls = np.zeros(self.ranks, dtype=np.int64)
         users = np.zeros(0, dtype=np.int32)
         facts: dict[tuple[str, ...], int] = {}
+        probes = Probes(self._meta.functions)
         nested = False
         lost = np.ones(self.ranks, dtype=np.bool_)
-        there = self._source.ranks_with_tables(self.ranks)
+        there = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self.ranks]
         lost[there] = False
         absent = np.flatnonzero(lost)[:_TOLD].tolist()
         told = 0
@@ -450,6 +500,7 @@ class RecorderReader:
             problems += [p for p in signatures.problems if p not in problems]
             calls[rank] = grammar.calls
             nested = nested or signatures.depth.max(initial=0) > 0
+            probes.see(signatures, grammar.terminals)
             used = signatures.file[grammar.terminals]
             if len(users) < len(paths.paths):
                 users = np.append(users, np.zeros(len(paths.paths), dtype=np.int32))
@@ -463,6 +514,7 @@ class RecorderReader:
             handles=len(handles),
             calls=calls,
             users=np.append(users, np.zeros(len(paths.paths), dtype=np.int32))[: len(paths.paths)],
+            probes=probes.found(len(paths.paths)),
             shared=None,
             grammars=None,
             of_rank=np.full(self.ranks, -1, dtype=np.int64),
@@ -552,7 +604,7 @@ class RecorderReader:
 
     # ---------------------------------------------------------------- calls
 
-    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
         tables = self.tables
         builder = BatchBuilder(
             piece,
@@ -560,6 +612,7 @@ class RecorderReader:
             private=tables.users == 1,
             by_time=self._nested_by_time,
             handles=tables.handles,
+            call_sites=call_sites,
         )
         pending: list[Chunk] = []
         rows = 0
@@ -594,6 +647,7 @@ class RecorderReader:
         running = (
             RunningOffsets(from_first=self.layout == "2.5g") if self._meta.intraprocess_patterns else None
         )
+        origins = self._telling_origins
         read = 0
         try:
             for expanded in expanding:
@@ -612,6 +666,7 @@ class RecorderReader:
                     start,
                     duration,
                     self._offsets(rank, signatures, ids, tables, running),
+                    None if origins is None else origins.of(rank, signatures.site[ids]),
                 )
                 if whole < len(expanded):
                     break
@@ -725,9 +780,10 @@ class _Kept:
 class _Tally:
     """What all grammars together tell: calls by signature, ranks by file, kinds of calls with patterns by grammar."""
 
-    def __init__(self, signatures: Signatures, files: int, ranks: Ints) -> None:
+    def __init__(self, signatures: Signatures, files: int, ranks: Ints, probes: Probes) -> None:
         """`ranks[grammar]`: ranks that share it."""
         self._signatures, self._ranks, self._files = signatures, ranks, files
+        self.probes = probes
         self.totals = np.zeros(len(signatures), dtype=np.int64)
         self.users = np.zeros(files, dtype=np.int32)
         self.kinds: Ints | None = None
@@ -740,6 +796,7 @@ class _Tally:
         """Take the terminals of some grammars."""
         ranks = self._ranks[grammar]
         np.add.at(self.totals, ids, often * ranks)
+        self.probes.see(self._signatures, ids)
         file = self._signatures.file[ids]
         named = np.flatnonzero(file >= 0)
         pairs = np.unique(grammar[named] * max(1, self._files) + file[named])

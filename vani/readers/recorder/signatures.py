@@ -25,6 +25,7 @@ __all__ = [
     "PathTable",
     "Paths",
     "Signatures",
+    "classes_of",
     "classify_path",
     "complete_relative_paths",
     "file_table",
@@ -36,6 +37,8 @@ NO_VALUE = np.iinfo(np.int64).min
 """Stands for an integer that is not there."""
 
 _O_WRONLY_RDWR, _O_CREAT, _O_TRUNC, _O_APPEND, _O_DIRECTORY = 0o3, 0o100, 0o1000, 0o2000, 0o200000
+_F_DUPFD = (0, 1030)
+"""F_DUPFD and F_DUPFD_CLOEXEC: the tracer does not follow the descriptor that they return."""
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _INTERPROCESS = (
     "lseek",
@@ -166,6 +169,8 @@ class Signatures:
     layer: NDArray[np.int8]
     kind: NDArray[np.int8]
     depth: NDArray[np.int8]
+    site: NDArray[np.int32]
+    """Number of the call site among those of the calling rank, else -1."""
     thread: NDArray[np.int32]
     file: NDArray[np.int32]
     bytes: NDArray[np.int64]
@@ -248,6 +253,7 @@ def interpret(
         layer=np.full(n, Layer.USER, np.int8),
         kind=np.full(n, Kind.OTHER, np.int8),
         depth=np.minimum(table.depth, 127).astype(np.int8),
+        site=table.site,
         thread=(table.thread & 0x7FFFFFFF).astype(np.int32),
         file=np.full(n, -1, np.int32),
         bytes=np.full(n, NO_VALUE, np.int64),
@@ -400,6 +406,10 @@ def _fill(
         flags |= np.where(bits & _O_APPEND, Flag.APPEND, 0).astype(np.int16)
         flags |= np.where(bits & _O_WRONLY_RDWR, Flag.WRITABLE, 0).astype(np.int16)
         flags |= np.where(bits & _O_DIRECTORY, Flag.DIRECTORY, 0).astype(np.int16)
+    if meaning.command >= 0:
+        duplicates = np.isin(args.numbers(meaning.command), _F_DUPFD)
+        rule[duplicates] = Rule.FORGET
+        flags[duplicates] |= Flag.WRITABLE
     if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:
         flags |= np.array([_mode_flags(m) for m in modes], np.int16)
     if meaning.comm >= 0 and meaning.binds and (comms := args.text(meaning.comm)) is not None:
@@ -482,14 +492,21 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
     file[changed] = new[file[changed]]
 
 
-def file_table(paths: Sequence[str]) -> pa.Table:
-    """`vani.calls.FILES` of the paths by code."""
+def file_table(paths: Sequence[str], probes: NDArray[np.bool_]) -> pa.Table:
+    """`vani.calls.FILES` of the paths by code; `probes`, shape (paths,): paths that were only looked for."""
     some = [
         small_table([range(at, at + len(run)), run, [int(classify_path(p)) for p in run]], FILES)
         for at in range(0, max(1, len(paths)), _FILES_AT_ONCE)
         for run in (paths[at : at + _FILES_AT_ONCE],)
     ]
-    return pa.concat_tables(some).combine_chunks()
+    table = pa.concat_tables(some).combine_chunks()
+    classes = classes_of(to_numpy(table["class"].combine_chunks()), probes)
+    return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), to_arrow(classes))
+
+
+def classes_of(by_path: NDArray[np.int8], probes: NDArray[np.bool_]) -> NDArray[np.int8]:
+    """Classes of paths by their names and by what was done to them."""
+    return np.where(probes & (by_path == FileClass.DATASET), FileClass.PROBE, by_path).astype(np.int8)
 
 
 _FILES_AT_ONCE = 1 << 16

@@ -4,48 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import re
-import struct
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 from vani.errors import TraceError
 from vani.readers.recorder.frames import MOST_TABLE_BYTES, read_file
+from vani.readers.recorder.sections import Extent, Sections, open_sections
 
 __all__ = ["Extent", "Source", "open_source"]
 
-_PART = re.compile(r"VERSION|recorder\.(mt|ts|cst|dat)|ug\.(mt|cfg)|\d+\.(ts|cst|cfg)")
-_RANK_TABLE = re.compile(r"([0-9]{1,9})\.(?:cst|cfg)")
-_SECTIONS = {
-    0: "recorder.mt",
-    1: "recorder.ts",
-    2: "recorder.cst",
-    3: "ug.cfg",
-    4: "ug.mt",
-    5: "{rank}.cst",
-    6: "{rank}.cfg",
-}
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Where the bytes of a part lie."""
-
-    path: Path
-    offset: int
-    length: int
+_COMBINED = "recorder.dat"
+_PART = re.compile(r"VERSION|recorder\.(mt|ts|cst|dat)|ug\.(mt|cfg)|\d+\.(ts|cst|cfg|callsites)")
+_RANK_PART = re.compile(r"([0-9]{1,9})\.(cst|cfg|callsites)")
 
 
 class Source:
-    """Parts of a trace by the names they have in the directory layouts."""
+    """Parts of a trace by the names they have in the directory layouts.
 
-    def __init__(self, path: Path, parts: dict[str, Extent] | None) -> None:
+    A part whose section of recorder.dat is empty or missing may lie beside it: without inter-process compression
+    rank 0 does not wait for the files of the others when it puts them together.
+    """
+
+    def __init__(self, path: Path, sections: Sections | None) -> None:
         self.path = path
-        self._parts = parts
+        self._sections = sections
+
+    def problems(self, ranks: int) -> list[str]:
+        """What is wrong with the table of sections of a trace of so many ranks."""
+        if self._sections is None:
+            return []
+        strays = self._sections.beyond(ranks)
+        return self._sections.problems if strays is None else [*self._sections.problems, strays]
 
     def extent(self, name: str) -> Extent | None:
         """Where a part lies, or None if there is none."""
-        if self._parts is not None:
-            return self._parts.get(name)
+        if self._sections is not None:
+            found = self._sections.extent(name)
+            if found is not None and found.length:
+                return found
         path = self.path / name
         try:
             return Extent(path, 0, path.stat().st_size) if path.is_file() else None
@@ -60,11 +58,9 @@ class Source:
         TraceError
             Missing, unreadable or too large.
         """
-        if self._parts is None:
-            return read_file(self.path / name)
-        extent = self._parts.get(name)
+        extent = self._in_sections(name)
         if extent is None:
-            raise TraceError(f"has no section for {name}", where=self.path / "recorder.dat")
+            return read_file(self.path / name)
         if extent.length > MOST_TABLE_BYTES:
             raise TraceError(f"section for {name} has {extent.length} bytes", where=extent.path)
         try:
@@ -72,22 +68,76 @@ class Source:
                 file.seek(extent.offset)
                 return file.read(extent.length)
         except OSError as error:
-            raise TraceError(f"cannot be read ({error.strerror})", where=extent.path) from error
+            raise TraceError(f"cannot be read ({error.strerror})", where=self.where(name)) from error
 
-    def ranks_with_tables(self, ranks: int) -> list[int]:
-        """Ranks below `ranks` of which there is a call table or grammar of their own, ascending."""
+    def read_ranks(self, ranks: Iterable[int], suffix: str) -> Iterator[bytes | TraceError]:
+        """Read parts of many ranks, in their order, all small; recorder.dat is opened once."""
+        places: dict[int, tuple[int, int]] = {}
+        if self._sections is not None:
+            ranks_, offset, length = self._sections.of_ranks(suffix)
+            small = length <= MOST_TABLE_BYTES
+            columns = (column[small].tolist() for column in (ranks_, offset, length))
+            places = {rank: (at, size) for rank, at, size in zip(*columns, strict=True)}
+        with ExitStack() as stack:
+            opened: BinaryIO | None = None
+            for rank in ranks:
+                try:
+                    if rank not in places:
+                        yield self.read(f"{rank}.{suffix}")
+                        continue
+                    if opened is None:
+                        opened = stack.enter_context((self.path / _COMBINED).open("rb"))
+                    opened.seek(places[rank][0])
+                    yield opened.read(places[rank][1])
+                except OSError as error:
+                    yield TraceError(f"cannot be read ({error.strerror})", where=self.path / _COMBINED)
+                except TraceError as error:
+                    yield error
+
+    def _in_sections(self, name: str) -> Extent | None:
+        """Where the section of a part lies; None where the part is a file.
+
+        Raises
+        ------
+        TraceError
+            It is neither.
+        """
+        if self._sections is None:
+            return None
+        extent = self._sections.extent(name)
+        if extent is not None and extent.length:
+            return extent
+        if (self.path / name).exists():
+            return None
+        raise TraceError(
+            f"{self._sections.missing(name)}, which does not lie beside it", where=self._sections.path
+        )
+
+    def ranks_with(self, *suffixes: str) -> list[int]:
+        """Ranks that have a part of their own whose name ends like one of these, ascending."""
         try:
-            names = (
-                [entry.name for entry in self.path.iterdir()] if self._parts is None else list(self._parts)
-            )
+            names = [entry.name for entry in self.path.iterdir()]
         except OSError as error:
             raise TraceError(f"cannot be listed ({error.strerror})", where=self.path) from error
-        found = {int(match[1]) for name in names if (match := _RANK_TABLE.fullmatch(name))}
-        return sorted(rank for rank in found if rank < ranks)
+        found = {
+            int(match[1]) for name in names if (match := _RANK_PART.fullmatch(name)) and match[2] in suffixes
+        }
+        if self._sections is not None:
+            for suffix in suffixes:
+                found.update(self._sections.of_ranks(suffix)[0].tolist())
+        return sorted(found)
+
+    def names(self, suffix: str) -> bool:
+        """Tell whether parts of ranks with such names were written, be they lost by now."""
+        return (self._sections is not None and self._sections.names(suffix)) or bool(self.ranks_with(suffix))
 
     def where(self, name: str) -> str:
         """Name a part in a message."""
-        return str(self.path / name) if self._parts is None else f"{self.path / 'recorder.dat'} ({name})"
+        if self._sections is not None:
+            extent = self._sections.extent(name)
+            if (extent is not None and extent.length) or not (self.path / name).exists():
+                return f"{self._sections.path} ({name})"
+        return str(self.path / name)
 
     def digest(self) -> str:
         """Identify the trace's content by its parts' names, sizes, times of change and first bytes."""
@@ -111,31 +161,6 @@ def open_source(path: Path, *, combined: bool) -> Source:
     Raises
     ------
     TraceError
-        recorder.dat is damaged.
+        The table of sections of recorder.dat cannot be read.
     """
-    if not combined:
-        return Source(path, None)
-    file = path / "recorder.dat"
-    try:
-        if not file.is_file():
-            # Opening a pipe would wait for its writer.
-            raise TraceError("is not a regular file", where=file)
-        size = file.stat().st_size
-        with file.open("rb") as opened:
-            head = opened.read(16)
-            if len(head) < 16 or head[:8] != b"RECORDER":
-                raise TraceError("does not begin with RECORDER", where=file)
-            version, sections = struct.unpack_from("<II", head, 8)
-            if sections * 24 > size - 16:
-                raise TraceError(f"format {version} claims {sections} sections", where=file)
-            table = opened.read(24 * sections)
-    except OSError as error:
-        raise TraceError(f"cannot be read ({error.strerror})", where=file) from error
-    parts = {}
-    for kind, rank, offset, length in struct.iter_unpack("<IiQQ", table):
-        if kind not in _SECTIONS:
-            raise TraceError(f"format {version} has a section of the unknown type {kind}", where=file)
-        if offset > size or length > size - offset:
-            raise TraceError(f"format {version}: section of type {kind} lies outside the file", where=file)
-        parts[_SECTIONS[kind].format(rank=rank)] = Extent(file, offset, length)
-    return Source(path, parts)
+    return Source(path, open_sections(path / _COMBINED) if combined else None)

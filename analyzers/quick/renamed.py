@@ -1,0 +1,45 @@
+"""Files that were renamed: which names are one file hangs on the order of calls, which is not known here.
+
+A name may stand for several files one after the other (`vani.analyzers.names`), so neither their number nor anything
+about a single one of them is said. All else counts their calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import World
+from vani.schema.profile import FileCounts, Profile
+
+__all__ = ["NO_NAMES", "of_several_names", "without_names"]
+
+NO_NAMES = "--quick does not follow the order of calls, by which the names of a renamed file are told apart"
+"""Provenance of what is null because files were renamed."""
+
+
+def of_several_names(world: World) -> NDArray[np.bool_]:
+    """Names among which files were renamed, shape (files,)."""
+    names = np.bincount(world.final_name, minlength=world.files)
+    found: NDArray[np.bool_] = names[world.final_name] > 1
+    return found
+
+
+def without_names(profile: Profile) -> Profile:
+    """The profile without what hangs on which names are one file."""
+    counts = FileCounts(total=None, shared=None, file_per_process=None)
+    unknown = dict.fromkeys(("files", "format", "size", "roles", "size_distribution"))
+    notes = dict.fromkeys(
+        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders"), NO_NAMES
+    )
+    notes["files"] = f"without renamed files: {NO_NAMES}"
+    return profile.model_copy(
+        update={
+            "workflow": profile.workflow.model_copy(update={"files": counts}),
+            "apps": [app.model_copy(update={"files": counts}) for app in profile.apps],
+            "interfaces": [row.model_copy(update={"files": None}) for row in profile.interfaces],
+            "dataset": profile.dataset.model_copy(update=unknown),
+            "folders": None,
+            "provenance": profile.provenance | notes,
+        }
+    )

@@ -1,0 +1,138 @@
+"""What was only looked for is no file of the data set: an open that fails leaves the same record as one that succeeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from quick_differences import differences, without_reason
+
+import vani
+from benchmarks.recorder_writer import Call, write_trace
+from vani.calls import FileClass
+from vani.readers.open import open_trace
+from vani.schema.profile import Profile
+
+HINTS = "/etc/romio-hints"
+NAMES = [
+    "open", "close", "read", "lseek", "fopen", "fileno", "fflush", "access", "__xstat", "__fxstat", "rename", "unlink", "write",
+]  # fmt: skip
+LAYOUTS = [("2.3", None), ("2.5p", True), ("2.5p", False), ("2.5g", True), ("3.0", True), ("3.0", False)]
+
+
+def run(*calls: tuple[str, ...]) -> list[Call]:
+    return [Call(name, tuple(args), 0, 0, 10 * i, 10 * i + 5) for i, (name, *args) in enumerate(calls)]
+
+
+DATA = (("open", "/s/x", "577", "420"), ("write", "/s/x", "%p", "100"), ("close", "/s/x"))
+LOOK = ("open", HINTS, "0")
+
+
+def written(folder: Path, *ranks: list[Call], layout: str = "3.0", interprocess: bool | None = None) -> Path:
+    write_trace(folder, list(ranks), functions=NAMES, layout=layout, interprocess=interprocess)
+    return folder
+
+
+def classes(trace: Path) -> dict[str, FileClass]:
+    table = open_trace(trace).files()
+    return {
+        p: FileClass(c) for p, c in zip(table["path"].to_pylist(), table["class"].to_pylist(), strict=True)
+    }
+
+
+def profile(folder: Path, *traces: Path) -> Profile:
+    full = vani.profile(*traces, store=folder / "store", files=None)
+    quick = vani.profile(*traces, quick=True, files=None)
+    assert differences(quick, full) == []
+    assert without_reason(quick, full) == set()
+    return full
+
+
+@pytest.mark.parametrize(("layout", "interprocess"), LAYOUTS)
+def test_an_open_that_nothing_follows_is_counted_apart(tmp_path, layout, interprocess):
+    trace = written(
+        tmp_path / "t", run(LOOK, *DATA), run(*DATA[:1]), layout=layout, interprocess=interprocess
+    )
+    found = profile(tmp_path, trace)
+    assert [f.path for f in found.files] == ["/s/x"]
+    assert found.workflow.files.total == found.dataset.files == 1
+    assert found.excluded.files == 1
+    assert (found.workflow.io.ops.metadata, found.excluded.io.ops.metadata) == (3, 1)
+
+
+PROOFS = {
+    "close": [LOOK, ("close", HINTS)],
+    "read by a program that ends without close": [LOOK, ("read", HINTS, "%p", "8")],
+    "seek": [LOOK, ("lseek", HINTS, "0", "0")],
+    "fstat, which asks about what is open": [LOOK, ("__fxstat", "1", HINTS, "%p")],
+    "O_CREAT": [("open", HINTS, "66", "420")],
+    "a stream": [("fopen", HINTS, "r"), ("fileno", HINTS)],
+    "a rename to it": [LOOK, ("rename", "/etc/new", HINTS)],
+    "a rename of it": [LOOK, ("rename", HINTS, "/etc/old")],
+}
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_a_file_is_no_probe_if_something_says_that_it_was_there(tmp_path, proof):
+    assert classes(written(tmp_path / "t", run(*PROOFS[proof])))[HINTS] == FileClass.DATASET
+
+
+VAIN = {
+    "opens of many": [[LOOK], [LOOK, LOOK], [("fopen", HINTS, "r")]],
+    "a flush of all streams, which the tracer writes under that name": [
+        [("fopen", HINTS, "r"), ("fflush", HINTS)]
+    ],
+    "asked for by name": [[("access", HINTS, "4"), LOOK, ("__xstat", "1", HINTS, "%p")]],
+}
+
+
+@pytest.mark.parametrize("looks", VAIN)
+def test_a_file_is_a_probe_however_often_it_was_looked_for(tmp_path, looks):
+    ranks = [run(*calls) for calls in VAIN[looks]]
+    assert classes(written(tmp_path / "t", *ranks))[HINTS] == FileClass.PROBE
+
+
+def test_a_path_that_is_only_asked_about_stays_what_it_was(tmp_path):
+    assert classes(written(tmp_path / "t", run(("access", HINTS, "4"))))[HINTS] == FileClass.DATASET
+
+
+def test_what_any_process_used_is_a_file_with_all_its_failed_opens(tmp_path):
+    reads = [LOOK, ("read", HINTS, "%p", "8"), ("close", HINTS)]
+    found = profile(tmp_path, written(tmp_path / "t", run(LOOK), run(*reads)))
+    (file,) = found.files
+    assert (file.path, file.opens, found.excluded.files) == (HINTS, 2, 0)
+
+
+def test_what_any_trace_used_is_a_file_in_all_of_them(tmp_path):
+    looks = written(tmp_path / "looks", run(LOOK, *DATA))
+    makes = written(tmp_path / "makes", run(("open", HINTS, "577", "420"), ("write", HINTS, "%p", "8")))
+    found = profile(tmp_path, looks, makes)
+    assert {f.path for f in found.files} == {HINTS, "/s/x"}
+    assert found.excluded.files == 0
+
+
+def test_a_system_path_that_is_looked_for_stays_a_system_path(tmp_path):
+    trace = written(tmp_path / "t", run(("open", "/proc/self/maps", "0")))
+    assert classes(trace)["/proc/self/maps"] == FileClass.SYSTEM
+
+
+DATA_TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
+# ROMIO's hints; the missing files of posix_mix (MANIFEST.yaml: "failed open and fopen of missing files"); settings of
+# netCDF, of which Darshan, that counts opens that succeed, saw none in the folder of the job.
+LOOKED_FOR = {
+    "v3-ior-ssf-hdf5-4r": {HINTS},
+    "v2-ipc-mpiio-mix-4r": {HINTS},
+    "v3-posix-mix-nonmpi": {"/no/such/dir/file", "/lustre/scratch/proj/mix/does-not-exist.cfg"},
+    "v3-netcdf-pnetcdf-4r": {
+        *(f"{folder}/.{name}rc" for folder in ("/home/user", "/lustre/scratch/proj/nc") for name in ("nc", "dap", "dods")),
+        "/home/user/.aws/config",
+        "/home/user/.aws/credentials",
+    },
+    "v3-cm1like-16r": set(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOKED_FOR)
+def test_real_programs_look_for_these_files_in_vain(name):
+    found = classes(DATA_TRACES / name)
+    assert {p for p, c in found.items() if c == FileClass.PROBE} == LOOKED_FOR[name]

@@ -1,0 +1,193 @@
+"""Ends of files that one process uses alone, as far as its own calls tell (see `vani.readers.positions`)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.calls import Flag
+from vani.readers.functions import Rule
+
+__all__ = ["ASSUMED", "GONE", "USED", "CallsOnFiles", "Ends"]
+
+NO_VALUE = np.iinfo(np.int64).min
+USED, GONE, ASSUMED = 1, 2, 4
+"""What a process did to a file before: it read or wrote it, or does not know what became of it; it took the name away
+and has not opened it since; O_CREAT alone says that it is empty, and nothing was read or written since."""
+_FEW = 64
+"""So many stretches are quicker gone through one by one than lifted above each other."""
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class CallsOnFiles(Protocol):
+    """Calls in order of process, file and record; shape (n,) each."""
+
+    starts: Bools
+    """Where another process or file begins."""
+    rule: NDArray[np.int8]
+    writes: Bools
+    value: Ints
+    flags: NDArray[np.int16]
+    unknown: Bools
+    """How long the file is from here on is unknown."""
+    uses: Bools
+    """After such a call O_CREAT does not tell that the file is empty."""
+
+
+def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
+    """Opens of names that were taken away and not opened since; rows in order, `gone` by group before them."""
+    telling = np.flatnonzero((rule == Rule.OPEN) | (rule == Rule.GONE))
+    found = np.zeros(len(rule), np.bool_)
+    if not len(telling):
+        return found
+    group = group[telling]
+    before = gone[group]
+    same = group[1:] == group[:-1]
+    before[1:][same] = (rule[telling] == Rule.GONE)[:-1][same]
+    found[telling] = before
+    return found
+
+
+class Ends:
+    """Ends of files within a batch, for processes that are alone on their file."""
+
+    def __init__(
+        self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], private: Bools | None = None
+    ) -> None:
+        """Find where something tells how long a file is.
+
+        Parameters
+        ----------
+        end0
+            End of each group's file before, NO_VALUE where unknown.
+        past0
+            What was done to it before: bits `USED`, `GONE`, `ASSUMED`.
+        private
+            Its groups; all if None.
+        """
+        n = len(calls.rule)
+        first = np.flatnonzero(calls.starts)
+        bounds = np.append(first, n)
+        own = np.ones(len(first), np.bool_) if private is None else private
+        # Few calls tell how long a file is, or that it is no longer known.
+        is_open = calls.rule == Rule.OPEN
+        rows = np.flatnonzero(
+            is_open | calls.unknown | (calls.rule == Rule.RESIZE) | (calls.rule == Rule.GONE)
+        )
+        group = np.searchsorted(first, rows, side="right") - 1
+        rows, group = rows[own[group]], group[own[group]]
+        value, flags, rule = calls.value[rows], calls.flags[rows], calls.rule[rows]
+        forgets = calls.unknown[rows]
+        resizes = (rule == Rule.RESIZE) & ~forgets
+        creates = (rule == Rule.OPEN) & ((flags & Flag.CREATE) != 0)
+        empties = (rule == Rule.OPEN) & ((flags & Flag.TRUNCATE) != 0)
+        empties |= creates & _behind_removal(rule, group, (past0 & GONE) != 0)
+        if (creates & ~empties).any():
+            used = np.flatnonzero(calls.uses)
+            unused = np.searchsorted(used, rows) == np.searchsorted(used, first[group])
+            creates &= empties | (unused & ((past0[group] & USED) == 0))
+        tells = empties | creates | resizes
+        # O_CREAT empties nothing: it tells only where nothing was known before.
+        since = bounds[1:].copy()
+        np.minimum.at(since, group[tells], rows[tells])
+        begins = creates & ~empties & (rows == since[group]) & (end0[group] == NO_VALUE)
+        anew = empties | begins | resizes
+        read, self.assumed = self._read_before_written(
+            calls, bounds, rows[empties | resizes | forgets], rows[begins], past0
+        )
+        # Known, or not, from each of these calls on; before them as at the end of the batch before.
+        at = np.concatenate((rows[anew], rows[forgets], read))
+        knows = np.repeat([True, False], [int(anew.sum()), len(at) - int(anew.sum())])
+        turns = np.union1d(first, at)
+        state = np.zeros(len(turns), np.bool_)
+        state[np.searchsorted(turns, first)] = own & (end0 != NO_VALUE)
+        state[np.searchsorted(turns, at)] = knows
+        self.known: Bools = np.repeat(state, np.diff(np.append(turns, n)))
+        at = rows[anew]
+        floor = np.where(resizes, np.maximum(value, 0), 0)[anew]
+        self._cuts = np.union1d(first, at)
+        self._floor = np.zeros(len(self._cuts), np.int64)
+        self._floor[np.searchsorted(self._cuts, first)] = np.where(end0 != NO_VALUE, np.maximum(end0, 0), 0)
+        self._floor[np.searchsorted(self._cuts, at)] = floor
+        self._first, self._lengths = first, np.diff(np.append(self._cuts, n))
+
+    @staticmethod
+    def _read_before_written(
+        calls: CallsOnFiles, bounds: Ints, settle: Ints, begins: Ints, past0: NDArray[np.int8]
+    ) -> tuple[Ints, NDArray[np.int8]]:
+        """Reads of files of which O_CREAT alone says that they are empty, and groups where that is still open.
+
+        Parameters
+        ----------
+        bounds
+            First row of each group, and the end of the last.
+        settle
+            Calls that tell, in another way, how long the file is, or that this is unknown.
+        begins
+            Opens with O_CREAT that tell, at most one in a group.
+        """
+        open_ = np.where((past0 & ASSUMED) != 0, bounds[:-1], -1)
+        open_[np.searchsorted(bounds, begins, side="right") - 1] = begins
+        group = np.flatnonzero(open_ >= 0)
+        assumed = np.zeros(len(open_), np.int8)
+        if not len(group):
+            return group, assumed
+        moves = (calls.rule == Rule.ADVANCE) | (calls.rule == Rule.AT)
+        tells = moves.copy()
+        tells[settle] = True
+        stops = np.append(np.flatnonzero(tells), bounds[-1])
+        stop = stops[np.searchsorted(stops, open_[group])]
+        inside = stop < bounds[group + 1]
+        assumed[group[~inside]] = ASSUMED
+        stop = stop[inside]
+        return stop[moves[stop] & ~calls.writes[stop]], assumed
+
+    def begins(self, rows: slice) -> list[int | None]:
+        """Where the file ends at calls that make that known anew, None at others."""
+        low, high = np.searchsorted(self._cuts, (rows.start, rows.stop))
+        found: list[int | None] = [None] * (rows.stop - rows.start)
+        for cut, floor in zip(self._cuts[low:high].tolist(), self._floor[low:high].tolist(), strict=True):
+            found[cut - rows.start] = floor
+        return found
+
+    def _reached(self, write_end: Ints) -> Ints:
+        """Largest end so far within each segment, the row itself included."""
+        reach: Ints = np.repeat(self._floor, self._lengths)
+        np.maximum(write_end, reach, out=reach)
+        widest, segments = int(reach.max(initial=0)) + 1, len(self._cuts)
+        if segments > _FEW and segments * widest < 1 << 62:
+            lift = np.repeat(np.arange(segments) * widest, self._lengths)
+            reach += lift
+            np.maximum.accumulate(reach, out=reach)
+            reach -= lift
+            return reach
+        for a, b in pairwise([*self._cuts.tolist(), len(reach)]):
+            np.maximum.accumulate(reach[a:b], out=reach[a:b])
+        return reach
+
+    def before(self, write_end: Ints) -> Ints:
+        """End of the file before each call."""
+        reached = self._reached(write_end)
+        before = np.empty_like(reached)
+        before[1:] = reached[:-1]
+        before[0] = 0
+        before[self._cuts] = self._floor
+        return before
+
+    def after(self, write_end: Ints) -> Ints:
+        """End of each group's file after the batch, shape (groups,); NO_VALUE where unknown."""
+        last = np.append(self._first[1:] - 1, len(write_end) - 1)
+        return np.where(self.known[last], self._reached(write_end)[last], NO_VALUE)
+
+    def last(self, write_end: Ints) -> Ints:
+        """The same where nothing within the batch asks for it: one maximum for each group's last segment."""
+        last = np.append(self._first[1:] - 1, len(write_end) - 1)
+        reach = np.maximum(np.maximum.reduceat(write_end, self._cuts), self._floor)
+        return np.where(
+            self.known[last], reach[np.searchsorted(self._cuts, last, side="right") - 1], NO_VALUE
+        )

@@ -1,0 +1,77 @@
+"""Paths that were only looked for: the tracer records an open that fails like one that succeeds.
+
+A path is a probe if nothing says that it was there: in the whole trace it was opened without O_CREAT and O_TRUNC, and
+asked about by name (stat, access), but never closed, read, written, or anything else. Programs look for settings files
+like that (`/etc/romio-hints`). A program that opens a file, leaves it open to its end and moves all data in ways that
+leave no records (fgets, mmap) is mistaken for one that looked in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.calls import Flag, Layer
+
+__all__ = ["Probes"]
+
+_ON_DESCRIPTORS = frozenset(["fstat", "fstat64", "__fxstat", "__fxstat64"])
+"""These ask about what is open already."""
+_ON_ALL_STREAMS = frozenset(["fflush", "fflush_unlocked"])
+"""These take NULL for all streams, which is written under the name of the last file that fopen did not find."""
+
+Bools = NDArray[np.bool_]
+
+
+class _Signatures(Protocol):
+    """Columns of `vani.readers.recorder.signatures.Signatures` that tell probes; some of them may be packed."""
+
+    func: Any
+    layer: Any
+    file: Any
+    flags: Any
+    rename_to: Any
+
+
+class Probes:
+    """Collects what is done to each path of a trace."""
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        """`functions`: names by code."""
+        # The code of a function without a name, -1, finds the last entry.
+        self._on_descriptors = np.array([f in _ON_DESCRIPTORS for f in functions] + [False])
+        self._on_all_streams = np.array([f in _ON_ALL_STREAMS for f in functions] + [False])
+        self._looked_for, self._there = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
+
+    def see(self, signatures: _Signatures, ids: NDArray[np.int64]) -> None:
+        """Take signatures that were called."""
+        layer, file, flags = signatures.layer[ids], signatures.file[ids], signatures.flags[ids]
+        ours = (layer <= Layer.STDIO) & (file >= 0)
+        kind = flags & (Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.DIRECTORY)
+        looks = ours & (kind == Flag.OPEN)
+        func = signatures.func[ids]
+        asks = ours & ((flags & Flag.STAT) != 0) & ~self._on_descriptors[func]
+        asks |= ours & self._on_all_streams[func]
+        renamed = signatures.rename_to[ids]
+        there = np.concatenate((file[ours & ~looks & ~asks], renamed[renamed >= 0]))
+        self._looked_for = _marked(self._looked_for, file[looks])
+        self._there = _marked(self._there, there)
+
+    def found(self, files: int) -> Bools:
+        """Tell which paths were only looked for, shape (files,)."""
+        return _padded(self._looked_for, files)[:files] & ~_padded(self._there, files)[:files]
+
+
+def _padded(marks: Bools, length: int) -> Bools:
+    return marks if len(marks) >= length else np.append(marks, np.zeros(length - len(marks), np.bool_))
+
+
+def _marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
+    needed = int(codes.max(initial=-1)) + 1
+    if needed > len(marks):
+        marks = _padded(marks, max(needed, 2 * len(marks)))
+    marks[codes] = True
+    return marks

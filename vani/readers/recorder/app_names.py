@@ -1,0 +1,113 @@
+"""The executable's name, read off the name that Recorder gave the trace's folder (format document, section 2).
+
+`<host>-<user>-<exe>-<pid>-HHMMSS.mmm` (2.5p) or `HHMMSS.mm-<host>-<user>-<exe>-<pid>` (2.5g, 3.0): any of the three
+names may hold hyphens, and the folder does not say where one ends. In this order decide
+
+1. a user without a name: getlogin(3) failed, and Recorder wrote `(null)` or `user-unknown`;
+2. three words: one for each;
+3. the paths of the trace: a folder on them that is named as the user is, such as `/home/alice`;
+4. the words: a host goes on as long as parts of host names follow, numbers (`login-01`, `ip-10-0-12-34`), places of a
+   rack (`r2i0n4`) and what nodes are called (`gpu-login`), at most one other word before them; the next word is the
+   user. So `n1-login-01-alice-xhpl` is xhpl, and `host-alice-my-solver` is my-solver.
+
+What 3 and 4 decide may be wrong, and is said to be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["AppName", "app_name", "app_of_folder"]
+
+_DEFAULT_NAMES: Final = (
+    re.compile(r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+"),
+    re.compile(r"\d{6}\.\d+-(?P<names>.+-.+-.+)-\d+"),
+)
+_NAMELESS: Final = re.compile(r".+?-(?:\(null\)|user-unknown)-(?P<exe>.+)")
+_HOST_PART: Final = re.compile(
+    # A name of a user or a program begins with a letter; places of a rack are letters with few digits each.
+    r"\d.*|[a-z]\d{1,3}|(?:[a-z]\d{1,4}){2,}"
+    r"|(?:login|node|compute|cnode|head|front|frontend|backend|batch|debug|worker|master|service|server|host|nid|rack"
+    r"|blade|chassis|vm|gpu|cpu|mic|knl|bigmem|ext|int|mom|viz|dm|dtn)\d*",
+    re.IGNORECASE,
+)
+_COMMON_FOLDERS: Final = frozenset(
+    {"bin", "case", "data", "home", "input", "job", "lib", "opt", "output", "project", "projects", "restart", "run",
+     "runs", "scratch", "src", "test", "tests", "tmp", "user", "users", "usr", "var", "work"}
+)  # fmt: skip
+"""Folders of these names prove no user."""
+_LONGEST_USER: Final = 3
+"""Words of a user's name that are looked for in paths, at most."""
+
+
+@dataclass(frozen=True)
+class AppName:
+    """Name of an executable."""
+
+    name: str
+    doubt: str | None = None
+    """Why it may be another one, as a sentence."""
+
+
+def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False) -> AppName:
+    """Name the executable of a trace from its folder's name (contract, "app").
+
+    Parameters
+    ----------
+    holds
+        Tells whether a path of the trace leads through a folder of that name; asked only where the words do not tell.
+    """
+    for form in _DEFAULT_NAMES:
+        match = form.fullmatch(directory)
+        if match:
+            return _executable(match["names"], holds)
+    # Steps that run side by side are often told apart by a letter: 01a-sim, 01b-weather.
+    stripped = re.sub(r"^\d+[A-Za-z]?[._-]+(?=[^\d._-])", "", directory)
+    stripped = re.sub(r"^[\d._-]+(?=[^\d._-])", "", stripped)
+    stripped = re.sub(r"(?<=[^\d._-])[._-]\d+$", "", stripped)
+    return AppName(stripped or directory)
+
+
+def app_name(directory: str) -> str:
+    """Name the executable from the folder's name alone; see `app_of_folder`."""
+    return app_of_folder(directory).name
+
+
+def _executable(names: str, holds: Callable[[str], bool]) -> AppName:
+    nameless = _NAMELESS.fullmatch(names)
+    if nameless:
+        return AppName(nameless["exe"])
+    words = names.split("-")
+    if len(words) == 3:
+        return AppName(words[2])
+    begin, end = _user_in_paths(words, holds) or _user_after_host(words)
+    host, user, exe = ("-".join(part) for part in (words[:begin], words[begin:end], words[end:]))
+    return AppName(
+        exe,
+        f"read off the name of the trace's folder, where host, user and program are joined by hyphens: taken as host "
+        f"{host}, user {user}, program {exe}. If that is wrong, name it in job.yaml (`apps`)",
+    )
+
+
+def _user_in_paths(words: list[str], holds: Callable[[str], bool]) -> tuple[int, int] | None:
+    """Place of the user's name: of those that folders have, the first, and the longest there; None without any."""
+    last = len(words) - 1
+    for begin in range(1, last):
+        for end in range(min(begin + _LONGEST_USER, last), begin, -1):
+            user = "-".join(words[begin:end])
+            common = not user or user in _COMMON_FOLDERS or _HOST_PART.fullmatch(user)
+            if not common and holds(user):
+                return begin, end
+    return None
+
+
+def _user_after_host(words: list[str]) -> tuple[int, int]:
+    """Place of the word after the host's last part, with one word left for the program at least."""
+    host = 1
+    for end in range(2, len(words) - 1):
+        if _HOST_PART.fullmatch(words[end - 1]) and end - host <= 2:
+            host = end
+    return host, host + 1

@@ -1,0 +1,273 @@
+"""Call sites: the place in a program or library that a call was made from (format document, section 8).
+
+The tracer numbers them within each rank and keeps a table of each rank: the modules (ELF files) by path, and for every
+site its module and the offset of the call in it. Numbers of two ranks need not be the same place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.calls import CALL_SITES, Layer
+from vani.columns import texts, to_arrow
+from vani.errors import TraceError
+from vani.readers.recorder.source import Source
+
+__all__ = [
+    "UNKNOWN",
+    "CallSites",
+    "Origins",
+    "call_site_batches",
+    "decode_call_sites",
+    "executable_of",
+    "is_interpreter",
+    "library_of",
+    "read_origins",
+]
+
+UNKNOWN = -1
+"""Stands for the origin of a call that no call site tells, or whose module is no library of a layer."""
+
+_HEAD = struct.Struct("<4I")
+_ENTRY = np.dtype([("module", "<u4"), ("offset", "<u8")])
+_SHARED_LIBRARY = re.compile(r"\.so(\.|$)|^ld-|^\[|^$")
+_LIBRARIES = (
+    # MPICH and its kin, Open MPI with its MPI-IO components, ROMIO on its own. MPIR is a library for integers.
+    (
+        Layer.MPIIO,
+        re.compile(r"lib[fp]?mpi(?!r\b)|libromio|mca_(io|fbtl|fs|fcoll|sharedfp)_|libmca_common_ompio"),
+    ),
+    (Layer.HDF5, re.compile(r"libhdf5")),
+    (Layer.PNETCDF, re.compile(r"libpnetcdf")),
+    (Layer.NETCDF, re.compile(r"libnetcdf")),
+)
+_INTERPRETER = re.compile(
+    r"(python|pypy|perl|ruby|julia|node|lua|tclsh|octave(-cli)?)[-.\d]*"
+    r"|java|R|Rscript|MATLAB|matlab|bash|dash|sh|zsh|ksh|tcsh|csh"
+)
+_AT_ONCE = 1024
+"""Ranks whose call sites are written together."""
+_TOLD = 8
+"""Damaged tables that are reported one by one."""
+
+
+@dataclass(frozen=True)
+class CallSites:
+    """The table of one rank.
+
+    Attributes
+    ----------
+    modules
+        Paths; bytes that are no UTF-8 have become replacement characters.
+    module, offset
+        Shape (sites,): index into `modules`, and offset of the call in that file as `addr2line` takes it.
+    """
+
+    modules: tuple[str, ...]
+    module: NDArray[np.int64]
+    offset: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.module)
+
+
+def decode_call_sites(content: bytes, *, where: str) -> CallSites:
+    """Decode and check the table of one rank; counts are checked before anything is made of their size.
+
+    Raises
+    ------
+    TraceError
+        Of another version, or counts that do not fit the content or each other.
+    """
+    modules, names, table = _parts(content, where)
+    module = table["module"].astype(np.int64)
+    if len(module) and module.max() >= modules:
+        raise TraceError(f"a call site names module {module.max()} of {modules}", where=where)
+    paths = tuple(name.decode("utf-8", "replace") for name in names.split(b"\0")[:-1])
+    return CallSites(paths, module, table["offset"].copy())
+
+
+def _parts(content: bytes, where: str) -> tuple[int, bytes, NDArray[np.void]]:
+    """Number of modules, their paths and the sites of a table whose sizes agree."""
+    if len(content) < _HEAD.size:
+        raise TraceError(f"call sites of {len(content)} bytes", where=where)
+    version, modules, sites, text = _HEAD.unpack_from(content)
+    if version != 1:
+        raise TraceError(f"call sites of version {version}, Vani reads version 1", where=where)
+    if len(content) != _HEAD.size + text + sites * _ENTRY.itemsize:
+        raise TraceError(
+            f"claims {sites} call sites and {text} bytes of paths in {len(content)} bytes", where=where
+        )
+    names = content[_HEAD.size : _HEAD.size + text]
+    if names.count(b"\0") != modules or (text and names[-1]):
+        raise TraceError(
+            f"claims {modules} modules, there are {names.count(bytes(1))} in {text} bytes", where=where
+        )
+    return modules, names, np.frombuffer(content, _ENTRY, sites, _HEAD.size + text)
+
+
+def _base(module: str) -> str:
+    return module.rpartition("/")[2]
+
+
+def library_of(module: str) -> Layer | None:
+    """Layer of the library that a module is by its path, None for anything else."""
+    name = _base(module)
+    if not _SHARED_LIBRARY.search(name):
+        return None
+    return next((layer for layer, form in _LIBRARIES if form.match(name)), None)
+
+
+def executable_of(modules: Iterable[str]) -> str | None:
+    """Name of the executable among the modules of a rank: the first that is no shared library.
+
+    None where every call was made by a library, as where an interpreter is a library itself.
+    """
+    return next((name for m in modules if not _SHARED_LIBRARY.search(name := _base(m))), None)
+
+
+class Origins:
+    """What made each call, by rank and call site.
+
+    Attributes
+    ----------
+    problems
+        Ranks whose call sites are lost, and why.
+    stored
+        The call sites of some rank are whole.
+    libraries
+        Some site lies in a library of a layer.
+    """
+
+    def __init__(
+        self, kinds: Sequence[NDArray[np.int8]], of_rank: NDArray[np.int32], programs: dict[str, int]
+    ) -> None:
+        """`kinds`: distinct tables, the origin of each site; `of_rank`: index into them, -1 for none."""
+        self._lookup = [np.append(kind, np.int8(UNKNOWN)) for kind in kinds]
+        self._of_rank = of_rank
+        self._programs = programs
+        self.problems: list[str] = []
+        self.stored = bool(kinds)
+        self.libraries = any(((kind > UNKNOWN) & (kind < Layer.USER)).any() for kind in kinds)
+
+    @classmethod
+    def none(cls, ranks: int) -> Origins:
+        """Of a trace without call sites."""
+        return cls([], np.full(ranks, -1, np.int32), {})
+
+    @property
+    def programs(self) -> dict[str, int]:
+        """Executables by the number of ranks that ran them, the commonest first; ties in order of ranks."""
+        return dict(sorted(self._programs.items(), key=lambda item: -item[1]))
+
+    def tables(self) -> NDArray[np.int32]:
+        """Shape (ranks,): ranks of one number know the same origin of each site, -1 where none is known."""
+        return self._of_rank
+
+    def of(self, rank: int, sites: NDArray[np.int32]) -> NDArray[np.int8] | None:
+        """Origins of calls of a rank by their sites, shape (n,); None where none is known.
+
+        The layer of the library that made the call, `Layer.USER` for the executable, `UNKNOWN` for the rest.
+        """
+        table = int(self._of_rank[rank])
+        if table < 0:
+            return None
+        lookup = self._lookup[table]
+        # The last entry stands for every number that the table does not have; -1 becomes the largest.
+        found: NDArray[np.int8] = lookup[np.minimum(sites.view(np.uint32), len(lookup) - 1)]
+        return found
+
+
+def read_origins(source: Source, ranks: int) -> Origins:
+    """Read the call sites of all ranks; of tables that lead to the same modules one is decoded.
+
+    Damage costs the call sites of its rank alone.
+    """
+    if not source.names("callsites"):
+        return Origins.none(ranks)
+    there = np.zeros(ranks, np.bool_)
+    there[[rank for rank in source.ranks_with("callsites") if rank < ranks]] = True
+    absent = np.flatnonzero(~there)
+    kinds: dict[bytes, int] = {}
+    seen: dict[bytes, tuple[int, str | None]] = {}
+    of_rank = np.full(ranks, -1, np.int32)
+    programs: dict[str, int] = {}
+    lost: list[str] = []
+    # A wrong number of ranks may claim millions whose files no one needs to look for.
+    wanted = sorted([*np.flatnonzero(there).tolist(), *absent[:_TOLD].tolist()])
+    for rank, content in zip(wanted, source.read_ranks(wanted, "callsites"), strict=True):
+        if isinstance(content, TraceError):
+            lost.append(f"rank {rank}: call sites left out, {content}")
+            continue
+        try:
+            _, names, table = _parts(content, "")
+            # A hash in place of what may be different in every rank.
+            telling = content[: _HEAD.size] + names + table["module"].tobytes()
+            digest = hashlib.blake2b(telling, digest_size=16).digest()
+            if digest not in seen:
+                sites = decode_call_sites(content, where="")
+                kind = kinds.setdefault(_kinds(sites).tobytes(), len(kinds))
+                seen[digest] = kind, executable_of(sites.modules)
+        except TraceError as error:
+            lost.append(f"rank {rank}: call sites left out, {source.where(f'{rank}.callsites')}: {error}")
+            continue
+        of_rank[rank], program = seen[digest]
+        if program is not None:
+            programs[program] = programs.get(program, 0) + 1
+    origins = Origins([np.frombuffer(k, np.int8) for k in kinds], of_rank, programs)
+    origins.problems = lost[:_TOLD]
+    count = len(lost) + max(0, len(absent) - _TOLD)
+    if count > _TOLD:
+        origins.problems.append(f"{source.path}: the call sites of {count} ranks are left out in all")
+    return origins
+
+
+def _kinds(sites: CallSites) -> NDArray[np.int8]:
+    """Origin of each site, without those at the end that are unknown."""
+    program = executable_of(sites.modules)
+    layers = []
+    for module in sites.modules:
+        layer = library_of(module)
+        own = layer is None and program is not None and _base(module) == program
+        layers.append(Layer.USER if own else UNKNOWN if layer is None else layer)
+    kinds = np.array(layers, np.int8)[sites.module] if layers else np.empty(0, np.int8)
+    known = np.flatnonzero(kinds != UNKNOWN)
+    return kinds[: known[-1] + 1] if len(known) else kinds[:0]
+
+
+def is_interpreter(program: str) -> bool:
+    """Whether an executable says nothing about what runs: a script of it does."""
+    return _INTERPRETER.fullmatch(program) is not None
+
+
+def call_site_batches(source: Source, ranks: int) -> Iterator[pa.RecordBatch]:
+    """`vani.calls.CALL_SITES` of all ranks whose call sites are whole."""
+    there = [rank for rank in source.ranks_with("callsites") if rank < ranks]
+    waiting: list[pa.RecordBatch] = []
+    for rank, content in zip(there, source.read_ranks(there, "callsites"), strict=True):
+        if isinstance(content, TraceError):
+            continue
+        try:
+            sites = decode_call_sites(content, where=str(rank))
+        except TraceError:
+            continue
+        columns = [
+            to_arrow(np.full(len(sites), rank, np.int32)),
+            to_arrow(np.arange(len(sites), dtype=np.int32)),
+            texts(sites.modules).take(to_arrow(sites.module)),
+            to_arrow(sites.offset),
+        ]
+        waiting.append(pa.RecordBatch.from_arrays(columns, schema=CALL_SITES))
+        if len(waiting) >= _AT_ONCE:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()

@@ -1,0 +1,257 @@
+"""recorder.dat: the parts of a trace as sections of one file (format document, section 8)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import TraceError, UnknownFormatError
+
+__all__ = ["KNOWN_FORMATS", "Extent", "Sections", "format_of", "open_sections"]
+
+KNOWN_FORMATS = (1, 2)
+
+_GLOBAL = ("recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt")
+"""Contents of the sections of types 0 to 4, by the names they have as files."""
+_OF_RANK = {5: "cst", 6: "cfg", 7: "callsites"}
+_TYPE_OF_SUFFIX = {suffix: kind for kind, suffix in _OF_RANK.items()}
+
+_HEAD = 16
+_ENTRY = np.dtype([("type", "<u4"), ("rank", "<i4"), ("offset", "<u8"), ("size", "<u8")])
+_MOST_SECTIONS = 1 << 23
+"""Three of each of two million ranks; the table of as many takes 200 MB."""
+_LONG = 10
+"""Digits that no rank has."""
+_TOLD = 5
+"""Damaged sections that are reported one by one."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where the bytes of a part lie."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+class Sections:
+    """Where the sections of a recorder.dat lie.
+
+    Attributes
+    ----------
+    problems
+        What is wrong with the table of sections, or with where it says that they lie.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        keys: Ints,
+        offset: Ints,
+        length: Ints,
+        cut: NDArray[np.bool_],
+        problems: list[str],
+    ) -> None:
+        """`keys` ascend, see `_key`; one entry for each; `cut`: more is claimed than the file has."""
+        self.path = path
+        self.problems = problems
+        self._keys, self._offset, self._length, self._cut = keys, offset, length, cut
+
+    def extent(self, name: str) -> Extent | None:
+        """Where the section lies whose content has this name as a file; None if there is none."""
+        at = self._find(name)
+        return None if at is None else Extent(self.path, int(self._offset[at]), int(self._length[at]))
+
+    def missing(self, name: str) -> str:
+        """Say why there is nothing for a content."""
+        at = self._find(name)
+        if at is None:
+            return f"has no section for {name}"
+        return (
+            f"is cut off before its section for {name}"
+            if self._cut[at]
+            else f"has an empty section for {name}"
+        )
+
+    def _find(self, name: str) -> int | None:
+        stem, _, suffix = name.partition(".")
+        if suffix in _TYPE_OF_SUFFIX and stem.isdecimal() and len(stem) < _LONG:
+            key = _key(_TYPE_OF_SUFFIX[suffix], int(stem))
+        elif name in _GLOBAL:
+            key = _key(_GLOBAL.index(name), -1)
+        else:
+            return None
+        at = int(self._keys.searchsorted(key))
+        return at if at < len(self._keys) and self._keys[at] == key else None
+
+    def of_ranks(self, suffix: str) -> tuple[Ints, Ints, Ints]:
+        """Rank, offset and length of all sections, none of them empty, whose names as files end like this."""
+        mine = (self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]) & (self._length > 0)
+        return (self._keys[mine] & 0xFFFFFFFF) - 1, self._offset[mine], self._length[mine]
+
+    def beyond(self, ranks: int) -> str | None:
+        """Say which sections are of ranks that there are not."""
+        strays = np.unique((self._keys[self._keys & 0xFFFFFFFF > ranks] & 0xFFFFFFFF) - 1)
+        if not len(strays):
+            return None
+        return f"{self.path}: has sections of rank {strays[0]}, of {ranks} ranks in all: passed over"
+
+    def names(self, suffix: str) -> bool:
+        """Tell whether some rank has such a section, be it empty."""
+        return bool((self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]).any())
+
+
+def _key(kind: int, rank: int) -> int:
+    return kind << 32 | rank + 1
+
+
+def format_of(file: Path) -> int:
+    """Read the format version of a recorder.dat.
+
+    Raises
+    ------
+    UnknownFormatError
+        A version that Vani does not read.
+    TraceError
+        No recorder.dat, or one that cannot be read.
+    """
+    version, _, _ = _header(file)
+    if version not in KNOWN_FORMATS:
+        raise UnknownFormatError(
+            f"is a recorder.dat of format {version}; known are {' and '.join(map(str, KNOWN_FORMATS))}",
+            where=file,
+            todo="convert it with the Recorder that wrote it, or update Vani",
+        )
+    return version
+
+
+def _header(file: Path) -> tuple[int, int, int]:
+    """Format version, number of sections, size of the file."""
+    try:
+        if not file.is_file():
+            # Opening a pipe would wait for its writer.
+            raise TraceError("is not a regular file", where=file)
+        size = file.stat().st_size
+        with file.open("rb") as opened:
+            head = opened.read(_HEAD)
+    except OSError as error:
+        raise TraceError(f"cannot be read ({error.strerror})", where=file) from error
+    if len(head) < _HEAD or head[:8] != b"RECORDER":
+        raise TraceError("does not begin with RECORDER and the number of its sections", where=file)
+    version, count = struct.unpack_from("<II", head, 8)
+    return version, count, size
+
+
+def open_sections(file: Path) -> Sections:
+    """Read and check the table of sections of a recorder.dat.
+
+    What can be told apart is kept: a section of an unknown type is passed over, of two for the same content the first
+    that is not empty counts, one that ends behind the file is cut there. All of these are among the problems.
+
+    Raises
+    ------
+    TraceError
+        There is no table, or none that was written to its end.
+    """
+    _, count, size = _header(file)
+    if _ENTRY.itemsize * count > size - _HEAD or count > _MOST_SECTIONS:
+        raise TraceError(f"claims {count} sections in {size} bytes", where=file)
+    try:
+        with file.open("rb") as opened:
+            opened.seek(_HEAD)
+            table = np.frombuffer(opened.read(_ENTRY.itemsize * count), _ENTRY)
+    except OSError as error:
+        raise TraceError(f"cannot be read ({error.strerror})", where=file) from error
+    if not table["size"].any():
+        # The tracer writes the table last, over zeros.
+        raise TraceError(
+            "has no sections, as a run leaves it that ended while it was written",
+            where=file,
+            todo="trace the run again",
+        )
+    problems: list[str] = []
+    table = _known(table, file, problems)
+    kind, rank = table["type"].astype(np.int64), table["rank"].astype(np.int64)
+    keys = kind << 32 | np.where(kind < len(_GLOBAL), 0, rank + 1)
+    offset, length, cut = _within(table, keys, size, file, problems)
+    order = np.lexsort((np.arange(len(keys)), length == 0, keys))
+    keys, offset, length, cut = keys[order], offset[order], length[order], cut[order]
+    first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    again = np.unique(keys[~first])
+    _tell(problems, again, lambda key: f"{file}: has several sections for {_name(key)}, the first counts")
+    keys, offset, length, cut = keys[first], offset[first], length[first], cut[first]
+    _check_overlaps(keys, offset, length, _HEAD + table.itemsize * count, file, problems)
+    return Sections(file, keys, offset, length, cut, problems)
+
+
+def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[np.void]:
+    kind = table["type"]
+    unknown = kind > max(_OF_RANK)
+    types, counts = np.unique(kind[unknown], return_counts=True)
+    for one, count in list(zip(types.tolist(), counts.tolist(), strict=True))[:_TOLD]:
+        sections = "a section" if count == 1 else f"{count} sections"
+        problems.append(f"{file}: {sections} of the unknown type {one} passed over")
+    if len(types) > _TOLD:
+        problems.append(f"{file}: sections of {len(types)} unknown types passed over in all")
+    nobody = ~unknown & (kind >= len(_GLOBAL)) & (table["rank"] < 0)
+    if nobody.any():
+        problems.append(f"{file}: {int(nobody.sum())} sections of no rank passed over")
+    known: NDArray[np.void] = table[~unknown & ~nobody]
+    return known
+
+
+def _within(
+    table: NDArray[np.void], keys: Ints, size: int, file: Path, problems: list[str]
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Offset and length of each section as far as it lies in the file, and whether some of it does not."""
+    offset = np.minimum(table["offset"], np.uint64(size)).astype(np.int64)
+    length = np.minimum(table["size"], np.uint64(size)).astype(np.int64)
+    left = size - offset
+    outside = (table["size"] > 0) & (
+        (table["offset"] > np.uint64(size)) | (table["size"] > left.astype(np.uint64))
+    )
+    rows = np.flatnonzero(outside)
+    _tell(
+        problems,
+        rows,
+        lambda row: (
+            f"{file}: the section for {_name(int(keys[row]))} ends behind the file: "
+            f"{min(int(length[row]), int(left[row]))} of {int(table['size'][row])} bytes are there"
+        ),
+    )
+    return offset, np.minimum(length, left), outside
+
+
+def _check_overlaps(
+    keys: Ints, offset: Ints, length: Ints, table_ends: int, file: Path, problems: list[str]
+) -> None:
+    used = np.flatnonzero(length > 0)
+    used = used[np.argsort(offset[used], kind="stable")]
+    if not len(used):
+        return
+    ends = np.maximum.accumulate(offset[used] + length[used])
+    over = used[np.flatnonzero(offset[used] < np.append(table_ends, ends[:-1]))]
+    _tell(
+        problems,
+        over,
+        lambda row: f"{file}: the section for {_name(int(keys[row]))} overlaps what lies before it",
+    )
+
+
+def _name(key: int) -> str:
+    kind, rank = key >> 32, (key & 0xFFFFFFFF) - 1
+    return _GLOBAL[kind] if kind < len(_GLOBAL) else f"{rank}.{_OF_RANK[kind]}"
+
+
+def _tell(problems: list[str], found: Sequence[int] | Ints, text: Callable[[int], str]) -> None:
+    problems += [text(int(one)) for one in found[:_TOLD]]
+    if len(found) > _TOLD:
+        problems.append(f"{text(int(found[_TOLD]))}; {len(found)} of this kind in all")
