@@ -16,12 +16,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.analyzers.intervals import Intervals, merge_runs
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.names import Lives, Renames
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import to_numpy
 
 __all__ = [
+    "ALL_KINDS",
     "BUCKETS",
+    "KINDS",
     "NO_VALUE",
     "Accumulator",
     "Alike",
@@ -38,6 +42,11 @@ __all__ = [
 
 NO_VALUE = np.iinfo(np.int64).min
 """Stands for null in columns of integers."""
+
+KINDS = 4
+"""Kinds of file-system calls: read, write, metadata, sync."""
+ALL_KINDS = KINDS
+"""Stands for all of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
 
 _MOST = np.iinfo(np.int64).max
 _WIDE = 1 << 20
@@ -65,7 +74,13 @@ class World:
     known_sizes: Ints
     """Shape (files,): size of a file before the run as job.yaml knows it, else `NO_VALUE`."""
     final_name: Ints
-    """Shape (files,): code of the path that a file was renamed to in the end, else its own."""
+    """Shape (files,): one code for all names among which files were renamed, where the order of calls is not known;
+    else each one's own: `Batch.file` gives files by their last name."""
+    functions: tuple[str, ...] = ()
+    """Names of the functions of all traces, by global code."""
+    renames: Renames = field(default_factory=Renames.none)
+    lives: Lives | None = None
+    """What names stand for when, None where no file of the data set was renamed."""
 
     @property
     def files(self) -> int:
@@ -80,6 +95,8 @@ class Context:
     trace: int
     file_codes: NDArray[np.int64]
     """Global code of each of the trace's own file codes."""
+    function_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1, np.int32))
+    """Global code of each of the trace's own function codes; the last one is that of a function without a name."""
 
     @property
     def app(self) -> int:
@@ -97,14 +114,19 @@ class Facts:
     """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
     ends: Ends
     linked: NDArray[np.bool_]
-    """Shape (files,): files that are both written and read, through which processes can depend on each other."""
+    """Shape (files,): files that are both written and read, and by several processes, which can depend on each other
+    through them."""
     linked_by_open: NDArray[np.bool_]
     """Shape (files,): of these, files whose writes or reads left no records, only the opens around them did."""
+    written_by_open: NDArray[np.bool_]
+    """Shape (files,): of these, files whose writes left none."""
     threaded: Ints
     """Processes that run calls at the same time, ascending."""
     listed_as: NDArray[np.int32] | None = None
     """Shape (files + 1,): the code under which `Batch.listed_cell` counts a file: its own if it is listed or no file of
     the data set, else -1. The last is that of no file. None: all files are listed."""
+    linked_calls: int = 0
+    """Data operations on the files that are `linked`."""
 
     @property
     def phases(self) -> int:
@@ -222,6 +244,11 @@ class Batch:
         """All calls of the partition's batch are counted ones."""
         return self._rows is None
 
+    @property
+    def rows(self) -> Ints:
+        """Place of each counted call among all calls of the batch."""
+        return np.arange(self._calls.num_rows) if self._rows is None else self._rows
+
     def _column(self, name: str) -> NDArray[Any]:
         values = _numbers(self._calls, name)
         return values if self._rows is None else values[self._rows]
@@ -229,6 +256,14 @@ class Batch:
     @cached_property
     def kind(self) -> NDArray[np.int8]:
         return self._column("kind")
+
+    @cached_property
+    def function(self) -> NDArray[np.int32]:
+        """Code of the function in `World.functions`."""
+        codes = self.context.function_codes
+        # -1, the code of no function, finds the last entry, as a code beyond the trace's functions does.
+        found: NDArray[np.int32] = codes[np.minimum(self._column("func"), len(codes) - 1)]
+        return found
 
     @cached_property
     def layer(self) -> NDArray[np.int8]:
@@ -255,10 +290,17 @@ class Batch:
         return self.rank.astype(np.int64) + self.context.world.process_base[self.context.trace]
 
     @cached_property
-    def file(self) -> Ints:
+    def named(self) -> Ints:
+        """Code of the name that the call gives its file."""
         # -1, the code of no file, finds the last entry.
         found: Ints = np.append(self.context.file_codes, -1)[self._column("file")]
         return found
+
+    @cached_property
+    def file(self) -> Ints:
+        """Code of the file under its last name."""
+        lives = self.context.world.lives
+        return self.named if lives is None else lives.of(self.named, self.start, self.flags)
 
     @cached_property
     def bytes(self) -> Ints:
@@ -285,7 +327,9 @@ class Batch:
     @cached_property
     def included(self) -> NDArray[np.bool_]:
         """The call is on a file (or directory) that is no noise: see the contract, "file"."""
-        found: NDArray[np.bool_] = np.append(self.context.world.file_class == FileClass.DATASET, False)[self.file]
+        found: NDArray[np.bool_] = np.append(self.context.world.file_class == FileClass.DATASET, False)[
+            self.file
+        ]
         return found
 
     @cached_property
@@ -320,8 +364,13 @@ class Batch:
 
     @cached_property
     def alike(self) -> Alike:
-        """The calls put together that agree in process, phase, file, kind, layer, flags, via and within."""
-        columns = [self.flags, self.within * np.int16(16) + self.via, self.kind + 4 * self.layer]
+        """The calls put together that agree in process, phase, file, function, kind, layer, flags, via and within."""
+        columns = [
+            self.flags,
+            self.within * np.int16(16) + self.via,
+            self.kind + KINDS * self.layer,
+            self._column("func"),
+        ]
         if len(self) and int(self.process[0]) != int(self.process[-1]):
             columns.append(self.process)
         return Alike.of(self.cell.codes, *columns)
@@ -358,6 +407,22 @@ class Batch:
         key = self.process_file[self.by_process_and_file]
         return np.append(True, key[1:] != key[:-1]) if len(key) else np.empty(0, np.bool_)
 
+    @cached_property
+    def placed(self) -> tuple[Ints, NDArray[np.bool_]]:
+        """Data operations on files, by process and file; and of which the place and the size are known."""
+        order = self.by_process_and_file
+        rows = order[(self.kind[order] <= Kind.WRITE) & (self.file[order] >= 0)]
+        return rows, (self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)
+
+    @cached_property
+    def touched(self) -> Intervals:
+        """Extents that all processes together read and wrote, by code of the cell * 2 + direction (0 read, 1 write)."""
+        rows, known = self.placed
+        if not known.all():
+            rows = rows[known]
+        begin, side = self.offset[rows], self.cell.codes[rows] * 2 + self.kind[rows]
+        return merge_runs(side, begin, begin + self.bytes[rows])
+
     @property
     def _facts(self) -> Facts:
         if self.facts is None:
@@ -367,6 +432,17 @@ class Batch:
     def all_calls(self, name: str) -> NDArray[Any]:
         """A column of all calls of the batch, those of libraries too."""
         return _numbers(self._calls, name)
+
+    def files_of(self, rows: Ints) -> Ints:
+        """Files of some of all calls of the batch, those of libraries too, as `file`."""
+        named: Ints = np.append(self.context.file_codes, -1)[self.all_calls("file")[rows]]
+        lives = self.context.world.lives
+        return named if lives is None else lives.of(named, self.starts_of(rows), self.all_calls("flags")[rows])
+
+    def starts_of(self, rows: Ints) -> Ints:
+        """Starts of some of all calls of the batch, those of libraries too, as `start`."""
+        start: Ints = self.all_calls("start_ns")[rows]
+        return start + self.context.world.shift_ns[self.context.trace]
 
 
 def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:

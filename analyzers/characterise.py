@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -12,17 +11,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.base import BUCKETS, NO_VALUE, Context, World
-from vani.analyzers.entities.apps import apps, file_counts
+from vani.analyzers.entities.apps import apps, file_counts, share_of_run
 from vani.analyzers.entities.dataset import dataset
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
 from vani.analyzers.entities.files import files, roles, sizes
+from vani.analyzers.entities.folders import folders
 from vani.analyzers.entities.interfaces import interfaces
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
 from vani.analyzers.entities.phases import phases
 from vani.analyzers.entities.view import View
-from vani.analyzers.iostats import empty_stats
+from vani.analyzers.iostats import MEMORY_SPEED, impossible_rates
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures.clocks import skew_ns
+from vani.analyzers.names import renames_of
 from vani.analyzers.passes import measure
 from vani.analyzers.self_check import check
 from vani.calls import FileClass
@@ -36,12 +37,9 @@ if TYPE_CHECKING:
     from vani.schema.job import Job
     from vani.schema.system import System
 
-_MEMORY_SPEED = 25e9
-"""Bytes per second that one process can copy at most: no core of today does more (STREAM copy results)."""
-
 Codes = NDArray[np.int64]
 
-__all__ = ["Options", "Tables", "characterise", "excluded", "final_names", "world_of"]
+__all__ = ["Options", "Tables", "characterise", "excluded", "world_of"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,9 @@ class Tables(Protocol):
     @property
     def renames(self) -> pa.Table: ...
 
+    @property
+    def function_names(self) -> dict[int, str]: ...
+
 
 def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -> tuple[World, list[Context]]:
     """Number files, apps and processes over all traces, and put the traces on one clock.
@@ -82,6 +83,7 @@ def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -
     for index in sorted(range(len(stores)), key=lambda i: (shifts[i], i)):
         order.setdefault(names[index], len(order))
     ranks = [s.manifest.ranks for s in stores]
+    functions, own_functions = _functions([s.function_names for s in stores])
     sizes_known = np.full(len(paths), NO_VALUE)
     if job_ is not None and job_.dataset is not None:
         for code, path in enumerate(paths):
@@ -98,9 +100,29 @@ def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -
         shift_ns=tuple(shifts),
         span_ns=max(shift + s.manifest.span_ns for shift, s in zip(shifts, stores, strict=True)),
         known_sizes=sizes_known,
-        final_name=final_names([s.renames for s in stores], local, len(paths)),
+        final_name=np.arange(len(paths)),
+        functions=functions,
+        renames=renames_of([s.renames for s in stores], local, shifts, paths, classes),
     )
-    return world, [Context(world, i, own) for i, own in enumerate(local)]
+    return world, [
+        Context(world, i, own, functions_)
+        for i, (own, functions_) in enumerate(zip(local, own_functions, strict=True))
+    ]
+
+
+_NAMELESS = "(unknown)"
+
+
+def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[NDArray[np.int32]]]:
+    """Names of the functions of all traces, and the position of each trace's own codes among them."""
+    names: dict[str, int] = {_NAMELESS: 0}
+    local = []
+    for table in tables:
+        codes = np.zeros(max(table, default=-1) + 2, np.int32)
+        for code, name in table.items():
+            codes[code] = names.setdefault(name, len(names))
+        local.append(codes)
+    return tuple(names), local
 
 
 def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list[Codes]]:
@@ -113,33 +135,12 @@ def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list
     columns = [table["path"].combine_chunks() for table in tables]
     encoded = pa.chunked_array(columns).dictionary_encode().combine_chunks()
     every = to_numpy(encoded.indices).astype(np.int64)
-    classes = np.zeros(len(encoded.dictionary), np.int8)
+    classes = np.full(len(encoded.dictionary), max(FileClass), np.int8)
     kinds = np.concatenate([to_numpy(table["class"].combine_chunks()) for table in tables])
-    # The last one written stays: that of the first trace.
-    classes[every[::-1]] = kinds[::-1]
+    # What one trace only looked for and another one used is a file of the data set.
+    np.minimum.at(classes, every, kinds)
     cuts = np.cumsum([len(column) for column in columns])[:-1]
     return Texts(encoded.dictionary), classes, np.split(every, cuts)
-
-
-def final_names(renames: Sequence[pa.Table], local: Sequence[Codes], files: int) -> Codes:
-    """Code of what each path was renamed to, step by step; a path that got several names keeps its own."""
-    target: dict[int, set[int]] = {}
-    for table, own in zip(renames, local, strict=True):
-        old, new = (to_numpy(table[name].combine_chunks()) for name in ("old", "new"))
-        named = (old >= 0) & (new >= 0)
-        for a, b in zip(own[old[named]].tolist(), own[new[named]].tolist(), strict=True):
-            target.setdefault(a, set()).add(b)
-    final = np.arange(files, dtype=np.int64)
-    for path in target:
-        seen, at = {path}, path
-        while len(target.get(at, ())) == 1:
-            (at,) = target[at]
-            if at in seen:
-                at = path
-                break
-            seen.add(at)
-        final[path] = at
-    return final
 
 
 def characterise(
@@ -188,7 +189,7 @@ def _assemble(view: View, version: str, options: Options, refused: Sequence[tupl
     role_of, size_of = roles(view), sizes(view)
     cores = cores_used(view)
     counts = file_counts(view, None)
-    shares = view.io_share_of_process
+    slowest = int(view.process_time.max(initial=0))
     profile = Profile(
         generator=Generator(name="vani", version=version),
         traces=_traces(view),
@@ -202,7 +203,9 @@ def _assemble(view: View, version: str, options: Options, refused: Sequence[tupl
             io=view.workload_stats,
             files=counts,
             app_dependencies=app_dependencies(view),
-            io_time_share=math.fsum(shares.tolist()) / len(shares) if len(shares) else None,
+            io_time_share=share_of_run(view.workload_stats, world.span_ns),
+            io_time_share_slowest=min(1.0, slowest / world.span_ns) if world.span_ns > 0 else None,
+            library_time_s=view.library_time(None),
         ),
         apps=apps(view),
         phases=phases(view),
@@ -210,11 +213,12 @@ def _assemble(view: View, version: str, options: Options, refused: Sequence[tupl
         middleware=middleware(view, cores),
         storage=storage(view),
         dataset=dataset(view, role_of, size_of),
+        folders=folders(view),
         files=files(view, role_of, size_of),
         excluded=excluded(view),
         provenance={},
     )
-    return profile.model_copy(update={"provenance": _provenance(view, options, refused, counts.total)})
+    return profile.model_copy(update={"provenance": _provenance(view, options, refused, len(view.files))})
 
 
 def _traces(view: View) -> list[TraceEntity]:
@@ -249,22 +253,21 @@ def excluded(view: View) -> Excluded:
     phase, file = view.cells.phase(operations.keys), view.cells.file(operations.keys)
     mine = np.unique(file[(phase == view.excluded_phase) & (file >= 0)])
     others = mine[view.world.file_class[mine] != FileClass.DATASET] if len(mine) else mine
-    io = view.phase_stats.get(view.excluded_phase) or empty_stats()
-    return Excluded(files=len(others), io=io)
+    return Excluded(files=len(others), io=view.excluded_stats)
 
 
 def _provenance(
     view: View, options: Options, refused: Sequence[tuple[str, str]], files_total: int
 ) -> dict[str, str]:
-    notes: dict[str, str] = {}
-    for store in view.measured.stores:
-        for attribute, why in store.manifest.limits:
-            notes.setdefault(attribute, why)
-    notes.update(view.notes)
+    notes = view.limits | view.notes
     level = view.measured.survey.level
     if level:
-        known = f"ends of files that are written all the time are known at {BUCKETS >> level} moments of the run"
+        known = (
+            f"ends of files that are written all the time are known at {BUCKETS >> level} moments of the run"
+        )
         notes["io.past_end"] = "; ".join(filter(None, (notes.get("io.past_end"), known)))
+    if view.world.lives is not None:
+        notes["files.path"] = "files that were renamed are told under their last name"
     listed = len(view.measured.listed)
     if listed < files_total:
         notes["files"] = (
@@ -275,7 +278,7 @@ def _provenance(
         "given with --phase-gap"
         if given
         else "found from the data: the widest range of thresholds (on a logarithmic scale) that "
-        "gives the same phases, and in it the geometric middle"
+        "gives the same phases, and in it the geometric middle; half a second or a thousandth of the run at least"
     )
     unplaced = view.measured.results["footprint"].others
     if len(unplaced) and unplaced["unplaced"].any():
@@ -299,15 +302,18 @@ def _provenance(
         notes["traces.clock_skew_s"] = (
             f"the ranks' clocks disagree by at least {max(skews):.6g} s: order between ranks is known only to that"
         )
-    for direction, rate, seconds in (
-        ("read", view.workload_stats.bytes.read, view.workload_stats.time_s.read),
-        ("write", view.workload_stats.bytes.written, view.workload_stats.time_s.write),
-    ):
-        if rate and seconds and rate / seconds > _MEMORY_SPEED:
-            notes[f"io.bandwidth.{direction}"] = (
-                f"{rate / seconds / 1e9:.3g} GB/s of each process is more than memory delivers: calls asked for more "
-                "than they moved (bytes are requests), or the clock is too coarse for calls this short"
-            )
+    blocks = [
+        view.workload_stats,
+        *view.app_stats.values(),
+        *view.row_stats.values(),
+        *view.file_stats.values(),
+    ]
+    for direction in {name for block in blocks for name in impossible_rates(block)}:
+        notes[f"io.bandwidth.{direction}"] = (
+            f"no rate where each process would have moved more than {MEMORY_SPEED / 1e9:.3g} GB/s, which no memory "
+            "delivers: calls asked for more than they moved (bytes are requests), or the clock is too coarse for "
+            "calls this short"
+        )
     early = early_reads(view)
     if early is not None:
         notes["workflow.app_dependencies"] = early

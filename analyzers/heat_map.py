@@ -15,11 +15,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, World
+from vani.analyzers.base import KINDS, NO_VALUE, Batch, Context, World
 from vani.analyzers.characterise import world_of
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.iostats import BINS
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.passes import with_names
 from vani.calls import Kind, Layer
 from vani.engine.run import Engine
 from vani.schema.timeline import LAYERS, FileUse, HeatMap, HeatRow, LayerCost, ProcessTotals, SizeClass
@@ -36,8 +37,8 @@ _TABLES = ("cells", "processes", "sizes", "uses", "files", "layers")
 _COLUMNS = ("bytes", "duration_ns", "file", "flags", "kind", "layer", "rank", "start_ns")
 _SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
 _LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
-_ALL = 3 * (max(_LIBRARIES) + 1)
-"""Stands for all counted calls, beside layer * 3 + kind."""
+_ALL = KINDS * (max(_LIBRARIES) + 1)
+"""Stands for all counted calls, beside layer * KINDS + kind."""
 _CODES = _ALL + 1
 _PIECES_AT_ONCE = 1 << 20
 _EXACT_NS = 1 << 31
@@ -54,8 +55,6 @@ class _Grid:
     bins: int
     bin_ns: int
     row_of_process: Ints
-    last_name: Ints
-    """Shape (files,): `World.final_name`."""
     pattern_of_file: Ints
     """Shape (files,): number of the pattern of a file's path."""
     patterns: int
@@ -83,7 +82,7 @@ class _Found:
     files: list[Keyed] = field(default_factory=list)
     """Column operations by the last name of each file that is read or written."""
     layers: list[Keyed] = field(default_factory=list)
-    """Column time (ns) by layer * 3 + kind."""
+    """Column time (ns) by layer * KINDS + kind."""
 
     def shrink(self) -> None:
         """Add up what has been collected."""
@@ -99,13 +98,14 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> H
     stores, names
         One per trace, with the name of its app, as for `characterise`.
     """
-    world, contexts = world_of(stores, names, None)
+    world, own = world_of(stores, names, None)
+    world, contexts = with_names(world, stores, own, engine)
     rows = _rows(world, [s.manifest.ranks for s in stores])
     row_of_process = np.repeat(np.arange(len(rows)), [r.processes for r in rows])
     bin_ns = _bin_ns(world.span_ns)
     bins = max(1, -(-world.span_ns // bin_ns))
     patterns, pattern_of_file = _patterns(world.paths)
-    grid = _Grid(bins, bin_ns, row_of_process, world.final_name, pattern_of_file, len(patterns))
+    grid = _Grid(bins, bin_ns, row_of_process, pattern_of_file, len(patterns))
     tasks = [
         _Task(store, part, context)
         for store, context in zip(stores, contexts, strict=True)
@@ -230,7 +230,7 @@ def _add(batch: Batch, rows: Ints, grid: _Grid, found: _Found) -> None:
     of_size = Dense.of(np.where(size[data] == NO_VALUE, 2 * bins, place))
     columns = {"operations": of_size.count(), "bytes": of_size.sum(known[data])}
     found.sizes.append(Keyed(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
-    file = Dense.of(grid.last_name[batch.file[rows][data]])
+    file = Dense.of(batch.file[rows][data])
     found.files.append(Keyed(file.keys, {"operations": file.count()}))
     pattern = grid.pattern_of_file[file.keys][file.codes]
     use = Dense.of(process[data] * grid.patterns + pattern)
@@ -307,16 +307,16 @@ class _Union:
     def add(self, batch: Batch, rows: Ints) -> None:
         """Take the calls of a batch; `rows` are those of its counted calls that are on files of the data set."""
         process, start, end = batch.process[rows], batch.start[rows], batch.end[rows]
-        code = batch.layer[rows].astype(np.int64) * 3 + batch.kind[rows]
+        code = batch.layer[rows].astype(np.int64) * KINDS + batch.kind[rows]
         layer, kind = batch.all_calls("layer"), batch.all_calls("kind")
-        above = np.flatnonzero(np.isin(layer, _LIBRARIES) & (kind <= Kind.METADATA))
+        above = np.flatnonzero(np.isin(layer, _LIBRARIES) & (kind < KINDS))
         world, trace = batch.context.world, batch.context.trace
         rank = batch.all_calls("rank")[above].astype(np.int64)
         begun = batch.all_calls("start_ns")[above] + world.shift_ns[trace]
         groups = [
             process * _CODES + _ALL,
             process * _CODES + code,
-            (rank + world.process_base[trace]) * _CODES + layer[above].astype(np.int64) * 3 + kind[above],
+            (rank + world.process_base[trace]) * _CODES + layer[above].astype(np.int64) * KINDS + kind[above],
         ]
         group_ = np.concatenate(groups)
         if not len(group_):
@@ -417,10 +417,10 @@ def _layers(times: Keyed) -> list[LayerCost]:
     found = []
     for name in LAYERS:
         layer = Layer[name.upper()]
-        keys = layer * 3 + np.arange(3)
+        keys = layer * KINDS + np.arange(KINDS)
         if len(times) and np.isin(keys, times.keys).any():
-            read, write, metadata = (times.at(keys, "time") / 1e9).tolist()
-            found.append(LayerCost(layer=name, read=read, write=write, metadata=metadata))
+            read, write, metadata, sync = (times.at(keys, "time") / 1e9).tolist()
+            found.append(LayerCost(layer=name, read=read, write=write, metadata=metadata, sync=sync))
     return found
 
 

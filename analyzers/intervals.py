@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense
 
-__all__ = ["Intervals", "merge", "total_length"]
+__all__ = ["Intervals", "merge", "merge_runs", "total_length"]
 
 Ints = NDArray[np.int64]
 
@@ -82,6 +82,12 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
     return Intervals(*(np.concatenate([getattr(p, n) for p in pieces]) for n in ("group", "start", "end")))
 
 
+def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
+    """`merge` for intervals that often begin where the one before ended: these are joined before anything is sorted."""
+    opens = np.append(True, (start[1:] != end[:-1]) | (group[1:] != group[:-1]))[: len(group)]
+    return merge(group[opens], start[opens], end[np.append(opens[1:], True)[: len(group)]])
+
+
 def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
     """Join intervals of so many groups that numbering them would take more memory than all else; None for few."""
     low, lowest = (min(int(getattr(p, n).min()) for p in parts) for n in ("start", "group"))
@@ -102,7 +108,9 @@ def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
     return _apart(first, last, low, span, None, lowest)
 
 
-def _apart(first: NDArray[Any], last: NDArray[Any], low: int, span: int, groups: Ints | None, lowest: int) -> Intervals:
+def _apart(
+    first: NDArray[Any], last: NDArray[Any], low: int, span: int, groups: Ints | None, lowest: int
+) -> Intervals:
     """Merge starts and ends that were lifted by the number of their group times the span; both are used up.
 
     Starts and ends are sorted apart: between the i-th end and the (i+1)-th start nothing is open exactly when the

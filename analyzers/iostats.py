@@ -9,26 +9,42 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Pairs, count_pairs
+from vani.analyzers.base import ALL_KINDS, KINDS, Pairs, count_pairs
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.measures.access_pattern import NAMES
+from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
+from vani.analyzers.metadata_kinds import KINDS as METADATA_KINDS
+from vani.analyzers.metadata_kinds import metadata_kind
 from vani.analyzers.passes import Measured
+from vani.calls import Kind
 from vani.schema.profile import (
     AccessPattern,
     Bandwidth,
     ByKind,
     ByteCounts,
-    DataMeta,
+    CallCost,
     Footprint,
     IOStats,
+    KindShares,
+    MetadataCost,
+    MetadataKinds,
     OpCounts,
     PastEnd,
     Sizes,
     TransferSizes,
 )
 
-__all__ = ["BINS", "Cells", "empty_stats", "histogram", "sizes_of", "stats_by"]
+__all__ = [
+    "BINS",
+    "MEMORY_SPEED",
+    "Cells",
+    "empty_stats",
+    "histogram",
+    "impossible_rates",
+    "sizes_of",
+    "stats_by",
+]
 
 Ints = NDArray[np.int64]
 
@@ -37,8 +53,12 @@ _NAMES = ("0", "1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M", "256M
 BINS = (*(f"{a}-{b}" for a, b in pairwise(_NAMES)), "4G+")
 """Sizes by powers of four, low edge included, high edge not; K, M, G are binary."""
 
+MEMORY_SPEED = 25e9
+"""Bytes per second that one process can copy at most: no core of today does more (STREAM copy results)."""
+
 _COMMON = 5
-_UNTIMED = ByKind(read=None, write=None, metadata=None, total=None)
+_MOST_CALLS = 20
+_UNTIMED = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
 
 
 @dataclass(frozen=True)
@@ -94,7 +114,7 @@ def stats_by(
     groups: Callable[[Ints], Ints],
     *,
     time: Keyed | None,
-    busy: Mapping[int, tuple[int, int, int, int]] | None,
+    busy: Mapping[int, tuple[int, ...]] | None,
 ) -> dict[int, IOStats]:
     """Build IOSTATS for every group of cells.
 
@@ -103,9 +123,9 @@ def stats_by(
     groups
         Group of each cell key, -1 to leave the cell out.
     time
-        Column `time` (ns) by group * 4 + kind, 3 for all kinds; None where no times are known.
+        Column `time` (ns) by group * (KINDS + 1) + kind, `ALL_KINDS` for all; None where no times are known.
     busy
-        Busy nanoseconds (read, write, metadata, all) by group; None where no times are known.
+        Busy nanoseconds by group, in the order of `busy_time.busy_in`; None where no times are known.
     """
     cells = Cells(measured.world.files, measured.facts.phases)
 
@@ -133,18 +153,25 @@ def stats_by(
     beyond = past.at(keys, "beyond") if len(past) else np.zeros(len(keys), np.int64)
     judged = past.at(keys, "reads") if len(past) else np.zeros(len(keys), np.int64)
     appended = others.at(keys, "appended") if len(others) else np.zeros(len(keys), np.int64)
-    times = [time.at(keys * 4 + k, "time") if time else np.zeros(len(keys), np.int64) for k in range(4)]
+    times = [
+        time.at(keys * (KINDS + 1) + k, "time") if time else np.zeros(len(keys), np.int64)
+        for k in range(KINDS + 1)
+    ]
+    costs = _costs(measured, groups, timed=time is not None)
     foot = [
         touched.at(keys * 2 + side, "length") if len(touched) else np.zeros(len(keys), np.int64)
         for side in (0, 1)
     ]
     given_up = not placed or results["footprint"].given_up
     for i, key in enumerate(keys.tolist()):
-        reads, writes, metadata = (int(operations[n][i]) for n in ("reads", "writes", "metadata"))
+        reads, writes, metadata, syncs = (
+            int(operations[n][i]) for n in ("reads", "writes", "metadata", "syncs")
+        )
         unsized = int(operations["unsized"][i])
         read, written = int(operations["bytes_read"][i]), int(operations["bytes_written"][i])
         ns = [int(t[i]) for t in times]
-        held = (0, 0, 0, 0) if busy is None else busy.get(key, (0, 0, 0, 0))
+        held = (0,) * WIDTH if busy is None else busy.get(key, (0,) * WIDTH)
+        calls = costs.get(key, ())
         data = reads + writes
         by_read, by_write = sizes.get(key * 2), sizes.get(key * 2 + 1)
         found[key] = IOStats(
@@ -154,30 +181,133 @@ def stats_by(
                 written=None if given_up and writes else int(foot[1][i] + appended[i]),
             ),
             past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
-            ops=OpCounts(read=reads, write=writes, metadata=metadata),
-            time_s=_by_kind(ns) if time is not None else _UNTIMED,
-            busy_s=_by_kind(held) if busy is not None else _UNTIMED,
-            ops_share=_shares(data, metadata),
-            time_share=_shares(ns[0] + ns[1], ns[2]),
+            ops=OpCounts(read=reads, write=writes, metadata=metadata, sync=syncs),
+            time_s=_by_kind(ns, ALL_KINDS) if time is not None else _UNTIMED,
+            busy_s=_by_kind(held, ALL) if busy is not None else _UNTIMED,
+            ops_share=_shares(data, metadata, syncs),
+            time_share=_shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC]),
             bandwidth=Bandwidth(
-                read=read / held[0] * 1e9 if held[0] and reads else None,
-                write=written / held[1] * 1e9 if held[1] and writes else None,
+                # What lies beyond the end of a file was asked for in vain.
+                read=_rate(read - int(beyond[i]), held[Kind.READ], ns[Kind.READ]) if reads else None,
+                write=_rate(written, held[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
+                write_synced=(
+                    _rate(written, held[WRITE_OR_SYNC], ns[Kind.WRITE] + ns[Kind.SYNC])
+                    if writes and syncs
+                    else None
+                ),
             ),
             transfer_size=TransferSizes(
                 read=_sizes(by_read, reads, unsized), write=_sizes(by_write, writes, unsized)
             ),
             access_pattern=_pattern([int(p[i]) for p in patterns]),
+            calls=_most_costly(calls),
+            metadata_kinds=_metadata_kinds(calls) if metadata else None,
         )
     return found
 
 
-def _by_kind(ns: Sequence[int]) -> ByKind:
-    return ByKind(read=ns[0] / 1e9, write=ns[1] / 1e9, metadata=ns[2] / 1e9, total=ns[3] / 1e9)
+@dataclass(frozen=True)
+class _Cost:
+    """What a function costs; `time` is None where no times are known."""
+
+    name: str
+    count: int
+    time: int | None
+    bytes: int
+    data: int
+    metadata: int
 
 
-def _shares(data: int, metadata: int) -> DataMeta | None:
-    total = data + metadata
-    return DataMeta(data=data / total, metadata=metadata / total) if total else None
+def _costs(measured: Measured, groups: Callable[[Ints], Ints], *, timed: bool) -> dict[int, list[_Cost]]:
+    """What each function costs by group: most time (most calls) first, then by name."""
+    table: Keyed = measured.results["call_costs"]
+    if not len(table):
+        return {}
+    names = measured.world.functions
+    width = len(names)
+    number = groups(table.keys // width)
+    keep = number >= 0
+    merged = group(
+        number[keep] * width + table.keys[keep] % width, {n: c[keep] for n, c in table.columns.items()}
+    )
+    owner, function = merged.keys // width, merged.keys % width
+    place = np.argsort(np.argsort(np.array(names)))[function]
+    order = np.lexsort((place, -merged["count"], -merged["time"], owner))
+    found: dict[int, list[_Cost]] = {}
+    columns = (merged[n][order].tolist() for n in ("count", "time", "bytes", "data", "metadata"))
+    for key, code, count, spent, moved, data, metadata in zip(
+        owner[order].tolist(), function[order].tolist(), *columns, strict=True
+    ):
+        cost = _Cost(names[code], count, spent if timed else None, moved, data, metadata)
+        found.setdefault(key, []).append(cost)
+    return found
+
+
+def _most_costly(costs: Sequence[_Cost]) -> list[CallCost]:
+    rows = [_row(cost.name, [cost]) for cost in costs[:_MOST_CALLS]]
+    rest = costs[_MOST_CALLS:]
+    return [*rows, _row(None, rest)] if rest else rows
+
+
+def _row(name: str | None, costs: Sequence[_Cost]) -> CallCost:
+    moved = sum(c.bytes for c in costs)
+    return CallCost(
+        name=name,
+        count=sum(c.count for c in costs),
+        time_s=_time(costs),
+        bytes=moved if any(c.data for c in costs) else None,
+    )
+
+
+def _time(costs: Sequence[_Cost]) -> float | None:
+    times = [c.time for c in costs if c.time is not None]
+    return sum(times) / 1e9 if len(times) == len(costs) else None
+
+
+def _metadata_kinds(costs: Sequence[_Cost]) -> MetadataKinds:
+    by_kind: list[list[_Cost]] = [[] for _ in METADATA_KINDS]
+    for cost in costs:
+        if cost.metadata:
+            by_kind[metadata_kind(cost.name)].append(cost)
+    # No time is known of a kind without calls either where none is read.
+    timed = all(cost.time is not None for cost in costs)
+    return MetadataKinds(
+        **{
+            name: MetadataCost(count=sum(c.metadata for c in mine), time_s=_time(mine) if timed else None)
+            for name, mine in zip(METADATA_KINDS, by_kind, strict=True)
+        }
+    )
+
+
+def _rate(moved: int, busy_ns: int, spent_ns: int) -> float | None:
+    """Bytes per second of busy time; None where a process would have moved more in its time than memory delivers."""
+    if not busy_ns or moved / max(1, spent_ns) * 1e9 > MEMORY_SPEED:
+        return None
+    return moved / busy_ns * 1e9
+
+
+def impossible_rates(io: IOStats) -> list[str]:
+    """Directions (read, write) of which no rate is given because none is possible."""
+    found = []
+    for name, moved, ops in (("read", io.bytes.read, io.ops.read), ("write", io.bytes.written, io.ops.write)):
+        if ops and moved and getattr(io.time_s, name) and getattr(io.bandwidth, name) is None:
+            found.append(name)
+    return found
+
+
+def _by_kind(ns: Sequence[int], total: int) -> ByKind:
+    return ByKind(
+        read=ns[Kind.READ] / 1e9,
+        write=ns[Kind.WRITE] / 1e9,
+        metadata=ns[Kind.METADATA] / 1e9,
+        sync=ns[Kind.SYNC] / 1e9,
+        total=ns[total] / 1e9,
+    )
+
+
+def _shares(data: int, metadata: int, sync: int) -> KindShares | None:
+    total = data + metadata + sync
+    return KindShares(data=data / total, metadata=metadata / total, sync=sync / total) if total else None
 
 
 def _pattern(counts: list[int]) -> AccessPattern | None:
@@ -233,12 +363,12 @@ def _touched(measured: Measured, groups: Callable[[Ints], Ints], cells: Cells) -
 
 def empty_stats() -> IOStats:
     """IOSTATS of what had no call at all."""
-    nothing = ByKind(read=0.0, write=0.0, metadata=0.0, total=0.0)
+    nothing = ByKind(read=0.0, write=0.0, metadata=0.0, sync=0.0, total=0.0)
     return IOStats(
         bytes=ByteCounts(read=0, written=0, total=0),
         footprint=Footprint(read=0, written=0),
         past_end=PastEnd(read=0),
-        ops=OpCounts(read=0, write=0, metadata=0),
+        ops=OpCounts(read=0, write=0, metadata=0, sync=0),
         time_s=nothing,
         busy_s=nothing,
         ops_share=None,
@@ -246,4 +376,6 @@ def empty_stats() -> IOStats:
         bandwidth=Bandwidth(read=None, write=None),
         transfer_size=TransferSizes(read=None, write=None),
         access_pattern=None,
+        calls=[],
+        metadata_kinds=None,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.activity import Cells
 from vani.analyzers.base import Batch, Context, Facts, Measure, World
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
-from vani.analyzers.phase_gap import default_gap_ns, split
+from vani.analyzers.names import Openings, lives_of
+from vani.analyzers.phase_cuts import begins
 from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
 from vani.store.read import RowGroup, Store
 
-__all__ = ["Measured", "exchanged", "measure", "measures"]
+__all__ = ["Measured", "exchanged", "measure", "measures", "with_names"]
 
 _ENTRY_POINTS = "vani.analyzers"
 
@@ -39,7 +41,6 @@ class Measured:
     world: World
     stores: Sequence[Store]
     facts: Facts
-    phase_end: NDArray[np.int64]
     gap_ns: Sequence[int | None]
     """Gap of each app; None where it has no I/O."""
     survey: SurveyResult
@@ -138,18 +139,15 @@ def measure(
     list_files
         How many files to look at one by one, those with most I/O time; None for all.
     """
-    tasks = [
-        _Task(store, part, context)
-        for store, context in zip(stores, contexts, strict=True)
-        for part in range(len(store.manifest.parts))
-    ]
+    world, contexts = with_names(world, stores, contexts, engine)
+    tasks = _tasks(stores, contexts)
     # Tasks refer to these; a cluster sends them to each worker once.
     constants = [*stores, *contexts]
     survey = _measured([Survey()], None, tasks, engine, constants, "survey")[0]
     floor = pause_floor_ns(world)
     busy = join_busy(survey.busy, floor)
     listed = _important(world, survey.files, list_files)
-    facts, ends, gaps = _facts(world, survey, busy, floor, phase_gap_s, listed)
+    facts, gaps = _facts(world, stores, survey, busy, floor, phase_gap_s, listed)
     wanted = measures()
     measured = _measured(wanted, facts, tasks, engine, [*constants, facts], "measure")
     results = {m.name: r for m, r in zip(wanted, measured, strict=True)}
@@ -170,37 +168,70 @@ def measure(
         workload=len(world.apps) > 1,
         constants=[*constants, facts, numbers],
     )
-    return Measured(world, stores, facts, ends, gaps, survey, results, listed, total)
+    return Measured(world, stores, facts, gaps, survey, results, listed, total)
+
+
+def _tasks(stores: Sequence[Store], contexts: Sequence[Context]) -> list[_Task]:
+    return [
+        _Task(store, part, context)
+        for store, context in zip(stores, contexts, strict=True)
+        for part in range(len(store.manifest.parts))
+    ]
+
+
+def with_names(
+    world: World, stores: Sequence[Store], contexts: Sequence[Context], engine: Engine
+) -> tuple[World, Sequence[Context]]:
+    """The workload with what its names stand for, which takes a look at all opens where files are renamed."""
+    lives = lives_of(world.renames, world.files)
+    if lives is None:
+        return world, contexts
+    openings = Openings(lives)
+    opened = _measured([openings], None, _tasks(stores, contexts), engine, [*stores, *contexts], "survey")[0]
+    world = replace(world, lives=openings.placed(opened))
+    return world, [replace(context, world=world) for context in contexts]
 
 
 def _facts(
     world: World,
+    stores: Sequence[Store],
     survey: SurveyResult,
     busy: Intervals,
     floor: int,
     phase_gap_s: float | None,
     listed: NDArray[np.int64],
-) -> tuple[Facts, NDArray[np.int64], list[int | None]]:
-    starts, ends, apps, firsts, gaps = [], [], [], [0], []
+) -> tuple[Facts, list[int | None]]:
+    starts: list[NDArray[np.int64]] = []
+    apps, firsts = [], [0]
+    gaps: list[int | None] = []
+    trace_of_process = np.searchsorted(world.process_base, np.arange(world.processes), side="right") - 1
+    app_of_process = np.array(world.app_of_trace, np.int64)[trace_of_process]
     for app in range(len(world.apps)):
         mine = busy.group == app
         start, end = busy.start[mine], busy.end[mine]
         gap: int | None = None
         if len(start):
-            pauses = start[1:] - end[:-1]
-            found = default_gap_ns(pauses, run_ns=int(end[-1] - start[0]), floor_ns=floor)
-            gap = found if phase_gap_s is None else round(phase_gap_s * 1e9)
-        start, end = split(start, end, gap or 0)
+            start, gap = begins(
+                start,
+                end,
+                Cells.of(survey.activity.cells, np.flatnonzero(app_of_process == app)),
+                runs=_runs(world, stores, app),
+                floor_ns=floor,
+                gap_ns=None if phase_gap_s is None else round(phase_gap_s * 1e9),
+            )
         starts.append(start)
-        ends.append(end)
         apps.append(np.full(len(start), app, np.int64))
         firsts.append(firsts[-1] + len(start))
         gaps.append(gap)
-    linked = by_open = np.zeros(world.files, np.bool_)
+    linked = by_open = written_by_open = np.zeros(world.files, np.bool_)
+    linked_calls = 0
     if len(survey.files):
         written, read, opened_new, opened_read = exchanged(world, survey.files)
-        linked = ((written | opened_new) & (read | opened_read))[world.final_name]
-        by_open = (opened_new | opened_read)[world.final_name]
+        several = _of_several(world, survey.files)
+        linked = ((written | opened_new) & (read | opened_read) & several)[world.final_name]
+        by_open, written_by_open = (opened_new | opened_read)[world.final_name], opened_new[world.final_name]
+        mine = linked[survey.files.keys]
+        linked_calls = int((survey.files["reads"] + survey.files["writes"])[mine].sum())
     facts = Facts(
         np.concatenate(starts),
         np.concatenate(apps),
@@ -208,10 +239,27 @@ def _facts(
         ends_of(world, survey),
         linked,
         by_open,
+        written_by_open,
         survey.threaded,
         _listed_as(world, survey.files, listed),
+        linked_calls,
     )
-    return facts, np.concatenate(ends), gaps
+    return facts, gaps
+
+
+def _runs(world: World, stores: Sequence[Store], app: int) -> NDArray[np.int64]:
+    """When the traces of an app begin, of those that overlap in time the first."""
+    spans = sorted(
+        (shift, shift + store.manifest.span_ns)
+        for shift, store, of in zip(world.shift_ns, stores, world.app_of_trace, strict=True)
+        if of == app
+    )
+    found, reached = [], -1
+    for start, end in spans:
+        if start > reached:
+            found.append(start)
+        reached = max(reached, end)
+    return np.array(found, np.int64)
 
 
 def exchanged(world: World, files: Keyed) -> tuple[NDArray[np.bool_], ...]:
@@ -228,6 +276,16 @@ def exchanged(world: World, files: Keyed) -> tuple[NDArray[np.bool_], ...]:
 
     written, read = some("writes"), some("reads")
     return written, read, some("empties") & ~written, some("looks") & some("makes") & ~read
+
+
+def _of_several(world: World, files: Keyed) -> NDArray[np.bool_]:
+    """Files (by last name) that several processes called."""
+    final = world.final_name[files.keys]
+    lowest, highest = np.full(world.files, world.processes), np.full(world.files, -1)
+    np.minimum.at(lowest, final, files["first_process"])
+    np.maximum.at(highest, final, files["last_process"])
+    found: NDArray[np.bool_] = highest > lowest
+    return found
 
 
 def _used(files: Keyed) -> NDArray[np.int64]:

@@ -1,11 +1,17 @@
-"""Where a phase ends: the pause between I/O calls that separates two phases, found from the data.
+"""The pause that separates phases: found from the data.
 
-The paper splits phases by "a threshold between two I/O calls" and gives no value (section IV-B.1). The pauses of an
-app, longest first, are g1 >= g2 >= ...; a threshold between g(k+1) and gk gives k + 1 phases, whatever its value in
-that range. Taken is the range that is widest on a logarithmic scale, and in it the geometric middle: the number of
-phases stays the same for the widest choice of thresholds around it, so neither noise in the times nor a threshold of
-somewhat other size changes it. One phase competes with a range from the longest pause to a thirtieth of the run. Pauses
-below the floor of the survey (1 ms, a ten-thousandth of the run) are not seen: clocks of ranks agree no better.
+The paper splits phases by "a threshold between two I/O calls" and gives no value (section IV-B.1). A pause is a time
+in which no process of the app is in a call. An app's pauses, longest first, are g1 >= g2 >= ...; a threshold between
+g(k+1) and gk gives k + 1 phases, whatever its value in that range. Taken is the range that is widest on a logarithmic
+scale, and in it the geometric middle: the number of phases stays the same for the widest choice of thresholds around
+it, so neither noise in the times nor a threshold of somewhat other size changes it. One phase competes with a range
+from the longest pause to a thirtieth of the run.
+
+No gap is shorter than half a second or a thousandth of the run: ranks that share cores keep each other waiting that
+long where nothing is computed. 16 ranks on two cores pass a barrier in up to 0.32 s, and the pauses of a run without
+any computation have all lengths up to there, so that the widest range among them is chance. What happens between
+shorter pauses is told by what processes do (`phase_cuts.py`), not by their length. Pauses below the floor of the
+survey (1 ms, a ten-thousandth of the run) are not seen: clocks of ranks agree no better.
 """
 
 from __future__ import annotations
@@ -15,11 +21,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_PHASES", "default_gap_ns", "split"]
+__all__ = ["MOST_PHASES", "default_gap_ns", "least_gap_ns", "split"]
 
 MOST_PHASES = 1000
 
+_LEAST_NS = 500_000_000
+_LEAST_SHARE = 1000
+
 Ints = NDArray[np.int64]
+
+
+def least_gap_ns(run_ns: int) -> int:
+    """The shortest gap that is found from the data; `run_ns` as below."""
+    return max(_LEAST_NS, run_ns // _LEAST_SHARE)
 
 
 def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
@@ -32,17 +46,20 @@ def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
     run_ns
         Length of the app's I/O from first to last call.
     """
+    least = max(floor_ns, least_gap_ns(run_ns))
     longest = np.sort(pauses)[::-1].astype(np.float64)[:MOST_PHASES]
-    if not len(longest):
-        return floor_ns
+    if not len(longest) or longest[0] <= least:
+        return least
     bounds = np.concatenate(([max(run_ns / 30, longest[0])], longest, [float(floor_ns)]))
     widths = np.log(bounds[:-1]) - np.log(bounds[1:])
     if len(pauses) > MOST_PHASES:
         # Below the last pause that is looked at lie more: that range is not empty.
         widths = widths[:-1]
+    # A range that ends below the least gap separates nothing that may be separated.
+    widths = widths[bounds[: len(widths)] > least]
     best = int(np.argmax(widths))
     middle = math.sqrt(bounds[best] * bounds[best + 1])
-    return max(floor_ns, _rounded(middle, bounds[best + 1], bounds[best]))
+    return max(least, _rounded(middle, bounds[best + 1], bounds[best]))
 
 
 def _rounded(value: float, low: float, high: float) -> int:
@@ -53,7 +70,7 @@ def _rounded(value: float, low: float, high: float) -> int:
 
 
 def split(start: Ints, end: Ints, gap_ns: int) -> tuple[Ints, Ints]:
-    """Starts and ends of the phases of one app, from its busy intervals (ascending, disjoint)."""
+    """Starts and ends of stretches without a longer pause, from an app's busy intervals (ascending, disjoint)."""
     if not len(start):
         return start, end
     opens = np.append(True, start[1:] - end[:-1] > gap_ns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vani.errors import SelfCheckError
-from vani.schema.profile import ByKind, IOStats, Profile, Sizes
+from vani.schema.profile import App, ByKind, FileCounts, IOStats, Profile, Sizes, Workflow
 
 __all__ = ["check"]
 
@@ -32,6 +32,8 @@ def _faults(p: Profile) -> Iterator[str]:
     for where, io in blocks.items():
         yield from (f"{where}.{text}" for text in _block(io))
     yield from _parts(p)
+    for where, io in blocks.items():
+        yield from (f"{where}.{text}" for text in _costs(io))
     runtime, busy = p.workflow.runtime_s, p.workflow.io.busy_s.total
     if _longer(busy, runtime):
         yield f"workflow.io.busy_s.total {busy} is longer than the run, {runtime}"
@@ -42,16 +44,21 @@ def _faults(p: Profile) -> Iterator[str]:
             yield f"apps[{i}].io.busy_s.total is longer than its run time"
         if app.balance and _longer(app.balance.slowest_io_time_s, app.runtime_s):
             yield f"apps[{i}].balance.slowest_io_time_s is longer than its run time"
-        if app.files.shared + app.files.file_per_process != app.files.total:
+        if not _adds_up(app.files):
             yield f"apps[{i}].files does not add up"
     for i, phase in enumerate(p.phases or ()):
         if phase.start_s > phase.end_s or (phase.io.busy_s.total or 0.0) > phase.runtime_s + _CLOSE:
             yield f"phases[{i}] ends before it starts, or is busier than long"
-    counts = p.workflow.files
-    if counts.shared + counts.file_per_process != counts.total or counts.total != p.dataset.files:
+    if not _adds_up(p.workflow.files) or p.workflow.files.total != p.dataset.files:
         yield "workflow.files does not add up"
     if p.workflow.processes != sum(t.ranks for t in p.traces):
         yield "workflow.processes is not the sum of the traces' ranks"
+    yield from _shares(p)
+
+
+def _adds_up(files: FileCounts) -> bool:
+    known = [files.shared, files.file_per_process, files.total]
+    return None in known or (files.shared or 0) + (files.file_per_process or 0) == files.total
 
 
 def _block(io: IOStats) -> Iterator[str]:
@@ -59,8 +66,9 @@ def _block(io: IOStats) -> Iterator[str]:
     if b.read is not None and b.written is not None and b.total != b.read + b.written:
         yield f"bytes: {b.read} + {b.written} is not {b.total}"
     for name, share in (("ops_share", io.ops_share), ("time_share", io.time_share)):
-        if share is not None and abs(share.data + share.metadata - 1) > _CLOSE:
-            yield f"{name} adds up to {share.data + share.metadata}"
+        whole = 1.0 if share is None else share.data + share.metadata + (share.sync or 0.0)
+        if abs(whole - 1) > _CLOSE:
+            yield f"{name} adds up to {whole}"
     if io.access_pattern is not None:
         total = sum(io.access_pattern.model_dump().values())
         if abs(total - 1) > _CLOSE:
@@ -74,7 +82,7 @@ def _block(io: IOStats) -> Iterator[str]:
         elif sizes is not None:
             yield from (f"transfer_size.{side}.{text}" for text in _sizes(sizes, ops))
     for name, times in (("time_s", io.time_s), ("busy_s", io.busy_s)):
-        yield from (f"{name}: {text}" for text in _times(times, sum(io.ops.model_dump().values())))
+        yield from (f"{name}: {text}" for text in _times(times, io.ops.all))
     if _longer(io.busy_s.total, io.time_s.total):
         yield f"busy_s.total {io.busy_s.total} is longer than the time of all processes, {io.time_s.total}"
     if io.past_end.read is not None and b.read is not None and io.past_end.read > b.read:
@@ -91,8 +99,8 @@ def _longer(time: float | None, limit: float | None) -> bool:
 
 
 def _times(times: ByKind, operations: int) -> Iterator[str]:
-    known = [t for t in (times.read, times.write, times.metadata) if t is not None]
-    if times.total is None or len(known) < 3:
+    known = [t for t in (times.read, times.write, times.metadata, times.sync) if t is not None]
+    if times.total is None or len(known) < 4:
         if times.total is not None or known:
             yield "some of its times are null, others not"
         return
@@ -101,6 +109,38 @@ def _times(times: ByKind, operations: int) -> Iterator[str]:
         yield f"total {times.total} is not between its parts and their sum {parts}"
     if parts and not operations:
         yield "time without an operation"
+
+
+def _shares(p: Profile) -> Iterator[str]:
+    """Shares of the run can be recomputed from what stands beside them."""
+    entities: list[tuple[str, Workflow | App]] = [("workflow", p.workflow)]
+    entities += [(f"apps[{i}]", app) for i, app in enumerate(p.apps)]
+    for where, entity in entities:
+        busy, runtime, share = entity.io.busy_s.total, entity.runtime_s, entity.io_time_share
+        if (
+            share is not None
+            and busy is not None
+            and runtime
+            and abs(share - min(1.0, busy / runtime)) > _CLOSE
+        ):
+            yield f"{where}.io_time_share {share} is not busy_s.total / runtime_s"
+        for layer, time in (entity.library_time_s or {}).items():
+            if time.outside_file_system > time.total + _CLOSE or time.slowest > time.total + _CLOSE:
+                yield f"{where}.library_time_s.{layer} has parts that are longer than the whole"
+            if _longer(time.slowest, runtime):
+                yield f"{where}.library_time_s.{layer}.slowest is longer than the run"
+
+
+def _costs(io: IOStats) -> Iterator[str]:
+    if io.calls is not None and sum(call.count for call in io.calls) != io.ops.all:
+        yield f"calls are {sum(call.count for call in io.calls)}, not {io.ops.all}"
+    spent = [call.time_s for call in io.calls or () if call.time_s is not None]
+    if spent and io.time_s.total is not None and io.time_s.total > sum(spent) * (1 + _CLOSE) + _CLOSE:
+        yield f"calls take {sum(spent)} s, less than the I/O time {io.time_s.total}"
+    if io.metadata_kinds is not None:
+        counted = sum(getattr(io.metadata_kinds, kind).count for kind in type(io.metadata_kinds).model_fields)
+        if counted != io.ops.metadata:
+            yield f"metadata_kinds are {counted}, not {io.ops.metadata}"
 
 
 def _sizes(sizes: Sizes, ops: int) -> Iterator[str]:
@@ -123,8 +163,9 @@ def _parts(p: Profile) -> Iterator[str]:
             ("ops", "read"),
             ("ops", "write"),
             ("ops", "metadata"),
+            ("ops", "sync"),
         ):
-            total = sum(getattr(getattr(io, block), key) for io in parts)
+            total = sum(getattr(getattr(io, block), key) or 0 for io in parts)
             of_whole = getattr(getattr(whole, block), key)
             if total != of_whole:
                 yield f"{name}: {block}.{key} adds up to {total}, the workflow has {of_whole}"
@@ -137,6 +178,6 @@ def _parts(p: Profile) -> Iterator[str]:
             total = sum(getattr(f.io.bytes, key) for f in p.files)
             if total != getattr(whole.bytes, key):
                 yield f"files: bytes.{key} adds up to {total}, the workflow has {getattr(whole.bytes, key)}"
-    counted = sum(sum(io.ops.model_dump().values()) for io in (whole, p.excluded.io))
+    counted = whole.ops.all + p.excluded.io.ops.all
     if counted > sum(t.records for t in p.traces):
         yield f"{counted} operations are more than the traces' records"

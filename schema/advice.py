@@ -25,7 +25,7 @@ __all__ = [
 Scalar = str | int | float | bool | None
 Setting = Scalar | list[Scalar] | dict[str, Scalar] | list[dict[str, Scalar]]
 Severity = Literal["high", "medium", "low", "info"]
-"""By the share of the run that a recommendation is expected to win."""
+"""By the share of the run that a recommendation wins alone; where less than a second is expected it is low at most."""
 
 
 class Target(Model):
@@ -46,7 +46,12 @@ class Evidence(Model):
 
 
 class Expected(Model):
-    """What following the recommendation is expected to change; never more than the I/O time there is."""
+    """What following the recommendation is expected to change, in seconds of the run.
+
+    A part of the run takes no longer than the slowest process's I/O time. Recommendations are ordered by what each wins
+    alone; what is expected of one is what it wins of the time that those before it leave, so that all of them together
+    win no more than MAT001 names.
+    """
 
     metric: str
     before: float | None
@@ -112,6 +117,11 @@ class Advice(Model):
     schema_: Literal["vani.advice/1"] = Field(alias="schema", default="vani.advice/1")
     profile: ProfileRef
     system: SystemRef
+    damage: str | None = Field(
+        default=None,
+        description="what the profile's traces lost, as a sentence: confidences are lowered by it; null where they "
+        "are whole",
+    )
     recommendations: list[Recommendation]
     no_recommendation: list[NoRecommendation]
 

@@ -85,6 +85,11 @@ class Check(Model):
     schema_: Literal["vani.check/1"] = Field(alias="schema")
     version: str
     profile: Source
+    damage: str | None = Field(
+        default=None,
+        description="what the profile's traces lost, as a sentence: what holds of them may not hold of the whole run; "
+        "null where they are whole",
+    )
     policy: Source | None
     baselines: list[Source]
     fail_on: Level

@@ -25,6 +25,7 @@ from pydantic_core import ErrorDetails
 
 from vani.atomic import write_text
 from vani.errors import DocumentError
+from vani.schema.lifts import profile_2
 from vani.schema.yaml_text import Tree, emit, line_of, parse
 
 __all__ = [
@@ -48,7 +49,7 @@ Document = TypeVar("Document", bound=BaseModel)
 Doc = dict[str, Any]
 
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
-    "profile": {},
+    "profile": {1: profile_2},
     "advice": {},
     "system": {},
     "job": {},
@@ -229,7 +230,8 @@ def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Sy
         raise DocumentError(f"schema is {_shown(found)}", where=place, todo=f"known here is {known}")
     version = int(match[2])
     if version > int(newest):
-        versions = ", ".join(f"vani.{kind}/{number}" for number in (*LIFTS.get(kind, {}), int(newest)))
+        older = [number for number in LIFTS.get(kind, {}) if number < int(newest)]
+        versions = ", ".join(f"vani.{kind}/{number}" for number in (*older, int(newest)))
         raise DocumentError(
             f"schema {found} is newer than this Vani; known: {versions}",
             where=f"{where}:{syntax.line_of(text, ('schema',))}",

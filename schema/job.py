@@ -9,13 +9,27 @@ from __future__ import annotations
 import posixpath
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from vani.schema.base import Model
 
-__all__ = ["DatasetFile", "DatasetSample", "Gpfs", "Job", "Limits", "Lustre", "Mount"]
+__all__ = [
+    "IN_MEMORY",
+    "DatasetFile",
+    "DatasetSample",
+    "Distribution",
+    "FormatAttributes",
+    "Gpfs",
+    "Job",
+    "Limits",
+    "Lustre",
+    "Mount",
+]
+
+IN_MEMORY: Final = ("tmpfs", "ramfs", "rootfs")
+"""Types of file systems whose files lie in the node's memory; the root of a node without disks may be `rootfs`."""
 
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]
@@ -38,10 +52,14 @@ class Lustre(Model):
     """What `lfs` says about a Lustre mount."""
 
     dir: str = Field(description="mount point")
-    stripe_count: int | None = Field(
-        default=None, ge=-1, description="default of the directory; -1 is all targets"
+    layout_dir: str | None = Field(
+        default=None,
+        description="folder whose default layout is given: of the data, else where the job works, else the mount point",
     )
-    stripe_size: Bytes | None = Field(default=None, description="default of the directory, bytes")
+    stripe_count: int | None = Field(
+        default=None, ge=-1, description="default of that folder; -1 is all targets"
+    )
+    stripe_size: Bytes | None = Field(default=None, description="default of that folder, bytes")
     layout: str | None = Field(
         default=None, description="composite default layout as `-E ... -c ...`; null where plain"
     )
@@ -72,6 +90,46 @@ class Limits(Model):
     cgroup: Literal[1, 2] | None = Field(default=None, description="version of the control groups")
 
 
+class FormatAttributes(Model):
+    """How a file holds its arrays (table XI); null where that is not known."""
+
+    datasets: Count | None = Field(default=None, description="arrays (datasets, variables, images) in the file")
+    dims: Count | None = Field(default=None, description="dimensions of the largest of them")
+    type: str | None = Field(default=None, description="of its values: float32, int16, ...")
+    encoding: str | None = Field(
+        default=None, description="format, order of bytes and compression, such as `hdf5, little-endian, gzip`"
+    )
+    chunks: list[Count] | None = Field(
+        default=None, description="shape of its chunks; empty where it lies in one piece"
+    )
+
+
+class Distribution(Model):
+    """Law of the values of the data set (table VI), by a sample of them."""
+
+    name: Literal["constant", "uniform", "normal", "lognormal", "exponential", "gamma"] | None = Field(
+        description="null where none of these fits"
+    )
+    closest: str | None = Field(default=None, description="the one that comes closest, whether it fits or not")
+    parameters: dict[str, float] = Field(default_factory=dict, description="of the closest")
+    test: str = Field(description="how it was tested, and when a law is taken to fit")
+    statistic: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="largest difference between the shares of values below any bound; null where all are equal",
+    )
+    p_value: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="of the statistic, if the values followed the closest law with these parameters; "
+        "null where all are equal",
+    )
+    values: Count = Field(description="values in the sample")
+    files: Count = Field(description="files that they are from")
+
+
 class DatasetFile(Model):
     """A file of the data set as it lay there when `vani collect` ran."""
 
@@ -79,6 +137,9 @@ class DatasetFile(Model):
     size: Bytes = Field(description="bytes")
     format: str | None = Field(default=None, description="hdf5, netcdf, npz, fits, ..., bin")
     dims: list[int] | None = Field(default=None, description="shape of its (largest) array")
+    attributes: FormatAttributes | None = Field(
+        default=None, description="null where the format's header is not read, or holds no array"
+    )
 
 
 class DatasetSample(Model):
@@ -92,6 +153,7 @@ class DatasetSample(Model):
     sampled: bool = Field(
         default=False, description="true where a bound ended the search: there may be more files"
     )
+    distribution: Distribution | None = Field(default=None, description="of the values in its files")
     problems: list[str] = Field(default_factory=list, description="folders and files that could not be read")
 
 
@@ -118,6 +180,9 @@ class Job(Model):
     node_local_bb_dirs: list[str] | None = Field(
         default=None, description="folders on storage of the node itself"
     )
+    node_local_memory_dirs: list[str] | None = Field(
+        default=None, description="those of them whose files lie in the node's memory (tmpfs, ramfs): no disk"
+    )
     shared_bb_dirs: list[str] | None = Field(
         default=None, description="folders on a burst buffer that nodes share"
     )
@@ -135,17 +200,22 @@ class Job(Model):
     unknown: dict[str, str] = Field(default_factory=dict, description="why a field is null, by field")
 
     @cached_property
-    def _sizes(self) -> dict[str, int]:
-        return {posixpath.normpath(f.path): f.size for f in self.dataset.files} if self.dataset else {}
+    def _files(self) -> dict[str, DatasetFile]:
+        return {posixpath.normpath(f.path): f for f in self.dataset.files} if self.dataset else {}
 
-    def size_of(self, path: str) -> int | None:
-        """Tell the size in bytes that the file at `path` had; None where the data set does not hold it.
+    def file_at(self, path: str) -> DatasetFile | None:
+        """Find the file at `path`; None where the data set does not hold it.
 
         A relative `path` is taken from the root of the data set.
         """
         if self.dataset is None:
             return None
-        return self._sizes.get(posixpath.normpath(posixpath.join(self.dataset.root, path)))
+        return self._files.get(posixpath.normpath(posixpath.join(self.dataset.root, path)))
+
+    def size_of(self, path: str) -> int | None:
+        """Tell the size in bytes that the file at `path` had; None where the data set does not hold it."""
+        found = self.file_at(path)
+        return None if found is None else found.size
 
     def mount_of(self, path: str) -> Mount | None:
         """Find the mount that holds `path`: the one with the longest mount point above it."""

@@ -7,11 +7,12 @@ Times are null in a profile that was made without reading time stamps (`vani pro
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from vani.schema.base import Model
+from vani.schema.job import IN_MEMORY, Distribution, FormatAttributes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,14 +20,21 @@ if TYPE_CHECKING:
 __all__ = [
     "App",
     "ByKind",
+    "CallCost",
     "Dataset",
+    "Dominant",
     "Excluded",
     "FileCounts",
     "FileEntity",
+    "Folder",
     "IOStats",
     "Interface",
+    "LibraryTime",
+    "MetadataCost",
+    "MetadataKinds",
     "Phase",
     "Profile",
+    "Repeats",
     "Sizes",
     "TraceEntity",
     "Workflow",
@@ -70,7 +78,17 @@ class OpCounts(Model):
 
     read: Count = Field(description="calls that read")
     write: Count = Field(description="calls that write")
-    metadata: Count = Field(description="all other calls: open, close, seek, stat, sync, mkdir, ...")
+    metadata: Count = Field(description="all other calls: open, close, seek, stat, mkdir, ...")
+    sync: Count | None = Field(
+        default=None,
+        description="calls that flush: fsync, fdatasync, fflush, msync, sync_file_range; "
+        "null in a document of vani.profile/1, which counted them as metadata",
+    )
+
+    @property
+    def all(self) -> int:
+        """Calls of every kind."""
+        return self.read + self.write + self.metadata + (self.sync or 0)
 
 
 class ByKind(Model):
@@ -82,14 +100,19 @@ class ByKind(Model):
     read: Seconds | None = Field(description="in calls that read")
     write: Seconds | None = Field(description="in calls that write")
     metadata: Seconds | None = Field(description="in all other calls")
+    sync: Seconds | None = Field(default=None, description="in calls that flush")
     total: Seconds | None = Field(description="in any of them")
 
 
-class DataMeta(Model):
-    """Shares of data and metadata operations, which add up to 1."""
+class KindShares(Model):
+    """Shares of data, metadata and flushing operations, which add up to 1."""
 
     data: Share = Field(description="reads and writes")
     metadata: Share = Field(description="everything else")
+    sync: Share | None = Field(
+        default=None,
+        description="flushing; null in a document of vani.profile/1, which counted it as metadata",
+    )
 
 
 class Bandwidth(Model):
@@ -97,6 +120,40 @@ class Bandwidth(Model):
 
     read: Rate | None = Field(description="null without a read, or where no time passed")
     write: Rate | None = Field(description="null without a write, or where no time passed")
+    write_synced: Rate | None = Field(
+        default=None,
+        description="bytes written by the time in which at least one process wrote or flushed; null without a flush",
+    )
+
+
+class CallCost(Model):
+    """A function, what its calls cost and what they moved."""
+
+    name: str | None = Field(description="the function, as the trace names it; null: all others together")
+    count: Count = Field(description="calls")
+    time_s: Seconds | None = Field(
+        description="length of its calls, added up; null where time stamps were not read"
+    )
+    bytes: Bytes | None = Field(description="what they moved or asked for; null where they move no data")
+
+
+class MetadataCost(Model):
+    """Metadata operations of one kind."""
+
+    count: Count = Field(description="calls")
+    time_s: Seconds | None = Field(description="length of the calls, added up; null where it was not read")
+
+
+class MetadataKinds(Model):
+    """Metadata operations by what they do; they add up to `ops.metadata`."""
+
+    open: MetadataCost = Field(description="open, creat, fopen, fdopen")
+    close: MetadataCost = Field(description="close, fclose")
+    stat: MetadataCost = Field(description="stat, access, readlink and their kin")
+    seek: MetadataCost = Field(description="lseek, fseek, ftell, rewind")
+    directory: MetadataCost = Field(description="mkdir, rmdir, opendir, readdir, chdir")
+    remove: MetadataCost = Field(description="unlink, remove, rename")
+    other: MetadataCost = Field(description="truncate, fcntl, chmod, dup, mmap and everything else")
 
 
 class Sizes(Model):
@@ -139,13 +196,35 @@ class IOStats(Model):
     ops: OpCounts = Field(description="number of calls")
     time_s: ByKind = Field(description="per process the union of its calls' intervals, summed over processes")
     busy_s: ByKind = Field(description="union of the calls' intervals over all processes")
-    ops_share: DataMeta | None = Field(description="data and metadata by number of calls; null without calls")
-    time_share: DataMeta | None = Field(description="data and metadata by time; null where no time passed")
+    ops_share: KindShares | None = Field(
+        description="data, metadata and flushing by number of calls; null without calls"
+    )
+    time_share: KindShares | None = Field(
+        description="data, metadata and flushing by time; null where no time passed"
+    )
     bandwidth: Bandwidth = Field(description="rate while at least one process read (wrote)")
     transfer_size: TransferSizes = Field(description="sizes of data operations")
     access_pattern: AccessPattern | None = Field(
         description="where data operations begin; null without a data operation"
     )
+    calls: list[CallCost] | None = Field(
+        default=None,
+        description="the twenty functions that cost most time (most calls where no time is known), "
+        "then all others together",
+    )
+    metadata_kinds: MetadataKinds | None = Field(
+        default=None, description="metadata operations by what they do; null without one"
+    )
+
+
+class LibraryTime(Model):
+    """Time in the calls of an I/O library that no call of the same library surrounds."""
+
+    total: Seconds = Field(description="per process the union of the calls' intervals, summed over processes")
+    outside_file_system: Seconds = Field(
+        description="the part of it that is not in file-system calls made under them: exchange, waiting, packing"
+    )
+    slowest: Seconds = Field(description="of the process that spends most time in them")
 
 
 class Generator(Model):
@@ -199,21 +278,32 @@ class JobEntity(Model):
 
 
 class FileCounts(Model):
-    """Files of the data set by how many processes used them."""
+    """Files of the data set by how many processes used them; null where which names are one file is not known."""
 
-    total: Count = Field(description="all")
-    shared: Count = Field(description="used by two or more processes of the workload")
-    file_per_process: Count = Field(description="used by one process")
+    total: Count | None = Field(description="all")
+    shared: Count | None = Field(description="used by two or more processes of the workload")
+    file_per_process: Count | None = Field(description="used by one process")
 
 
 class AppDependency(Model):
-    """Files that one app wrote before another read them."""
+    """Files of which one app read bytes that another had written last."""
 
     producer: str = Field(description="app that wrote")
     consumer: str = Field(description="app that read later")
-    files: Count = Field(description="files through which it depends")
-    bytes_written: Bytes = Field(description="into them by the producer")
-    bytes_read: Bytes = Field(description="from them by the consumer")
+    files: Count = Field(
+        description="files through which it depends: by the bytes that were moved, else by having been used"
+    )
+    files_by_extents: Count | None = Field(
+        default=None,
+        description="of these, files for which extents prove it: what was read had been written by the producer; null "
+        "where extents were too many to keep",
+    )
+    bytes_written: Bytes | None = Field(
+        description="into them by the producer; null where the trace does not have all calls that moved them"
+    )
+    bytes_read: Bytes | None = Field(
+        description="from them by the consumer; null where the trace does not have all calls that moved them"
+    )
 
 
 class Workflow(Model):
@@ -230,17 +320,48 @@ class Workflow(Model):
         description="who reads what whom wrote; null where the order of calls is not known"
     )
     io_time_share: Share | None = Field(
-        default=None, description="mean over the processes of I/O time / run time of their app"
+        default=None,
+        description="time in which any process is in a file-system call (`io.busy_s.total`) / `runtime_s`",
+    )
+    io_time_share_slowest: Share | None = Field(
+        default=None,
+        description="I/O time of the slowest process (the largest `apps[].balance.slowest_io_time_s`) / `runtime_s`",
+    )
+    library_time_s: dict[LayerName, LibraryTime] | None = Field(
+        default=None, description="by I/O library, seconds; empty where none was called"
     )
 
 
-class ProcessDependencies(Model):
-    """Files that one process wrote before another process of the app read them."""
+Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
+_SHAPE = "shape of the graph: none, one to many, many to one, neighbours, all to all, or irregular"
+
+
+class FileLevelDependencies(Model):
+    """The coarser graph: files that one process wrote before another one of the app read them, whichever bytes."""
 
     edges: Count = Field(description="pairs (writer, reader)")
+    files: Count = Field(description="files of such a pair")
+    pattern: Pattern = Field(description=_SHAPE)
+
+
+class ProcessDependencies(Model):
+    """Processes of an app that read what another one had written last.
+
+    A process that reads again only what it wrote itself depends on none. Where calls do not tell which bytes they
+    moved (appended data of unknown place, formatted output), it is enough that one wrote the file and the other read
+    it later.
+    """
+
+    edges: Count = Field(description="pairs (writer, reader)")
+    edges_by_extents: Count | None = Field(
+        default=None,
+        description="of these, pairs that extents prove; the others are known by the file only. Null where extents "
+        "were too many to keep",
+    )
     files: Count = Field(description="files through which processes depend")
-    pattern: Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"] = Field(
-        description="shape of the graph: none, one to many, many to one, neighbours, all to all, or irregular"
+    pattern: Pattern = Field(description=_SHAPE)
+    file_level: FileLevelDependencies | None = Field(
+        default=None, description="the coarser graph; null in documents of older versions"
     )
 
 
@@ -249,6 +370,13 @@ class RankBalance(Model):
 
     slowest_rank: Count | None = Field(description="rank with most I/O time")
     slowest_io_time_s: Seconds | None = Field(description="its I/O time")
+    slowest_call_rank: Count | None = Field(
+        default=None, description="rank with most time in I/O calls of any kind, those of libraries included"
+    )
+    slowest_call_time_s: Seconds | None = Field(
+        default=None,
+        description="its time in them: of each outermost call, library's or file-system's, all of it",
+    )
     mean_io_time_s: Seconds | None = Field(description="mean over all processes")
     median_io_time_s: Seconds | None = Field(description="median over all processes")
     busiest_rank: Count = Field(description="rank that moved the most bytes")
@@ -272,9 +400,15 @@ class App(Model):
         description="between its own processes; null where the order of calls is not known"
     )
     balance: RankBalance | None = Field(description="null without I/O")
-    io_time_share: Share | None = Field(description="mean over its processes of I/O time / run time")
+    io_time_share: Share | None = Field(
+        description="time in which any of its processes is in a file-system call (`io.busy_s.total`) / `runtime_s`"
+    )
     phase_gap_s: Seconds | None = Field(
-        description="pauses of all processes longer than this separate phases"
+        description="pauses of all processes longer than this separate phases; shorter ones do, too, where most "
+        "processes begin anew"
+    )
+    library_time_s: dict[LayerName, LibraryTime] | None = Field(
+        default=None, description="by I/O library, seconds; empty where none was called"
     )
 
 
@@ -285,24 +419,67 @@ class Frequency(Model):
         description="single: at most one data operation a process; bulk: back to back; "
         "iterative: with pauses between"
     )
-    ops_per_process: float = Field(description="data operations / processes that take part")
+    ops_per_process: float = Field(description="data operations / processes that take part, each time")
     size: Bytes | None = Field(description="most common size of its data operations")
 
 
+class Repeats(Model):
+    """How often phases come that are alike."""
+
+    count: Annotated[int, Field(ge=1)] = Field(description="number of phases")
+    period_s: Seconds | None = Field(
+        description="median of the times from the start of one to the start of the next; null for a single one, "
+        "or where they come at no steady distance"
+    )
+
+
+class Dominant(Model):
+    """What most of the I/O time went to."""
+
+    kind: Literal["read", "write", "metadata", "sync"] = Field(description="kind of call")
+    share: Share = Field(description="its share of the times of all kinds")
+
+
 class Phase(Model):
-    """A stretch of an app's timeline without a pause in I/O longer than the gap (table V)."""
+    """A stretch of an app's timeline in which its processes do I/O (table V), or several that are alike.
+
+    Phases are apart where no process is in a call for longer than `apps[].phase_gap_s`, where most processes begin the
+    same anew after a pause of at least 10 ms, and where they turn from reading to writing or back.
+    """
 
     app: str = Field(description="its app")
     index: Count = Field(description="number within its app, from 0")
-    start_s: Seconds = Field(description="since the workload began")
-    end_s: Seconds = Field(description="since the workload began")
-    runtime_s: Seconds = Field(description="end_s - start_s")
-    kind: Literal["write", "read", "mixed", "metadata"] = Field(
-        description="what 95 % of its data operations and bytes do, else mixed; metadata without any"
+    start_s: Seconds = Field(description="start of the first, since the workload began")
+    end_s: Seconds = Field(description="end of the last, since the workload began")
+    runtime_s: Seconds = Field(description="length of all of them together")
+    repeats: Repeats | None = Field(
+        default=None,
+        description="how many phases this is, and how far apart; null for a document of an older version: one",
     )
-    processes: Count = Field(description="processes that take part")
-    io: IOStats = Field(description="its I/O")
+    kind: Literal["write", "read", "mixed", "metadata"] = Field(
+        description="what 95 % of its data operations and bytes do, else mixed; metadata without any, or where "
+        "metadata takes 95 % of its I/O time and a quarter of its calls at most move data"
+    )
+    dominant: Dominant | None = Field(
+        default=None, description="what most of its I/O time went to; null where no time passed"
+    )
+    processes: Count = Field(description="processes that take part, the most of all repetitions")
+    io: IOStats = Field(description="I/O of all repetitions together")
     frequency: Frequency = Field(description="how its operations come")
+
+    @property
+    def count(self) -> int:
+        """How many phases this is."""
+        return self.repeats.count if self.repeats is not None else 1
+
+    @property
+    def spans(self) -> list[tuple[float, float]]:
+        """(start, end) of each repetition in seconds, taken as equally long and evenly spaced."""
+        if self.count == 1:
+            return [(self.start_s, self.end_s)]
+        length = self.runtime_s / self.count
+        apart = (self.end_s - length - self.start_s) / (self.count - 1)
+        return [(self.start_s + i * apart, self.start_s + i * apart + length) for i in range(self.count)]
 
 
 class Granularity(Model):
@@ -350,20 +527,35 @@ class Interface(Model):
 
 
 class Middleware(Model):
-    """Resources left for middleware (table VII)."""
+    """Libraries between the program and the file system, and the resources that are left for them (table VII)."""
 
     extra_cores_per_node: Count | None = Field(description="cores of a node without a process of the job")
     memory_per_node: Bytes | None = Field(description="main memory of a node")
     libraries: list[str] = Field(description="I/O libraries in use")
+    granularity: Granularity | None = Field(
+        default=None,
+        description="size of the transfers that the libraries make to the file system",
+    )
+    access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
+        default=None, description="where most of these transfers begin"
+    )
 
 
 class NodeLocalStorage(Model):
     """Storage on the node (table VIII)."""
 
     dir: str | None = Field(description="where it is mounted")
+    type: str | None = Field(
+        default=None, description="nvme, xfs, ...; tmpfs and ramfs are memory of the node, not a disk"
+    )
     capacity_per_node: Bytes | None = Field(description="its size")
     parallel_ops: Count | None = Field(description="operations that it serves at a time")
     max_bandwidth_per_node: Rate | None = Field(description="what it delivers at most")
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether files there lie in the node's memory."""
+        return self.type is not None and self.type.lower() in IN_MEMORY
 
 
 class SharedStorage(Model):
@@ -399,26 +591,31 @@ class Dataset(Model):
 
     format: dict[str, Count] | None = Field(description="files by format")
     size: Bytes | None = Field(description="sum of the known sizes")
-    files: Count = Field(description="files of the data set")
+    files: Count | None = Field(
+        description="files of the data set; null where which names are one file is not known"
+    )
     io: IOStats = Field(description="I/O on them")
     roles: dict[str, Count] | None = Field(description="files by role; null where some file's is not known")
     size_distribution: SizeDistribution | None = Field(description="sizes of files")
+    distribution: Distribution | None = Field(
+        default=None, description="law of the values in a sample of them (table VI), from job.yaml"
+    )
 
 
 class FileEntity(Model):
     """A file (table XI)."""
 
-    path: str = Field(description="absolute, links not followed")
+    path: str = Field(description="absolute, links not followed; of a file that was renamed its last name")
     format: str | None = Field(
         description="by magic bytes where the file is still there, else by library and suffix"
     )
     size: Bytes | None = Field(
-        description="furthest that writes or truncations reached, or what job.yaml knows; "
-        "null for files that were only read"
+        description="in the end, by writes, truncations and job.yaml; null for files that were only read, or made "
+        "without a recorded write, and where the trace cannot tell"
     )
     role: Role | None = Field(
         description="temporary: removed in the end; intermediate: written by one process or app, read by another "
-        "later; output: written; input: only read; null: only opened, or the order of calls is not known"
+        "later; output: written or made; input: only read; null: only opened, or the order of calls is not known"
     )
     access: Access = Field(description="used by two or more processes, or by one")
     processes: Count = Field(description="processes that opened or accessed it")
@@ -431,6 +628,23 @@ class FileEntity(Model):
     io: IOStats = Field(description="I/O on it")
     first_s: Seconds | None = Field(description="start of the first call on it")
     last_s: Seconds | None = Field(description="end of the last call on it")
+    format_attributes: FormatAttributes | None = Field(
+        default=None,
+        description="arrays, dimensions, type, encoding and chunks: from job.yaml, else from the calls that made them",
+    )
+
+
+class Folder(Model):
+    """A folder with files of the data set."""
+
+    path: str = Field(description="absolute, as files name it")
+    files: Count = Field(description="files of the data set directly in it, listed ones or not")
+    creates: Count = Field(description="of these, files that the run made (or emptied)")
+    entries: Count = Field(description="these files and the folders directly in it that hold some")
+    bytes: ByteCounts = Field(description="moved or asked for in these files")
+    metadata_time_s: Seconds | None = Field(
+        description="in metadata operations on these files, added up; null where times were not read"
+    )
 
 
 class Excluded(Model):
@@ -443,8 +657,8 @@ class Excluded(Model):
 class Profile(Model):
     """The characterisation of one workload."""
 
-    schema_: Literal["vani.profile/1"] = Field(
-        alias="schema", default="vani.profile/1", description="name and version of this schema"
+    schema_: Literal["vani.profile/2"] = Field(
+        alias="schema", default="vani.profile/2", description="name and version of this schema"
     )
     generator: Generator = Field(description="who wrote this")
     traces: list[TraceEntity] = Field(description="one per trace directory")
@@ -452,19 +666,33 @@ class Profile(Model):
     workflow: Workflow = Field(description="the whole workload (table III)")
     apps: list[App] = Field(description="one per executable (table IV)")
     phases: list[Phase] | None = Field(
-        description="in order of time, app after app (table V); null where time stamps were not read"
+        description="in order of time, app after app, those that are alike together (table V); null where time "
+        "stamps were not read"
     )
     interfaces: list[Interface] = Field(description="one per library layer and app (tables VI, VII)")
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
     storage: Storage = Field(description="tables VIII and IX")
     dataset: Dataset = Field(description="all files together (table X)")
+    folders: list[Folder] | None = Field(
+        default=None,
+        description="the hundred with most metadata time (most calls where no time is known), and the ten with most "
+        "files, over all files of the run; null in a document of vani.profile/1",
+    )
     files: list[FileEntity] = Field(
         description="the most important by I/O time (by bytes where that is not known), or all (table XI)"
     )
     excluded: Excluded = Field(description="what is counted apart")
+    extensions: dict[str, Any] = Field(
+        default_factory=dict, description="results of measures that plug-ins bring, by name"
+    )
     provenance: dict[str, str] = Field(
         description="by attribute path: where a value is from, or why it is null"
     )
+
+    @property
+    def lists_all_files(self) -> bool:
+        """Whether every file of the data set is in `files`."""
+        return self.dataset.files is not None and self.dataset.files <= len(self.files)
 
     @classmethod
     def load(cls, path: str | Path) -> Profile:

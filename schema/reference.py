@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from vani.atomic import write_text
-from vani.schema import profile
+from vani.schema import job, profile
 from vani.schema.base import Model
 
 __all__ = ["reference"]
@@ -21,7 +22,7 @@ _HEAD = """\
 
 `vani profile TRACE -o profile.yaml` writes one YAML document with the entities and attributes of
 tables II to XI of the Vani paper. It is validated when it is written and when it is read;
-`schema/json/profile-1.json` is the same as JSON Schema.
+`schema/json/profile-2.json` is the same as JSON Schema.
 
 - Sizes are bytes, times seconds, shares 0 to 1, rates bytes per second.
 - What could not be found is `null`, never a guess and never 0. `provenance` says why, by attribute
@@ -43,6 +44,7 @@ _UNITS = {
     profile.Share: "share",
     profile.Rate: "bytes per second",
     profile.Count: "count",
+    job.Count: "count",
     int: "integer",
     float: "number",
     str: "text",
@@ -78,7 +80,7 @@ def _section(model: type[Model]) -> str:
     lines = [
         f"## {title}",
         "",
-        (model.__doc__ or "").strip(),
+        inspect.cleandoc(model.__doc__ or ""),
         "",
         "| attribute | type | meaning |",
         "| --- | --- | --- |",

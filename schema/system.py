@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vani.schema.base import Model
-from vani.schema.job import is_below
+from vani.schema.job import IN_MEMORY, is_below
 
 __all__ = ["BurstBuffer", "Compute", "FileSystem", "Forwarding", "Network", "Rates", "StripingRule", "System"]
 
@@ -115,6 +115,11 @@ class BurstBuffer(Model):
     parallel_ops: Count | None = Field(default=None, description="operations at the same time, per node")
     request: list[str] = Field(default_factory=list, description="lines of a job script that ask for it")
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether its files lie in the node's memory, by what the description says or by its type."""
+        return self.uses_memory or self.type.lower() in IN_MEMORY
+
 
 class CurvePoint(Model):
     """Bandwidth that was measured with a number of I/O nodes."""
@@ -167,6 +172,7 @@ class System(Model):
     generic: bool = Field(
         False, description="true where the figures are typical and of no machine: advice says so"
     )
+    scheduler: str | None = Field(default=None, description="of jobs: slurm, lsf, pbs or flux")
     compute: Compute = Field(default_factory=Compute, description="compute nodes")
     file_systems: list[FileSystem] = Field(
         default_factory=list, description="shared file systems, scratch first"

@@ -63,6 +63,7 @@ class LayerCost(Model):
     read: Seconds
     write: Seconds
     metadata: Seconds
+    sync: Seconds = 0.0
 
 
 class FileUse(Model):

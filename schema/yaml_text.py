@@ -340,7 +340,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 # --- writing ------------------------------------------------------------------------------------
 
-WIDTH = 100
+WIDTH = 128
 _FLOW_DEPTH = 3
 
 
@@ -350,7 +350,7 @@ def emit(tree: Mapping[str, object]) -> str:
     Collections that fit into `WIDTH` columns stand on one line. Floats are rounded to nine
     significant digits, or to whole numbers from 1e8 on. Tuples are lists, enumerations their values,
     paths text. Characters that are no Unicode (lone surrogates) cannot be written in YAML and become
-    text such as `\udc80`.
+    text such as `\\udc80`.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from vani.schema.profile import Dataset, SizeDistribution
 
 __all__ = ["dataset"]
 
+_NOT_SAMPLED = "a trace holds no values: `vani collect --dataset` reads a sample of them, for --job"
 _MOST_LOOKED_AT = 1000
 _AT_ONCE = 1 << 16
 
@@ -41,8 +42,16 @@ def dataset(view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]) -
     found = sizes_of(known, ones)
     missing = len(codes) - len(known)
     view.notes["dataset.size"] = (
-        "furthest that writes, truncations or job.yaml reach in the files whose size is known"
-        + (f" ({len(known):,} of {len(codes):,}; the others were only read)" if missing else "")
+        "what writes, truncations and job.yaml tell of the files whose size is known"
+        + (f" ({len(known):,} of {len(codes):,}; files.size says why)" if missing else "")
+    )
+    sample = view.job.dataset if view.job is not None else None
+    view.notes["dataset.distribution"] = (
+        _NOT_SAMPLED
+        if view.job is None or sample is None
+        else view.job_name
+        if sample.distribution is not None
+        else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'not said')}"
     )
     return Dataset(
         format=dict(sorted(formats.items(), key=lambda f: (-f[1], f[0]))),
@@ -60,6 +69,7 @@ def dataset(view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]) -
             max=found.max if found else None,
             histogram=histogram(known, ones),
         ),
+        distribution=sample.distribution if sample is not None else None,
     )
 
 

@@ -1,27 +1,32 @@
 """Dependencies through files: who read what another wrote before (tables III and IV).
 
-A process (app) depends on another if it reads a file that the other wrote earlier: by the workload's clock, to which
-ranks and traces agree only to their skew. Files that a process reads and writes itself link nothing.
+A process depends on another if it read bytes that the other one had written last (`flows`). Where calls do not tell
+which bytes they moved, it is enough that it read the file at or after the other's first write to it. Both by the
+workload's clock, to which ranks and traces agree only to their skew: what collective calls prove of that is allowed
+for. What a process reads of its own links nothing. The coarser graph, in which only files count, is kept beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.entities.flows import Blocks, flows
+from vani.analyzers.entities.pairs import MOST_EDGES, MOST_PAIRS, Edges, Graph, all_to_all, pairs
 from vani.analyzers.entities.view import View
 from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.measures.clocks import skew_ns
 from vani.analyzers.measures.exchanges import HOW, NEVER
-from vani.schema.profile import AppDependency, ProcessDependencies
+from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
 if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = [
+    "NO_PROCESS_DEPENDENCIES",
     "app_dependencies",
     "app_graph",
     "early_reads",
@@ -30,13 +35,8 @@ __all__ = [
     "process_graph",
 ]
 
-_MOST_EDGES = 2_000_000
-_MOST_PAIRS = 1 << 26
-"""Pairs of a writer and a reader of one file that are looked at."""
-_AT_ONCE = 1 << 20
-Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
-
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def _of_several(table: Keyed, width: int) -> Keyed:
@@ -51,34 +51,47 @@ class _Links:
 
     def __init__(self, view: View) -> None:
         width = view.world.files + 1
-        table = _of_several(view.measured.results["exchanges"], width)
+        every: Keyed = view.measured.results["exchanges"]
+        table = _of_several(every, width)
         self.process = table.keys // width
         self.file = table.keys % width - 1
         order = np.argsort(self.file, kind="stable")
         self.process, self.file = self.process[order], self.file[order]
-        names = ("first_write", "first_read", "last_read", "bytes_written", "bytes_read")
+        names = table.columns or ("first_write", "first_read", "last_read")
         self.columns = {n: table[n][order] if len(table) else np.empty(0, np.int64) for n in names}
+        clocks = view.measured.results["clocks"]
+        ranks = [s.manifest.ranks for s in view.measured.stores]
+        skew = max((skew_ns(clocks, trace, n) or 0 for trace, n in enumerate(ranks)), default=0)
+        # A read that begins so little before a write may have seen it.
+        self.columns["last_read"] = np.where(self["last_read"] > -NEVER, self["last_read"] + skew, -NEVER)
         self.begins = np.append(True, self.file[1:] != self.file[:-1])[: len(self.file)]
         """Shape (rows,): where another file begins."""
         self.starts = np.flatnonzero(self.begins)
-        apps = np.array(view.world.app_of_trace)
-        self.trace = view.trace_of_process[self.process] if len(self.process) else self.process
-        self.app = apps[self.trace] if len(self.process) else self.process
+        self.app_of_process = np.array(view.world.app_of_trace)[view.trace_of_process]
+        self.app = self.app_of_process[self.process]
+        self.extents = view.measured.results["extents"]
+        found = flows(self.extents, every, view.world.files, skew)
+        self.blocks, self.unresolved, self.in_doubt = found.blocks, found.unresolved, found.in_doubt
+        wrote, read = self["first_write"] != NEVER, self["last_read"] > -NEVER
+        # What the calls of a row do not tell, all of a file may know.
+        hidden = np.isin(self.file, self.unresolved) | self.extents.given_up
+        self.unplaced_writer = wrote & (hidden | self._any("unplaced_writes", "made"))
+        self.unplaced_reader = read & (hidden | self._any("unplaced_reads") | self._only_looked)
+        self.unsized_writer = self._any("unsized_writes", "made")
+        self.unsized_reader = self._any("unsized_reads") | self._only_looked
 
+    def __getitem__(self, column: str) -> Ints:
+        return self.columns[column]
 
-def _pairs(writer: Ints, reader: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the pairs of equal files, as indices into two ascending arrays of files, about a million at a time."""
-    begin = np.searchsorted(reader, writer)
-    count = np.searchsorted(reader, writer, side="right") - begin
-    upto = np.cumsum(count)
-    at = 0
-    while at < len(writer):
-        done = int(upto[at - 1]) if at else 0
-        stop = max(at + 1, int(np.searchsorted(upto, done + _AT_ONCE, side="right")))
-        some = count[at:stop]
-        first = np.repeat(np.arange(at, stop), some)
-        yield first, np.arange(len(first)) + np.repeat(begin[at:stop] - (upto[at:stop] - some - done), some)
-        at = stop
+    def _any(self, *columns: str) -> Bools:
+        found = np.zeros(len(self.file), np.bool_)
+        for column in columns if len(self.file) else ():
+            found |= self[column] > 0
+        return found
+
+    @property
+    def _only_looked(self) -> Bools:
+        return self._any("looked") & ~self._any("reads")
 
 
 def exchanged_files(view: View) -> set[int]:
@@ -87,7 +100,7 @@ def exchanged_files(view: View) -> set[int]:
     starts = links.starts
     if not len(starts):
         return set()
-    wrote, read = links.columns["first_write"], links.columns["last_read"]
+    wrote, read = links["first_write"], links["last_read"]
     number = np.cumsum(links.begins) - 1
     earliest = np.minimum.reduceat(wrote, starts)
     rows = np.arange(len(wrote))
@@ -106,10 +119,10 @@ def early_reads(view: View) -> str | None:
     starts = links.starts
     if not len(starts):
         return None
-    reads_only = links.columns["first_write"] == NEVER
-    first_read = np.where(reads_only, links.columns["first_read"], NEVER)
+    reads_only = links["first_write"] == NEVER
+    first_read = np.where(reads_only, links["first_read"], NEVER)
     earliest_read = np.minimum.reduceat(first_read, starts)
-    earliest_write = np.minimum.reduceat(links.columns["first_write"], starts)
+    earliest_write = np.minimum.reduceat(links["first_write"], starts)
     early = (earliest_read < earliest_write) & (earliest_write != NEVER)
     if not early.any():
         return None
@@ -131,140 +144,243 @@ def app_dependencies(view: View) -> list[AppDependency]:
     """Files exchanged between apps, with the bytes that the producer wrote to and the consumer read from them."""
     links = _links(view)
     apps = len(view.world.apps)
-    if apps < 2:
+    if apps < 2 or not len(links.file):
         return []
-    by_app = group(links.file * apps + links.app, links.columns, HOW)
+    wrote, read = links["first_write"], links["last_read"]
+    columns = links.columns | {
+        "unplaced_write": np.where(links.unplaced_writer, wrote, NEVER),
+        "unplaced_read": np.where(links.unplaced_reader, read, -NEVER),
+        "unsized_writers": links.unsized_writer.astype(np.int64),
+        "unsized_readers": links.unsized_reader.astype(np.int64),
+    }
+    by_app = group(
+        links.file * apps + links.app, columns, HOW | {"unplaced_write": "min", "unplaced_read": "max"}
+    )
     file, app = by_app.keys // apps, by_app.keys % apps
-    writers = np.flatnonzero(by_app["first_write"] != NEVER) if len(by_app) else file
+    proven = _between_apps(links, apps)
+    writers = np.flatnonzero(by_app["first_write"] != NEVER)
     edges: list[Keyed] = []
-    for w, r in _pairs(file[writers], file):
+    for w, r in pairs(file[writers], file):
         producer = writers[w]
-        linked = (by_app["last_read"][r] >= by_app["first_write"][producer]) & (app[r] != app[producer])
-        producer, consumer = producer[linked], r[linked]
-        columns = {
+        others = app[r] != app[producer]
+        producer, consumer = producer[others], r[others]
+        by_extents = np.isin((file[producer] * apps + app[producer]) * apps + app[consumer], proven)
+        linked = by_extents | (by_app["last_read"][consumer] >= by_app["unplaced_write"][producer])
+        linked |= by_app["unplaced_read"][consumer] >= by_app["first_write"][producer]
+        producer, consumer = producer[linked], consumer[linked]
+        found = {
             "files": np.ones(len(consumer), np.int64),
+            "by_extents": by_extents[linked].astype(np.int64),
             "written": by_app["bytes_written"][producer],
             "read": by_app["bytes_read"][consumer],
+            "unsized_written": by_app["unsized_writers"][producer],
+            "unsized_read": by_app["unsized_readers"][consumer],
         }
-        edges.append(group(app[producer] * apps + app[consumer], columns))
-    found = Keyed.merged(edges)
+        edges.append(group(app[producer] * apps + app[consumer], found))
+    table = Keyed.merged(edges)
     names = view.world.apps
     first_start = [start for start, _ in view.run_ns]
-    ends = list(zip((found.keys // apps).tolist(), (found.keys % apps).tolist(), strict=True))
-    order = sorted(range(len(ends)), key=lambda i: (first_start[ends[i][0]], first_start[ends[i][1]], ends[i]))
-    return [
+    ends = list(zip((table.keys // apps).tolist(), (table.keys % apps).tolist(), strict=True))
+    order = sorted(
+        range(len(ends)), key=lambda i: (first_start[ends[i][0]], first_start[ends[i][1]], ends[i])
+    )
+    made = [
         AppDependency(
             producer=names[ends[i][0]],
             consumer=names[ends[i][1]],
-            files=int(found["files"][i]),
-            bytes_written=int(found["written"][i]),
-            bytes_read=int(found["read"][i]),
+            files=int(table["files"][i]),
+            files_by_extents=None if links.extents.given_up else int(table["by_extents"][i]),
+            bytes_written=None if table["unsized_written"][i] else int(table["written"][i]),
+            bytes_read=None if table["unsized_read"][i] else int(table["read"][i]),
         )
         for i in order
     ]
+    _explain_bytes(view, made)
+    return made
 
 
-@dataclass(frozen=True)
-class _Edges:
-    """Dependencies among processes, one row per pair; ordered by writer, then reader."""
+def _explain_bytes(view: View, made: list[AppDependency]) -> None:
+    for side, opened, calls, such in (
+        ("bytes_written", "made anew", "write to", "output such as fprintf"),
+        ("bytes_read", "opened for reading", "read of", "input such as fscanf or fgets"),
+    ):
+        unknown = sum(getattr(link, side) is None for link in made)
+        if unknown:
+            view.notes[f"workflow.app_dependencies.{side}"] = (
+                f"null in {unknown} of {len(made)}: files were {opened} and no {calls} them is in the trace (formatted "
+                f"{such} leaves no record), or a call does not tell its size"
+            )
 
-    writer: Ints
-    reader: Ints
-    files: Ints
-    linked: int
-    """Files over which there is some."""
-    cut: bool
-    """There are more than are counted."""
+
+def _between_apps(links: _Links, apps: int) -> Ints:
+    """(file * apps + producer) * apps + consumer where an app read what another one had written, ascending."""
+    blocks = links.blocks
+    wrote, read = (
+        np.unique(block * apps + links.app_of_process[process])
+        for block, process in ((blocks.writer_block, blocks.writer), (blocks.reader_block, blocks.reader))
+    )
+    found = [np.empty(0, np.int64)]
+    for w, r in pairs(wrote // apps, read // apps):
+        found.append(
+            np.unique((blocks.file[wrote[w] // apps] * apps + wrote[w] % apps) * apps + read[r] % apps)
+        )
+    return np.unique(np.concatenate(found))
 
 
-def _edges(view: View, app: int) -> _Edges:
-    """Who reads what another process of the app wrote before."""
-    links = _links(view)
-    mine = np.flatnonzero(links.app == app)
-    process, file = links.process[mine], links.file[mine]
-    wrote, read = links.columns["first_write"][mine], links.columns["last_read"][mine]
-    writers, readers = np.flatnonzero(wrote != NEVER), np.flatnonzero(read > -NEVER)
-    width = view.world.processes
-    edges, linked = Keyed(), np.zeros(view.world.files, np.bool_)
-    seen, cut = 0, False
-    for w, r in _pairs(file[writers], file[readers]):
-        seen += len(w)
-        cut = seen > _MOST_PAIRS
-        if cut:
-            break
+def _add_flows(edges: Edges, blocks: Blocks) -> None:
+    for w, r in pairs(blocks.writer_block, blocks.reader_block):
+        edges.add(blocks.writer[w], blocks.reader[r], blocks.file[blocks.writer_block[w]], by_extents=True)
+        if edges.cut:
+            return
+
+
+def _add_by_file(edges: Edges, links: _Links, writers: Ints, readers: Ints) -> None:
+    """Pairs of whom one wrote a file, and the other one read it then or later; rows of `links`."""
+    for w, r in pairs(links.file[writers], links.file[readers]):
         writer, reader = writers[w], readers[r]
-        some = (read[reader] >= wrote[writer]) & (process[reader] != process[writer])
-        writer, reader = writer[some], reader[some]
-        linked[file[writer]] = True
-        new = group(process[writer] * width + process[reader], {"files": np.ones(len(writer), np.int64)})
-        edges = Keyed.merged([edges, new])
-        cut = len(edges) > _MOST_EDGES
-        if cut:
-            edges = edges.where(np.arange(_MOST_EDGES))
-            break
-    count = edges["files"] if len(edges) else edges.keys
-    return _Edges(edges.keys // width, edges.keys % width, count, int(linked.sum()), cut)
+        later = links["last_read"][reader] >= links["first_write"][writer]
+        writer, reader = writer[later], reader[later]
+        edges.add(links.process[writer], links.process[reader], links.file[writer], by_extents=False)
+        if edges.cut:
+            return
+
+
+def _add_unplaced(edges: Edges, links: _Links, mine: Bools) -> None:
+    """Pairs for which only the file tells, as calls of one of the two do not tell which bytes they moved."""
+    wrote, read = mine & (links["first_write"] != NEVER), mine & (links["last_read"] > -NEVER)
+    unplaced = wrote & links.unplaced_writer
+    _add_by_file(edges, links, np.flatnonzero(unplaced), np.flatnonzero(read))
+    if not edges.cut:
+        _add_by_file(
+            edges, links, np.flatnonzero(wrote & ~unplaced), np.flatnonzero(read & links.unplaced_reader)
+        )
+
+
+def _by_extents(view: View, links: _Links, app: int, mine: Bools, coarse: Graph) -> Graph:
+    """Who read what whom wrote; of calls of unknown place, by the file."""
+    blocks = links.blocks
+    own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
+    writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
+    reader_block, reader = blocks.reader_block[own_reader], blocks.reader[own_reader]
+    if not (mine & (links.unplaced_writer | links.unplaced_reader)).any():
+        found = all_to_all((writer_block, writer), (reader_block, reader), blocks.file)
+        if found is not None:
+            return found
+    elif not len(writer) and not (mine & (links["first_write"] != NEVER) & ~links.unplaced_writer).any():
+        return replace(coarse, by_extents=0)
+    edges = Edges(view.world.processes, view.world.files)
+    _add_flows(edges, Blocks(blocks.file, writer_block, writer, reader_block, reader))
+    if not edges.cut:
+        _add_unplaced(edges, links, mine)
+    return edges.graph()
+
+
+def _by_file(view: View, links: _Links, mine: Bools) -> Graph:
+    """Who read a file that whom wrote, whichever bytes."""
+    writers = np.flatnonzero(mine & (links["first_write"] != NEVER))
+    readers = np.flatnonzero(mine & (links["last_read"] > -NEVER))
+    number = np.cumsum(links.begins) - 1
+    latest, earliest = (np.full(len(links.starts), v) for v in (-NEVER, NEVER))
+    np.maximum.at(latest, number[writers], links["first_write"][writers])
+    np.minimum.at(earliest, number[readers], links["last_read"][readers])
+    if (earliest >= latest).all():
+        found = all_to_all(
+            (number[writers], links.process[writers]),
+            (number[readers], links.process[readers]),
+            links.file[links.starts],
+        )
+        if found is not None:
+            return found
+    edges = Edges(view.world.processes, view.world.files)
+    _add_by_file(edges, links, writers, readers)
+    return edges.graph()
+
+
+NO_PROCESS_DEPENDENCIES = ProcessDependencies(
+    edges=0,
+    edges_by_extents=0,
+    files=0,
+    pattern="none",
+    file_level=FileLevelDependencies(edges=0, files=0, pattern="none"),
+)
 
 
 def process_dependencies(view: View, app: int) -> ProcessDependencies:
     """Summary of the dependencies among the processes of an app."""
-    edges = _edges(view, app)
-    if edges.cut:
-        view.notes[f"apps[{app}].process_dependencies"] = (
-            f"more than {_MOST_EDGES:,} pairs of processes, or {_MOST_PAIRS:,} over all files: "
+    links = _links(view)
+    mine = links.app == app
+    coarse = _by_file(view, links, mine)
+    unknown = links.extents.given_up and coarse.edges > 0
+    found = coarse if unknown or not coarse.edges else _by_extents(view, links, app, mine, coarse)
+    _explain_edges(view, links, app, found, coarse)
+    return ProcessDependencies(
+        edges=found.edges,
+        edges_by_extents=None if unknown else found.by_extents,
+        files=found.files,
+        pattern=found.pattern,
+        file_level=FileLevelDependencies(edges=coarse.edges, files=coarse.files, pattern=coarse.pattern),
+    )
+
+
+def _explain_edges(view: View, links: _Links, app: int, found: Graph, coarse: Graph) -> None:
+    why = []
+    if found.cut or coarse.cut:
+        why.append(
+            f"more than {MOST_EDGES:,} pairs of processes, or {MOST_PAIRS:,} over all files: "
             "only the first are counted"
         )
-    return ProcessDependencies(edges=len(edges.writer), files=edges.linked, pattern=_pattern(edges))
-
-
-def _pattern(edges: _Edges) -> Pattern:
-    if not len(edges.writer):
-        return "none"
-    writers, readers = np.unique(edges.writer), np.unique(edges.reader)
-    if len(writers) == 1:
-        return "one_to_many"
-    if len(readers) == 1:
-        return "many_to_one"
-    everyone = np.union1d(writers, readers)
-    both = np.intersect1d(writers, readers, assume_unique=True)
-    if len(edges.writer) == len(writers) * len(readers) - len(both):
-        return "all_to_all"
-    distances = (edges.reader - edges.writer) % int(everyone[-1] - everyone[0] + 1)
-    return "neighbour" if (distances == distances[0]).all() else "irregular"
+    if links.extents.given_up and coarse.edges:
+        why.append(
+            "files that are written and read have more separate extents than are kept in memory (1 million): only the "
+            "file tells who depends on whom"
+        )
+    elif found.edges > found.by_extents:
+        what = "calls do not tell which bytes they moved"
+        if len(links.unresolved):
+            what += f", or {len(links.unresolved):,} files are used in more pieces than are looked at"
+        why.append(f"{found.edges - found.by_extents:,} of the pairs are known by the file only: {what}")
+    if found.by_extents and links.in_doubt and links.extents.start_ns is None:
+        why.append(
+            "files that are written and read have too many calls to keep the moment of each: of several writers of the "
+            "same bytes all count but those that were surely overwritten before the first read"
+        )
+    if why:
+        view.notes[f"apps[{app}].process_dependencies"] = "; ".join(why)
 
 
 def app_graph(view: View) -> nx.DiGraph[str]:
-    """Apps as nodes; an edge from producer to consumer carries files, bytes_written and bytes_read."""
+    """Apps as nodes; an edge from producer to consumer has the attributes of an `AppDependency`."""
     import networkx  # noqa: PLC0415 - only graphs that are exported need it
 
     graph: nx.DiGraph[str] = networkx.DiGraph()
     graph.add_nodes_from(view.world.apps)
     for link in app_dependencies(view):
-        graph.add_edge(
-            link.producer,
-            link.consumer,
-            files=link.files,
-            bytes_written=link.bytes_written,
-            bytes_read=link.bytes_read,
-        )
+        graph.add_edge(link.producer, link.consumer, **link.model_dump(exclude={"producer", "consumer"}))
     return graph
 
 
 def process_graph(view: View) -> nx.DiGraph[str]:
-    """Processes (`app/trace/rank`) as nodes; an edge carries the number of files."""
+    """Processes of all apps (`app/trace/rank`) as nodes; an edge has `files`, and of these `files_by_extents`."""
     import networkx  # noqa: PLC0415
 
     graph: nx.DiGraph[str] = networkx.DiGraph()
+    links = _links(view)
+    edges = Edges(view.world.processes, view.world.files, by_file=True)
+    _add_flows(edges, links.blocks)
+    _add_unplaced(edges, links, np.ones(len(links.file), np.bool_))
+    found = edges.pairs()
 
     def name(process: int) -> str:
         trace = int(view.trace_of_process[process])
         app = view.world.apps[view.world.app_of_trace[trace]]
         return f"{app}/{trace}/{process - view.world.process_base[trace]}"
 
-    for app in range(len(view.world.apps)):
-        edges = _edges(view, app)
-        for writer, reader, files in zip(
-            edges.writer.tolist(), edges.reader.tolist(), edges.files.tolist(), strict=True
-        ):
-            graph.add_edge(name(writer), name(reader), files=files)
+    width = view.world.processes
+    for row, key in enumerate(found.keys.tolist()):
+        graph.add_edge(
+            name(key // width),
+            name(key % width),
+            files=int(found["files"][row]),
+            files_by_extents=None if links.extents.given_up else int(found["by_extents"][row]),
+        )
     return graph

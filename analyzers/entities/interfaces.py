@@ -4,22 +4,31 @@ A file-system call counts once in every layer that it was made through, its own 
 posix's bytes, that of hdf5 what went through HDF5. `granularity.data` is the size that moves most bytes in data
 operations made under the
 layer, `granularity.metadata` the size of what moves beside it: the most common size of at most a tenth of it.
+
+The middleware of table VII is what stands between the program and the file system: MPI-IO, HDF5, PnetCDF and netCDF
+as far as they are in use. Its granularity and access pattern are those of the file-system calls that any of them makes,
+each counted once, over all apps. Where none is in use there is no middleware to describe; the paper repeats table VI.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from vani.analyzers.base import Pairs
 from vani.analyzers.entities.view import View, layer_name
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures.access_pattern import NAMES, WITHIN
+from vani.analyzers.measures.libraries import ABOVE_FILE_SYSTEM, ANY_LIBRARY, under_any_library
 from vani.calls import FileClass, Layer
 from vani.schema.profile import ByteCounts, DataRepresentation, Granularity, Interface
 
-__all__ = ["interfaces"]
+__all__ = ["interfaces", "middleware_access"]
 
+Pattern = Literal["consecutive", "sequential", "strided", "random"]
 Transfer = Literal["collective", "independent", "mixed"]
 
 
@@ -40,8 +49,7 @@ def interfaces(view: View) -> list[Interface]:
         data_calls, collective = (
             int(calls.at(one, n)[0]) if len(calls) else 0 for n in ("data", "collective")
         )
-        own_time = int(calls.at(one, "time")[0]) if len(calls) else 0
-        time = int(under.at(one, "time")[0]) if layer <= Layer.STDIO and len(under) else own_time
+        time = view.layer_time(app, layer)
         share, transfer = _collective(view, app, layer, data_calls, collective)
         mine = (result.files.first == key) & (result.files.second >= 0)
         files = result.files.second[mine]
@@ -55,7 +63,7 @@ def interfaces(view: View) -> list[Interface]:
                 calls=int(calls.at(one, "calls")[0]) if len(calls) else 0,
                 bytes=ByteCounts(read=read, written=written, total=read + written),
                 files=int((view.world.file_class[files] == FileClass.DATASET).sum()),
-                time_s=time / 1e9,
+                time_s=None if time is None else time / 1e9,
                 collective_share=share,
                 transfer=transfer,
                 hints=_hints(view, app) if layer == Layer.MPIIO else None,
@@ -66,11 +74,39 @@ def interfaces(view: View) -> list[Interface]:
     return found
 
 
-def _granularity(sizes: object, key: int) -> Granularity:
-    mine = sizes.first == key  # type: ignore[attr-defined]
-    size, count = sizes.second[mine], sizes.count[mine]  # type: ignore[attr-defined]
+def middleware_access(view: View) -> tuple[list[str], Granularity | None, Pattern | None]:
+    """Libraries in use above the file-system calls, and the size and place of the transfers that they make.
+
+    Granularity and pattern are null, and `view.notes` says why, where no library is in use or none moves data.
+    """
+    result = view.measured.results["libraries"]
+    used = {
+        key % 16 for table in (result.under, result.calls) for key in (table.keys.tolist() if len(table) else ())
+    }
+    names = [layer_name(layer) for layer in ABOVE_FILE_SYSTEM if layer in used]
+    sizes = _granularity(result.data, ANY_LIBRARY)
+    pattern = _most_frequent(view, lambda keys: under_any_library(keys % WITHIN))
+    of = ", ".join(names)
+    for attribute, found in (("granularity", sizes.data), ("access_pattern", pattern)):
+        if not names:
+            note = "no library above the file-system calls is in use (table VII: granularity and pattern do not change)"
+        elif found is None:
+            note = f"no traced file-system call moves data within calls of {of}"
+        else:
+            note = f"of the file-system calls made within calls of {of}"
+        view.notes[f"middleware.{attribute}"] = note
+    return names, None if sizes.data is None else sizes, pattern
+
+
+def _granularity(sizes: Pairs, key: int) -> Granularity:
+    """Of the app and layer `key`; of a layer alone over all apps."""
+    mine = sizes.first % 16 == key if key == ANY_LIBRARY else sizes.first == key
+    size, count = sizes.second[mine], sizes.count[mine]
     if not len(size):
         return Granularity(data=None, metadata=None)
+    if key == ANY_LIBRARY:
+        size, place = np.unique(size, return_inverse=True)
+        count = np.bincount(place, weights=count).astype(np.int64)
     moved = size * count
     data = int(size[int(moved.argmax())])
     small = np.flatnonzero((size > 0) & (size * 10 <= data))
@@ -78,11 +114,18 @@ def _granularity(sizes: object, key: int) -> Granularity:
     return Granularity(data=data, metadata=metadata)
 
 
-def _pattern(view: View, key: int) -> Literal["consecutive", "sequential", "strided", "random"] | None:
+def _pattern(view: View, key: int) -> Pattern | None:
+    return _most_frequent(
+        view, lambda keys: (keys // WITHIN == key // 16) & ((keys % WITHIN >> key % 16 & 1) == 1)
+    )
+
+
+def _most_frequent(view: View, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Pattern | None:
+    """Where most data operations begin, of those under the chosen app * WITHIN + layers."""
     layers: Keyed = view.measured.results["access_pattern"].layers
     if not len(layers):
         return None
-    mine = (layers.keys // WITHIN == key // 16) & ((layers.keys % WITHIN >> key % 16 & 1) == 1)
+    mine = chosen(layers.keys)
     counts = [int(layers[n][mine].sum()) for n in NAMES]
     return NAMES[counts.index(max(counts))] if sum(counts) else None  # type: ignore[return-value]
 

@@ -5,46 +5,72 @@ Everything comes from job.yaml (`vani collect`) and system.yaml; what neither sa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from vani.analyzers.entities.interfaces import middleware_access
 from vani.analyzers.entities.view import View
 from vani.calls import FileClass
+from vani.schema.job import IN_MEMORY
 from vani.schema.profile import JobEntity, Middleware, NodeLocalStorage, SharedStorage, Storage
 
 if TYPE_CHECKING:
-    from vani.schema.system import BurstBuffer, FileSystem
+    from vani.schema.system import BurstBuffer, FileSystem, System
 
 __all__ = ["job", "middleware", "storage"]
 
 _NO_JOB = "not in the trace: run `vani collect` inside the job and pass job.yaml with --job"
+_OF_JOB_ALONE = ("nodes", "time_limit_s")
+_SERVED = ("nfs", "cifs", "9p")
+"""Types of file systems with one server: shared, but not parallel."""
 _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` lists them)"
 
 
 def job(view: View) -> JobEntity:
-    """Job configuration."""
+    """Job configuration: from job.yaml, and what that does not know from the machine's description."""
     found = view.job
-    names = (
-        "nodes",
-        "cpu_cores_per_node",
-        "gpus_per_node",
-        "node_local_bb_dirs",
-        "shared_bb_dirs",
-        "pfs_dirs",
-        "time_limit_s",
-        "scheduler",
-        "memory_per_node",
-    )
-    values = {}
-    for name in names:
+    of_machine = _of_machine(view.system) if view.system is not None else {}
+    values: dict[str, Any] = {}
+    for name in JobEntity.model_fields:
         value = getattr(found, name) if found is not None else None
-        values[name] = value
-        if found is None:
-            view.notes[f"job.{name}"] = _NO_JOB
-        elif value is None:
-            view.notes[f"job.{name}"] = f"{view.job_name}: {found.unknown.get(name, 'not said')}"
+        if value is not None:
+            note = view.job_name
+        elif of_machine.get(name) is not None:
+            value, note = of_machine[name], f"system: {view.system.name}"  # type: ignore[union-attr]
         else:
-            view.notes[f"job.{name}"] = view.job_name
+            note = (
+                _NO_JOB if found is None else f"{view.job_name}: {found.unknown.get(name, 'not said')}"
+            ) + _silent(view.system, name)
+        values[name] = value
+        view.notes[f"job.{name}"] = note
     return JobEntity(**values)
+
+
+def _of_machine(system: System) -> dict[str, Any]:
+    """What a machine gives to each of its jobs; nothing of one that is of no machine in particular."""
+    if system.generic:
+        return {}
+    near = {
+        kind: [one.dir for one in system.burst_buffers if one.kind == kind and one.dir]
+        for kind in ("node_local", "shared")
+    }
+    return {
+        "cpu_cores_per_node": system.compute.cores_per_node,
+        "gpus_per_node": system.compute.gpus_per_node,
+        "memory_per_node": system.compute.memory_per_node,
+        "scheduler": system.scheduler,
+        # A description does not say that there is no more than it lists.
+        "node_local_bb_dirs": near["node_local"] or None,
+        "shared_bb_dirs": near["shared"] or None,
+        "pfs_dirs": [m for one in system.file_systems if one.type not in _SERVED for m in one.mounts] or None,
+    }
+
+
+def _silent(system: System | None, name: str) -> str:
+    if system is None or name in _OF_JOB_ALONE:
+        return ""
+    if system.generic:
+        return f"; system: {system.name} is of no machine in particular"
+    return f"; system: {system.name} does not say"
 
 
 def cores_used(view: View) -> int | None:
@@ -73,7 +99,7 @@ def gpus_used(view: View) -> int | None:
 
 
 def middleware(view: View, cores: int | None) -> Middleware:
-    """Cores and memory that are left for middleware on a node."""
+    """Cores and memory that are left for middleware on a node, the libraries in use and what they ask for."""
     found = view.job
     total = found.cpu_cores_per_node if found is not None else None
     if total is None and view.system is not None:
@@ -93,8 +119,17 @@ def middleware(view: View, cores: int | None) -> Middleware:
     view.notes["middleware.extra_cores_per_node"] = (
         _NO_JOB if extra is None else "cores per node - cores used per node"
     )
-    view.notes["middleware.libraries"] = "buffering libraries leave no calls of their own in a Recorder trace"
-    return Middleware(extra_cores_per_node=extra, memory_per_node=memory, libraries=[])
+    view.notes["middleware.libraries"] = (
+        "libraries whose calls are traced; those that buffer beneath leave no calls of their own in a Recorder trace"
+    )
+    libraries, granularity, pattern = middleware_access(view)
+    return Middleware(
+        extra_cores_per_node=extra,
+        memory_per_node=memory,
+        libraries=libraries,
+        granularity=granularity,
+        access_pattern=pattern,
+    )
 
 
 def storage(view: View) -> Storage:
@@ -110,24 +145,34 @@ def _node_local(view: View) -> NodeLocalStorage:
     view.notes["storage.node_local.dir"] = (
         name if near is not None and near.dir else view.job_name if dirs else _NO_SYSTEM
     )
+    mount = view.job.mount_of(directory) if view.job is not None and directory else None
+    kind, source_of_kind = (near.type, name) if near is not None else (None, _NO_SYSTEM)
+    if mount is not None and (near is None or near.dir is None):
+        kind, source_of_kind = mount.type, view.job_name
+    in_memory = near.in_memory if near is not None else kind in IN_MEMORY
     capacity = near.capacity_per_node if near is not None else None
     source = name
-    if capacity is None and directory and view.job is not None:
-        mount = view.job.mount_of(directory)
-        capacity = mount.capacity if mount is not None else None
-        source = view.job_name
+    if capacity is None and mount is not None:
+        capacity, source = mount.capacity, view.job_name
+    memory = view.job.memory_per_node if view.job is not None else None
+    if in_memory and capacity is not None and memory is not None and memory < capacity:
+        # The pages of a file on tmpfs count as memory of the job that wrote it (cgroups, memory controller).
+        capacity, source = memory, f"{view.job_name}: the job's memory, which is less than the file system holds"
     rates = [
         r
         for r in ((near.bandwidth_per_node.read, near.bandwidth_per_node.write) if near else ())
         if r is not None
     ]
-    view.notes["storage.node_local.capacity_per_node"] = source if capacity is not None else _NO_SYSTEM
+    shared = "; memory of the node, which the program uses, too" if in_memory else ""
+    view.notes["storage.node_local.type"] = source_of_kind
+    view.notes["storage.node_local.capacity_per_node"] = source + shared if capacity is not None else _NO_SYSTEM
     view.notes["storage.node_local.parallel_ops"] = (
         name if near is not None and near.parallel_ops is not None else _NO_SYSTEM
     )
     view.notes["storage.node_local.max_bandwidth_per_node"] = name if rates else _NO_SYSTEM
     return NodeLocalStorage(
         dir=directory,
+        type=kind,
         capacity_per_node=capacity,
         parallel_ops=near.parallel_ops if near is not None else None,
         max_bandwidth_per_node=max(rates) if rates else None,

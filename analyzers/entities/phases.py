@@ -1,7 +1,13 @@
 """I/O phases (table V).
 
-Kinds: `metadata` without a data operation, `read` or `write` where at least 95 % of the data operations (and of the
-bytes) go one way, else `mixed`. Frequency (the paper's column has "1 op", "7 ops/rank", "Iterative", "Bulk"):
+When phases begin is defined in `vani/analyzers/phase_cuts.py`, and which of them are one row in `phase_rows.py`. Of a
+row, `io` is that of all its phases together, `start_s` is when the first begins and `end_s` when the last ends,
+`runtime_s` is how long they are together, and `processes` the most that take part in one of them.
+
+Kinds: `metadata` without a data operation, or where 95 % of the I/O time is metadata and at most a quarter of the calls
+move data; `read` or `write` where at least 95 % of the data operations (and of the bytes) go one way, else `mixed`.
+`dominant` is the kind of call that most of the I/O time went to, whatever was moved. Frequency (the paper's column has
+"1 op", "7 ops/rank", "Iterative", "Bulk"), of each phase of the row:
 
 - single: at most one data operation per process;
 - bulk: the operations come back to back: the processes taking part are in I/O at least half of the phase's time;
@@ -14,47 +20,68 @@ from typing import Literal
 
 import numpy as np
 
+from vani.analyzers.entities.phase_rows import period_s
 from vani.analyzers.entities.view import View
-from vani.analyzers.keyed import Keyed
-from vani.schema.profile import Frequency, IOStats, Phase
+from vani.schema.profile import Dominant, Frequency, IOStats, Phase, Repeats
 
-__all__ = ["phases"]
+__all__ = ["dominant", "phases"]
 
+_KINDS: tuple[Literal["read", "write", "metadata", "sync"], ...] = ("read", "write", "metadata", "sync")
 _ONE_WAY = 0.95
+_FEW_DATA = 0.25
 _BACK_TO_BACK = 0.5
 
 
 def phases(view: View) -> list[Phase]:
-    """One entity per phase, app after app, in order of time."""
-    facts = view.facts
-    counts: Keyed = view.measured.results["processes"].phases
-    found = []
-    for phase in range(facts.phases):
-        app = int(facts.phase_app[phase])
-        io = view.phase_stats.get(phase)
-        if io is None:
-            continue
-        start, end = int(facts.phase_start[phase]), int(view.measured.phase_end[phase])
-        processes = int(counts.at(np.array([phase]), "processes")[0]) if len(counts) else 0
+    """One entity per row of phases that are alike, app after app, in order of time."""
+    facts, rows = view.facts, view.phase_rows
+    found: list[Phase] = []
+    index: dict[int, int] = {}
+    for row in range(rows.rows):
+        members = np.flatnonzero(rows.row == row)
+        app = int(facts.phase_app[members[0]])
+        io = view.row_stats[row]
+        start, end = rows.start[members], rows.end[members]
+        runtime_s = int((end - start).sum()) / 1e9
+        processes = int(rows.processes[members].max())
+        index[app] = index.get(app, -1) + 1
         found.append(
             Phase(
                 app=view.world.apps[app],
-                index=phase - int(facts.first_phase[app]),
-                start_s=start / 1e9,
-                end_s=end / 1e9,
-                runtime_s=(end - start) / 1e9,
+                index=index[app],
+                start_s=int(start[0]) / 1e9,
+                end_s=int(end.max()) / 1e9,
+                runtime_s=runtime_s,
+                repeats=Repeats(count=len(members), period_s=period_s(start)),
                 kind=_kind(io),
+                dominant=dominant(io),
                 processes=processes,
                 io=io,
-                frequency=_frequency(io, processes, (end - start) / 1e9),
+                frequency=_frequency(io, processes, runtime_s, len(members)),
             )
         )
     return found
 
 
+def dominant(io: IOStats) -> Dominant | None:
+    """What most of the I/O time went to; None where no time passed, or times are not known."""
+    spent = {kind: getattr(io.time_s, kind) or 0.0 for kind in _KINDS}
+    whole = sum(spent.values())
+    if not whole:
+        return None
+    most = max(_KINDS, key=lambda kind: spent[kind])
+    return Dominant(kind=most, share=spent[most] / whole)
+
+
 def _kind(io: IOStats) -> Literal["write", "read", "mixed", "metadata"]:
     data = io.ops.read + io.ops.write
-    if not data:
+    most = dominant(io)
+    if not data or (
+        most is not None
+        and most.kind == "metadata"
+        and most.share >= _ONE_WAY
+        and data <= _FEW_DATA * io.ops.all
+    ):
         return "metadata"
     moved = (io.bytes.read or 0) + (io.bytes.written or 0)
     for name, ops, size in (
@@ -66,9 +93,9 @@ def _kind(io: IOStats) -> Literal["write", "read", "mixed", "metadata"]:
     return "mixed"
 
 
-def _frequency(io: IOStats, processes: int, runtime_s: float) -> Frequency:
+def _frequency(io: IOStats, processes: int, runtime_s: float, count: int) -> Frequency:
     data = io.ops.read + io.ops.write
-    per_process = data / processes if processes else 0.0
+    per_process = data / processes / count if processes else 0.0
     sizes = [
         s for side in (io.transfer_size.read, io.transfer_size.write) if side is not None for s in side.common
     ]

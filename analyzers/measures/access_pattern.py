@@ -4,7 +4,11 @@ Reads and writes of a process on a file are two streams, which begin anew when t
 operation is, compared with the one before it in its stream,
 
 - strided, if it is one of three or more operations in a row at one distance that do not just continue one another;
-- consecutive, if it begins where that one ended;
+- consecutive, if it begins where that one ended: behind all that it asked for, or, for a read that reached the end of
+  its file, there. That end shows in the file position, where both operations go on from it (`read`, not `pread`) and
+  no seek lay between, so that the second one can only begin within what the first one asked for because that was
+  cut; otherwise it must be known from writes, truncations or job.yaml (`vani.analyzers.base.Ends`). So files that
+  are read to their end, and ends that are read again and again, are consecutive;
 - sequential, if it begins further on, and neither the operation before nor the one after it goes back;
 - random otherwise: it goes back, or is the way forth between two that do (half of random jumps lead forward).
 
@@ -17,12 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, Pairs, count_pairs, stable_order
+from vani.analyzers.base import NO_VALUE, Batch, Context, Ends, Facts, Pairs, count_pairs, stable_order
 from vani.analyzers.keyed import Dense, Keyed
 from vani.calls import Flag, Kind
 
@@ -40,6 +45,10 @@ __all__ = [
 CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
 WITHIN = 1 << 16
 NAMES = ("consecutive", "sequential", "strided", "random")
+_FROM_POSITION = frozenset(
+    ["read", "write", "readv", "writev", "fread", "fwrite", "fread_unlocked", "fwrite_unlocked", "vfprintf"]
+)
+"""Functions that move data at the file position and advance it (POSIX.1-2017)."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -59,10 +68,10 @@ class AccessPattern:
     """See the module's docstring."""
 
     name = "access_pattern"
-    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "within"})
+    columns = frozenset({"rank", "func", "kind", "file", "offset", "bytes", "start_ns", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        return _Collector(context, None if facts is None else facts.listed_as)
+        return _Collector(context, facts)
 
     def combine(self, parts: Sequence[PatternResult]) -> PatternResult:
         return PatternResult(
@@ -89,6 +98,12 @@ class _Run:
     """The first operation of a stream."""
     counted: Bools
     """Already counted; still here because its successors are compared with it."""
+    start: Ints
+    """Nanoseconds."""
+    follows: Bools
+    """Goes on from the file position, and advances it."""
+    seeks: Ints
+    """Seeks on its file before it, from a moment on that is the same for all operations on the file."""
 
     def take(self, rows: Ints) -> _Run:
         return _Run(*(getattr(self, f.name)[rows] for f in fields(_Run)))
@@ -123,7 +138,9 @@ class _Events:
         at = np.zeros(len(both), np.int64)
         if len(both) and len(stream):
             low = stream[0]
-            at = np.searchsorted((stream - low) * rows + data, (both - low) * rows + np.concatenate((row, row)))
+            at = np.searchsorted(
+                (stream - low) * rows + data, (both - low) * rows + np.concatenate((row, row))
+            )
         late = self._pending
         at = np.concatenate((at, np.searchsorted(stream, late)))
         both = np.concatenate((both, late))
@@ -140,12 +157,48 @@ class _Events:
         self._pending = self._pending[self._pending // width == process]
 
 
+class _Seeks:
+    """How many seeks a batch has on each file of each process."""
+
+    def __init__(self, batch: Batch, seeks: Bools) -> None:
+        self._batch = batch
+        self._until = np.cumsum(seeks[batch.by_process_and_file]) if seeks.any() else None
+
+    def before(self, rows: Ints) -> Ints:
+        """Seeks before each call, from a moment on that is the same for all calls on its file."""
+        if self._until is None:
+            return np.zeros(len(rows), np.int64)
+        count = np.empty(len(self._until), np.int64)
+        count[self._batch.by_process_and_file] = self._until - self._base
+        found: Ints = count[rows]
+        return found
+
+    @cached_property
+    def _base(self) -> Ints:
+        """Seeks in the calls of other processes and files, for calls in order of process and file."""
+        assert self._until is not None
+        at = np.flatnonzero(self._batch.process_file_starts)
+        return np.repeat(np.append(0, self._until[at[1:] - 1]), np.diff(np.append(at, len(self._until))))
+
+    def of(self, process_file: Ints) -> Ints:
+        """Seeks on files of processes, in all."""
+        if self._until is None:
+            return np.zeros(len(process_file), np.int64)
+        at = np.flatnonzero(self._batch.process_file_starts)
+        key = self._batch.process_file[self._batch.by_process_and_file[at]]
+        total = np.diff(np.append(0, self._until[np.append(at[1:], len(self._until)) - 1]))
+        place = np.minimum(np.searchsorted(key, process_file), len(key) - 1)
+        return np.where(key[place] == process_file, total[place], 0)
+
+
 class _Collector:
     """The class of an operation depends on two before and two behind it: so many are held from batch to batch."""
 
-    def __init__(self, context: Context, listed_as: NDArray[np.int32] | None) -> None:
+    def __init__(self, context: Context, facts: Facts | None) -> None:
         self._app = context.app
-        self._listed_as = listed_as
+        self._listed_as = None if facts is None else facts.listed_as
+        self._ends: Ends | None = None if facts is None else facts.ends
+        self._from_position = np.array([f in _FROM_POSITION for f in context.world.functions] or [False])
         self._files = context.world.files + 1
         self._cells: list[Keyed] = []
         self._layers: list[Keyed] = []
@@ -168,10 +221,12 @@ class _Collector:
         order = stable_order(key)
         rows, key = rows[order], key[order]
         flags = batch.flags
-        jumps = ((flags & Flag.SEEK) != 0) & (batch.offset == NO_VALUE)
+        seeks = (flags & Flag.SEEK) != 0
+        jumps = seeks & (batch.offset == NO_VALUE)
         jumped = self._since(self._jumps, batch, jumps & named, key, rows)
         opened = self._since(self._opens, batch, ((flags & Flag.OPEN) != 0) & named, key, rows)
         size = batch.bytes[rows]
+        counts = _Seeks(batch, seeks & named)
         first = np.append(True, key[1:] != key[:-1])[: len(key)]
         if self._held is not None:
             first[np.searchsorted(key, self._held.key[np.isin(self._held.key, key[first])])] = False
@@ -185,10 +240,15 @@ class _Collector:
             jumped,
             first | opened,
             np.zeros(len(key), np.bool_),
+            batch.start[rows],
+            self._from_position[batch.function[rows]],
+            counts.before(rows),
         )
         if self._held is not None:
             new = _Run.joined(self._held, new)
         self._take(new, going_on=int(batch.process[-1]))
+        if self._held is not None:
+            self._held.seeks -= counts.of(self._held.key // 2)
 
     @staticmethod
     def _since(events: _Events, batch: Batch, happened: Bools, stream: Ints, data: Ints) -> Bools:
@@ -203,7 +263,9 @@ class _Collector:
             self._jumps.forget(2 * self._files, going_on)
             self._opens.forget(2 * self._files, going_on)
             return
-        kind, delta = classify(run.key, run.begin, run.size, run.append, run.jumped, run.first)
+        kind, delta = classify(
+            run.key, run.begin, run.size, run.append, run.jumped, run.first, self._behind_cut(run)
+        )
         closes = np.append(run.key[1:] != run.key[:-1], True)
         index = np.arange(n)
         last = index[closes][np.cumsum(np.append(0, closes[:-1]))]
@@ -227,6 +289,26 @@ class _Collector:
         self._jumps.forget(2 * self._files, going_on)
         self._opens.forget(2 * self._files, going_on)
 
+    def _behind_cut(self, run: _Run) -> Bools:
+        """Operations that begin where the one before was cut by the end of the file."""
+        found = np.zeros(len(run.key), np.bool_)
+        begin = run.begin
+        inside = (run.key[1:] == run.key[:-1]) & ~run.first[1:] & (begin[:-1] != NO_VALUE)
+        inside &= (begin[1:] >= begin[:-1]) & (begin[1:] < begin[:-1] + run.size[:-1])
+        rows = np.flatnonzero(inside) + 1
+        if not len(rows):
+            return found
+        goes_on = run.follows[rows] & run.follows[rows - 1] & (run.seeks[rows] == run.seeks[rows - 1])
+        found[rows[goes_on]] = True
+        rows = rows[~goes_on & (run.key[rows] % 2 == Kind.READ)]
+        ends = self._ends
+        if ends is not None and len(ends.known) and len(rows):
+            file = run.key[rows] // 2 % self._files - 1
+            known = ends.known[file] & (run.start[rows] >= ends.since[file])
+            rows, file = rows[known], file[known]
+            found[rows[begin[rows] == ends.at(file, run.start[rows])]] = True
+        return found
+
     def _count(self, cell: Ints, within: NDArray[Any], kind: Ints) -> None:
         if not len(cell):
             return
@@ -249,7 +331,13 @@ class _Collector:
 
 
 def classify(
-    key: Ints, begin: Ints, size: Ints, append: Bools, jumped: Bools, first: Bools
+    key: Ints,
+    begin: Ints,
+    size: Ints,
+    append: Bools,
+    jumped: Bools,
+    first: Bools,
+    behind_cut: Bools,
 ) -> tuple[Ints, Ints]:
     """Class of each operation and its distance from the one before (`NO_VALUE` where there is none).
 
@@ -265,6 +353,8 @@ def classify(
         A seek to an unknown place came before.
     first
         The first operation of a stream.
+    behind_cut
+        It begins where the end of the file cut the one before.
     """
     n = len(key)
     starts = np.append(True, key[1:] != key[:-1]) | first
@@ -275,8 +365,8 @@ def classify(
     delta[1:][paired[1:]] = (begin[1:] - begin[:-1])[paired[1:]]
     before = np.zeros(n, np.int64)
     before[1:] = begin[:-1] + size[:-1]
-    continues = paired & (begin == before)
-    back = paired & (begin < before)
+    continues = paired & ((begin == before) | behind_cut)
+    back = paired & (begin < before) & ~behind_cut
     beside = np.zeros(n, np.bool_)
     beside[1:] = back[:-1] & ~starts[1:]
     beside[:-1] |= back[1:]

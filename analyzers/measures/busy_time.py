@@ -1,8 +1,9 @@
 """Busy time: how long at least one process was in a call, the union over all processes (denominator of bandwidths).
 
-Per phase, per file of the files that are listed, and for the workload; by kind and in all. Calls of all processes
-meet here, so this works on windows of time, not on partitions: each window reads the row groups that its calls can
-lie in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
+Per phase, per app, per file of the files that are listed, and for the workload; by kind and in all. An app's is not
+the sum of its phases': where one follows the other without a pause, a call of the former may go on in the latter.
+Calls of all processes meet here, so this works on windows of time, not on partitions: each window reads the row groups
+that its calls can lie in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.base import KINDS, Batch, Context, Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
+from vani.calls import Kind
 from vani.engine.run import Engine
 from vani.store.read import RowGroup, calls_of
 
-__all__ = ["COLUMNS", "MOST", "Window", "busy", "busy_in", "windows"]
+__all__ = ["ALL", "COLUMNS", "MOST", "WIDTH", "WRITE_OR_SYNC", "Window", "busy", "busy_in", "windows"]
 
 COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ROWS = 1 << 19
-_ALL = 3
+WRITE_OR_SYNC, ALL = KINDS, KINDS + 1
+"""Unions of several kinds, numbered behind the kinds themselves."""
+WIDTH = KINDS + 2
 _GROUPS_AT_ONCE = 4
 
 Ints = NDArray[np.int64]
@@ -139,6 +143,7 @@ def busy(
         pieces = -(-2 * _SAMPLE * (MOST if sample is None else len(sample)) // MOST)
         if pieces > engine.workers:
             pieces += -pieces % engine.workers
+
     def most_in(window: Window) -> int:
         long = (window.end - window.begin) * _SHORTEST > high - low
         return MOST if long else np.iinfo(np.int64).max
@@ -216,9 +221,10 @@ def _finest_in(window: Window, most: int) -> Intervals | None:
 
 
 def busy_in(window: Window) -> Keyed:
-    """Busy time in one window: column `time` by group * 4 + kind (3 for all).
+    """Busy time in one window: column `time` by group * WIDTH + kind (or `WRITE_OR_SYNC` or `ALL`).
 
-    Groups are phases 0..phases-1, excluded calls, the workload (phases + 1) and listed files (from phases + 2 on).
+    Groups are phases 0..phases-1, excluded calls, the workload (phases + 1), listed files (from phases + 2 on), and
+    after them apps.
     """
     finest = _finest_in(window, np.iinfo(np.int64).max)
     assert finest is not None
@@ -227,17 +233,41 @@ def busy_in(window: Window) -> Keyed:
 
 def _rolled_up(finest: Intervals, window: Window) -> Keyed:
     """Calls are merged by phase, listed file and kind first; every other union is one of what is left of them."""
-    kind, place = finest.group % 4, finest.group // 4
+    kind, place = finest.group % KINDS, finest.group // KINDS
     files = int(window.listed.max(initial=-1)) + 2
     phase, number = place // files, place % files
     phases = window.facts.phases
-    found = [_union(finest, phase * 4 + kind)]
+    by_phase = _union(finest, phase * WIDTH + kind)
+    included, by_kind = by_phase.group < WIDTH * phases, by_phase.group % WIDTH
+    app = np.append(window.facts.phase_app, -1)[by_phase.group // WIDTH]
+    found = [by_phase, _union(by_phase, WIDTH * (phases + 1 + files + app) + by_kind, included)]
     if window.workload:
-        by_phase = found[0]
-        found.append(_union(by_phase, 4 * (phases + 1) + by_phase.group % 4, by_phase.group < 4 * phases))
-    found.append(_union(finest, 4 * (phases + 1 + number) + kind, number > 0))
-    found += [_union(f, f.group - f.group % 4 + _ALL) for f in found]
-    return Keyed.merged([group(keys, {"time": time}) for keys, time in map(total_length, found)])
+        found.append(_union(by_phase, WIDTH * (phases + 1) + by_kind, included))
+    found.append(_union(finest, WIDTH * (phases + 1 + number) + kind, number > 0))
+    together = [_write_or_sync(one) for one in found]
+    found += [_union(one, one.group - one.group % WIDTH + ALL) for one in found]
+    lengths = [group(keys, {"time": time}) for keys, time in map(total_length, [*found, *together])]
+    return _with_writes_alone(Keyed.merged(lengths))
+
+
+def _write_or_sync(one: Intervals) -> Intervals:
+    """Writes and flushes together, of the groups that flush."""
+    kind, owner = one.group % WIDTH, one.group // WIDTH
+    flushing = owner[kind == Kind.SYNC]
+    if not len(flushing):
+        return Intervals()
+    some = ((kind == Kind.WRITE) | (kind == Kind.SYNC)) & np.isin(owner, flushing)
+    return merge(owner[some] * WIDTH + WRITE_OR_SYNC, one.start[some], one.end[some])
+
+
+def _with_writes_alone(times: Keyed) -> Keyed:
+    """Where nothing is flushed, the time of writes or flushes is that of writes."""
+    kind, owner = times.keys % WIDTH, times.keys // WIDTH
+    alone = np.flatnonzero((kind == Kind.WRITE) & ~np.isin(owner, owner[kind == WRITE_OR_SYNC]))
+    if not len(alone):
+        return times
+    more = Keyed(owner[alone] * WIDTH + WRITE_OR_SYNC, {"time": times["time"][alone]})
+    return Keyed.merged([times, more])
 
 
 def _batches(window: Window) -> Iterator[Batch]:
@@ -258,7 +288,7 @@ def _batches(window: Window) -> Iterator[Batch]:
 
 
 def _finest(batch: Batch, window: Window) -> Intervals:
-    """Merged calls within the window by (phase * files + number of the listed file + 1) * 4 + kind."""
+    """Merged calls within the window by (phase * files + number of the listed file + 1) * KINDS + kind."""
     start, end = np.maximum(batch.start, window.begin), np.minimum(batch.end, window.end)
     inside = start < end
     rows = slice(None) if inside.all() else np.flatnonzero(inside)
@@ -266,7 +296,7 @@ def _finest(batch: Batch, window: Window) -> Intervals:
     number = listed[batch.file] if len(listed) else np.full(len(batch), -1)
     number[batch.file < 0] = -1
     place = batch.phase * (int(listed.max(initial=-1)) + 2) + number + 1
-    return merge((place * 4 + batch.kind)[rows], start[rows], end[rows])
+    return merge((place * KINDS + batch.kind)[rows], start[rows], end[rows])
 
 
 def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:

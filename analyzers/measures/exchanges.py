@@ -1,9 +1,10 @@
 """Who reads what another wrote: the data of process and app dependencies (tables III and IV).
 
-Kept per process and file, for files of the data set that are both written and read, under whatever name (a file that
-is renamed counts under its last one): when it first wrote and first and last read, and how much. Where no write (no
-read) of a file is in the trace, opens that empty it (that only read it) stand for them: formatted output and input of
-streams leaves no records. Unit: nanoseconds, bytes.
+Kept per process and file, for files of the data set that several processes use and that are both written and read,
+under whatever name (a file that is renamed counts under its last one): when it first wrote and first and last read, how
+much, and how many of its calls do not tell where or how much. Where no write (no read) of a file is in the trace, opens
+that empty it (that only read it) stand for them: formatted output and input of streams leaves no records. Unit:
+nanoseconds, bytes.
 """
 
 from __future__ import annotations
@@ -11,23 +12,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
-from vani.analyzers.keyed import Dense, How, Keyed
+from vani.analyzers.keyed import How, Keyed, group
 from vani.calls import Flag, Kind
 
 __all__ = ["HOW", "NEVER", "Exchanges"]
 
+Ints = NDArray[np.int64]
+
 NEVER = np.iinfo(np.int64).max
-HOW: dict[str, How] = {"first_write": "min", "first_read": "min", "last_read": "max"}
+HOW: dict[str, How] = {"first_write": "min", "last_write": "max", "first_read": "min", "last_read": "max"}
 """How exchanges become one; bytes are added up."""
 
 
 class Exchanges:
-    """Columns by process * (files + 1) + file + 1: first_write, first_read (`NEVER` if not), last_read, bytes."""
+    """Columns by process * (files + 1) + file + 1.
+
+    first_write, first_read (`NEVER` if not), last_write, last_read (-`NEVER`); bytes_written, bytes_read; calls of
+    unknown place: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that stand for
+    writes and for reads: made, looked; and the reads.
+    """
 
     name = "exchanges"
-    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns"})
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         if facts is None:
@@ -41,6 +50,7 @@ class Exchanges:
 class _Collector:
     def __init__(self, context: Context, facts: Facts) -> None:
         self._linked, self._by_open = facts.linked, facts.linked_by_open
+        self._written_by_open = facts.written_by_open
         self._files = context.world.files + 1
         self._final = context.world.final_name
         self._parts: list[Keyed] = []
@@ -48,30 +58,52 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not self._linked.any():
             return
-        file = batch.file
-        moves = batch.kind <= Kind.WRITE
+        # One row stands for all calls that are alike.
+        alike = batch.alike
+        file, flags, kind = batch.file[alike.row], batch.flags[alike.row], batch.kind[alike.row]
         named = np.maximum(file, 0)
-        anew = (batch.flags & Flag.TRUNCATE) != 0
-        if self._by_open.any():
-            looks = (batch.flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
-            moves = moves | ((anew | looks) & self._by_open[named])
-        rows = np.flatnonzero(moves & (file >= 0) & self._linked[named])
+        moves = kind <= Kind.WRITE
+        made = ((flags & Flag.TRUNCATE) != 0) & self._written_by_open[named]
+        only_read = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
+        looked = only_read & self._by_open[named] & ~made
+        rows = np.flatnonzero((moves | made | looked) & (file >= 0) & self._linked[named])
         if not len(rows):
             return
-        dense = Dense.of(batch.process[rows] * self._files + self._final[file[rows]] + 1)
-        start = batch.start[rows]
-        write = (batch.kind[rows] == Kind.WRITE) | anew[rows]
-        size = np.where(batch.bytes[rows] == NO_VALUE, 0, batch.bytes[rows])
-        columns = {n: np.full(len(dense.keys), NEVER) for n in ("first_write", "first_read")}
-        columns["last_read"] = np.full(len(dense.keys), -NEVER)
-        np.minimum.at(columns["first_write"], dense.codes[write], start[write])
-        np.minimum.at(columns["first_read"], dense.codes[~write], start[~write])
-        np.maximum.at(columns["last_read"], dense.codes[~write], start[~write])
-        columns["bytes_written"] = dense.sum(size, write)
-        columns["bytes_read"] = dense.sum(size, ~write)
-        self._parts.append(Keyed(dense.keys, columns))
+        key = batch.process[alike.row] * self._files + self._final[named] + 1
+        first, last = alike.range(batch.start)
+        write = (kind == Kind.WRITE) | made
+        unsized, unplaced = self._unknown(batch)
+        columns = {
+            "first_write": np.where(write, first, NEVER),
+            "last_write": np.where(write, last, -NEVER),
+            "first_read": np.where(write, NEVER, first),
+            "last_read": np.where(write, -NEVER, last),
+            "bytes_written": np.where(write & moves, batch.alike_bytes, 0),
+            "bytes_read": np.where(write, 0, batch.alike_bytes),
+            "unplaced_writes": np.where(write, unplaced, 0),
+            "unplaced_reads": np.where(write, 0, unplaced),
+            "unsized_writes": np.where(write, unsized, 0),
+            "unsized_reads": np.where(write, 0, unsized),
+            "reads": np.where(moves & ~write, alike.count, 0),
+            "made": np.where(made, alike.count, 0),
+            "looked": np.where(looked, alike.count, 0),
+        }
+        self._parts.append(group(key[rows], {n: c[rows] for n, c in columns.items()}, HOW))
         if len(self._parts) > 64:
             self._parts = [self.result()]
+
+    def _unknown(self, batch: Batch) -> tuple[Ints, Ints]:
+        """How many data operations of each group that are alike do not tell their size, or where they were."""
+        rows, known = batch.placed
+        none = np.zeros(len(batch.alike.row), np.int64)
+        if known.all():
+            return none, none
+        blind = rows[~known]
+        size = batch.bytes[blind]
+        unsized, unplaced = (
+            np.bincount(batch.alike.codes[blind[some]], minlength=len(none)) for some in (size == NO_VALUE, size != 0)
+        )
+        return unsized, unplaced
 
     def result(self) -> Keyed:
         return Keyed.merged(self._parts, HOW)

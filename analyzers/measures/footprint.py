@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
-from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Dense, Keyed
-from vani.calls import Flag, Kind
+from vani.calls import Flag
 
 __all__ = ["Footprint", "FootprintResult"]
 
@@ -67,14 +67,7 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        order = batch.by_process_and_file
-        data = (batch.kind[order] <= Kind.WRITE) & (batch.file[order] >= 0)
-        rows = order if data.all() else order[data]
-        if not len(rows):
-            return
-        begin, size = batch.offset[rows], batch.bytes[rows]
-        side = batch.cell.codes[rows] * 2 + batch.kind[rows]
-        known = (begin != NO_VALUE) & (size != NO_VALUE)
+        rows, known = batch.placed
         if not known.all():
             blind = rows[~known]
             dense = Dense.of(batch.cell.codes[blind])
@@ -88,14 +81,9 @@ class _Collector:
                     },
                 )
             )
-            begin, size, side = begin[known], size[known], side[known]
-        if self._given_up or not len(begin):
+        if self._given_up or not known.any():
             return
-        end = begin + size
-        # Runs that just continue are joined before anything is sorted: most data is written so.
-        opens = np.append(True, (begin[1:] != end[:-1]) | (side[1:] != side[:-1]))
-        closes = np.append(opens[1:], True)
-        found = merge(side[opens], begin[opens], end[closes])
+        found = batch.touched
         keys = batch.cell.keys[found.group // 2] * 2 + found.group % 2
         self._extents.append(Intervals(keys, found.start, found.end))
         self._held += len(found)

@@ -1,7 +1,9 @@
 """I/O time of processes: the length of the union of a process's call intervals (contract, "I/O time").
 
 Nested calls and calls of several threads at one time never count twice. Per phase and file, per phase, and per
-process; by kind and in all, each a union of its own. Unit: nanoseconds, summed over processes.
+process; by kind and in all, each a union of its own. Where a call goes on while another thread is in the next phase
+already, phases of a process overlap: by how much their sum is too long is kept by app. Unit: nanoseconds, summed over
+processes.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.base import ALL_KINDS, KINDS, Batch, Context, Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
 
 __all__ = ["IoTime", "IoTimeResult"]
 
-_ALL = 3
-"""Stands for all kinds together beside read 0, write 1 and metadata 2."""
+_WIDTH = KINDS + 1
+_PHASES = -1 - _WIDTH
+"""From here on downwards groups of kept intervals are phases."""
 _LOOK_BACK_NS = 10_000_000_000
 """No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
 _MOST_HELD = 1 << 20
@@ -29,30 +32,36 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class IoTimeResult:
-    """`cells` by listed cell * 4 + kind, `phases` by phase * 4 + kind, `processes` by process; column `time`."""
+    """`cells` by listed cell * (KINDS + 1) + kind, `phases` by phase alike, `processes` by process; column `time`."""
 
     cells: Keyed
     phases: Keyed
     processes: Keyed
+    layers: Keyed
+    """By app * 16 + layer, of files of the data set; without the processes that run calls at the same time, for which
+    `library_time` has it."""
+    overlaps: Keyed
+    """By app * (KINDS + 1) + kind: by how much the times in the app's phases add up to more than its own."""
 
 
 class IoTime:
     """See the module's docstring."""
 
     name = "io_time"
-    columns = frozenset({"rank", "kind", "file", "start_ns", "duration_ns"})
+    columns = frozenset({"rank", "kind", "layer", "file", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del context
         if facts is None:
             raise ValueError("I/O time needs phases")
-        return _Collector(facts)
+        return _Collector(facts, context.app)
 
     def combine(self, parts: Sequence[IoTimeResult]) -> IoTimeResult:
         return IoTimeResult(
             Keyed.merged([p.cells for p in parts]),
             Keyed.merged([p.phases for p in parts]),
             Keyed.merged([p.processes for p in parts]),
+            Keyed.merged([p.layers for p in parts]),
+            Keyed.merged([p.overlaps for p in parts]),
         )
 
 
@@ -65,6 +74,7 @@ class _Last:
     cell: int = -1
     phase: int = -1
     kind: int = -1
+    layer: int = -1
 
 
 def _numbered(phase: Ints) -> tuple[Ints, Ints]:
@@ -78,12 +88,15 @@ class _Collector:
     Those that the survey found to run calls at the same time keep their intervals until their last call.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, app: int) -> None:
+        self._app = app
+        self._layers: list[Keyed] = []
         self._excluded = facts.phases
         self._threaded = facts.threaded
         self._cells: list[Keyed] = []
         self._phases: list[Keyed] = []
         self._processes: list[Keyed] = []
+        self._overlaps: list[Keyed] = []
         self._before = _Last()
         self._held = Intervals()
         self._held_process = -1
@@ -119,10 +132,12 @@ class _Collector:
             int(batch.listed_cell.keys[batch.listed_cell.codes[last]]),
             int(batch.phase[last]),
             int(batch.kind[last]),
+            int(batch.layer[last]),
         )
         if len(self._cells) > 64:
             self._cells, self._phases = [Keyed.merged(self._cells)], [Keyed.merged(self._phases)]
-            self._processes = [Keyed.merged(self._processes)]
+            self._processes, self._overlaps = [Keyed.merged(self._processes)], [Keyed.merged(self._overlaps)]
+            self._layers = [Keyed.merged(self._layers)]
 
     def _add_sums(self, batch: Batch, common: Ints, goes_on: bool, rows: Ints | None = None) -> None:
         duration, kind, phase, process = (
@@ -153,21 +168,53 @@ class _Collector:
             )
             common = common[rows]
             same_cell, same_phase, same_kind, both = (k[rows] for k in kept)
+        apart = np.flatnonzero(both & ~same_phase & (common > 0))
+        if len(apart):
+            alike = apart[same_kind[apart]]
+            key = self._app * _WIDTH + np.concatenate((kind[alike], np.full(len(apart), ALL_KINDS)))
+            self._overlaps.append(group(key, {"time": np.concatenate((common[alike], common[apart]))}))
         # A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour.
         for store, numbers, keys, same in (
             (self._cells, codes, cell.keys, same_cell),
             (self._phases, *_numbered(phase), same_phase),
         ):
-            dense = Dense(np.arange(4 * len(keys)), numbers * 4 + kind)
-            table = dense.sum(duration - np.where(same & same_kind, common, 0)).reshape(-1, 4)
+            dense = Dense(np.arange(_WIDTH * len(keys)), numbers * _WIDTH + kind)
+            table = dense.sum(duration - np.where(same & same_kind, common, 0)).reshape(-1, _WIDTH)
             total = Dense(keys, numbers).sum(duration - np.where(same, common, 0))
-            table[:, _ALL] = total
-            store.append(Keyed((keys[:, None] * 4 + np.arange(4)).reshape(-1), {"time": table.reshape(-1)}))
+            table[:, ALL_KINDS] = total
+            every = (keys[:, None] * _WIDTH + np.arange(_WIDTH)).reshape(-1)
+            store.append(Keyed(every, {"time": table.reshape(-1)}))
         included = phase != self._excluded
         if included.any():
             of_process = Dense.of(process[included])
             time = of_process.sum((duration - np.where(both, common, 0))[included])
             self._processes.append(Keyed(of_process.keys, {"time": time}))
+            self._add_layers(batch, duration, common, both, included, goes_on, rows)
+
+    def _add_layers(
+        self,
+        batch: Batch,
+        duration: Ints,
+        common: Ints,
+        both: NDArray[np.bool_],
+        included: NDArray[np.bool_],
+        goes_on: bool,
+        rows: Ints | None,
+    ) -> None:
+        """Time by layer of the calls in `rows`; other columns are of these rows already."""
+        layer = batch.layer
+        if (layer == layer[0]).all() and (not goes_on or int(layer[0]) == self._before.layer):
+            # Of one layer, as mostly: neighbours are of the same one.
+            alone = int((duration - np.where(both, common, 0))[included].sum())
+            key = np.array([int(layer[0]) + self._app * 16])
+            self._layers.append(Keyed(key, {"time": np.array([alone])}))
+            return
+        same = np.append(goes_on and int(layer[0]) == self._before.layer, layer[1:] == layer[:-1])
+        if rows is not None:
+            layer, same = layer[rows], same[rows]
+        dense = Dense.of(layer[included].astype(np.int64))
+        time = dense.sum((duration - np.where(both & same, common, 0))[included])
+        self._layers.append(Keyed(dense.keys + self._app * 16, {"time": time}))
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
         """Keep the intervals of a process whose calls overlap until all of them are known."""
@@ -176,11 +223,17 @@ class _Collector:
             self._held_process = process
         start, end, kind = batch.start[rows], batch.end[rows], batch.kind[rows].astype(np.int64)
         cell, phase = batch.listed_cell.keys[batch.listed_cell.codes[rows]], batch.phase[rows]
-        # Negative groups are phases, those from 0 on are cells, and one more is the process.
-        groups = [cell * 4 + kind, cell * 4 + _ALL, -2 - (phase * 4 + kind), -2 - (phase * 4 + _ALL)]
+        # Negative groups are phases, those from 0 on are cells, and some more are the process by kind and in all.
+        groups = [
+            cell * _WIDTH + kind,
+            cell * _WIDTH + ALL_KINDS,
+            _PHASES - (phase * _WIDTH + kind),
+            _PHASES - (phase * _WIDTH + ALL_KINDS),
+        ]
         included = phase != self._excluded
         parts = [self._held, *(merge(g, start, end) for g in groups)]
-        parts.append(merge(np.full(int(included.sum()), -1, np.int64), start[included], end[included]))
+        for own in (-1 - kind[included], np.full(int(included.sum()), -1 - ALL_KINDS)):
+            parts.append(merge(own, start[included], end[included]))
         self._held = Intervals.joined(parts)
         if len(self._held) > _MOST_HELD:
             old = self._held.end < int(start.max()) - _LOOK_BACK_NS
@@ -195,14 +248,25 @@ class _Collector:
 
     def _book(self, intervals: Intervals) -> None:
         groups, lengths = total_length(intervals)
-        cells, phases, own = groups >= 0, groups <= -2, groups == -1
+        cells, phases = groups >= 0, groups <= _PHASES
+        own = ~cells & ~phases
         self._cells.append(group(groups[cells], {"time": lengths[cells]}))
-        self._phases.append(group(-2 - groups[phases], {"time": lengths[phases]}))
-        if own.any():
-            self._processes.append(Keyed(np.array([self._held_process]), {"time": lengths[own]}))
+        by_phase = group(_PHASES - groups[phases], {"time": lengths[phases]})
+        self._phases.append(by_phase)
+        in_all = groups == -1 - ALL_KINDS
+        if in_all.any():
+            self._processes.append(Keyed(np.array([self._held_process]), {"time": lengths[in_all]}))
+        mine = by_phase.keys < self._excluded * _WIDTH
+        kinds = np.concatenate((by_phase.keys[mine] % _WIDTH, -1 - groups[own]))
+        more = np.concatenate((by_phase["time"][mine], -lengths[own]))
+        self._overlaps.append(group(self._app * _WIDTH + kinds, {"time": more}))
 
     def result(self) -> IoTimeResult:
         self._release()
         return IoTimeResult(
-            Keyed.merged(self._cells), Keyed.merged(self._phases), Keyed.merged(self._processes)
+            Keyed.merged(self._cells),
+            Keyed.merged(self._phases),
+            Keyed.merged(self._processes),
+            Keyed.merged(self._layers),
+            Keyed.merged(self._overlaps),
         )

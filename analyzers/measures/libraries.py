@@ -1,8 +1,8 @@
 """What goes through which library (tables VI and VII).
 
-For file-system calls: bytes and time by every layer that they were made through, once in each: an H5Dwrite that
+For file-system calls: bytes by every layer that they were made through, once in each: an H5Dwrite that
 becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. For calls of libraries
-themselves: how many, how many of the data calls are collective, and the time of those not made by the same library.
+themselves: how many, and how many of the data calls are collective; their time is in `library_time`.
 Unit: calls, bytes, nanoseconds.
 """
 
@@ -10,14 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vani.analyzers.base import Batch, Context, Facts, Pairs, count_pairs
 from vani.analyzers.keyed import Dense, Keyed, group
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["Libraries", "LibrariesResult"]
+__all__ = ["ABOVE_FILE_SYSTEM", "ANY_LIBRARY", "Libraries", "LibrariesResult", "under_any_library"]
+
+ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+"""Libraries of I/O between the program and the file-system calls."""
+ANY_LIBRARY = 15
+"""Stands in `LibrariesResult.data` for all of them together; no layer has this number."""
+_ANY = sum(1 << layer for layer in ABOVE_FILE_SYSTEM)
+
+
+def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which calls were made through a library, by the layers that they lie within (a bit per layer)."""
+    found: NDArray[np.bool_] = (within & _ANY) != 0
+    return found
 
 
 @dataclass(frozen=True)
@@ -25,8 +39,8 @@ class LibrariesResult:
     """All by app * 16 + layer.
 
     `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
-    by file) and `data` (transfers by size). `calls`: calls of the layer itself. `via` and `outer` (calls by file):
-    file-system calls by the outermost layer alone, so that they add up over layers.
+    by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself.
+    `via` and `outer` (calls by file): file-system calls by the outermost layer alone, so that they add up over layers.
     """
 
     under: Keyed
@@ -41,7 +55,7 @@ class Libraries:
     """See the module's docstring."""
 
     name = "libraries"
-    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within", "depth"})
+    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
         del facts
@@ -79,7 +93,7 @@ class _Collector:
         rows = alike.row[included]
         layers, kind, flags, file = batch.within[rows], batch.kind[rows], batch.flags[rows], batch.file[rows]
         count = alike.count[included]
-        size, duration = batch.alike_bytes[included], batch.alike_time[included]
+        size = batch.alike_bytes[included]
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
         uses = moves | ((flags & Flag.OPEN) != 0)
@@ -98,10 +112,8 @@ class _Collector:
             columns = {
                 "reads": count[read & mine],
                 "writes": count[write & mine],
-                "metadata": count[(kind == Kind.METADATA) & mine],
                 "bytes_read": size[read & mine],
                 "bytes_written": size[write & mine],
-                "time": duration[mine],
             }
             self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in columns.items()}))
             used = uses & mine
@@ -117,14 +129,17 @@ class _Collector:
         sizes, row = batch.sizes, batch.alike.row[batch.sizes.first]
         mine = batch.included[row]
         found = count_pairs(batch.within[row[mine]].astype(np.int64), sizes.second[mine], sizes.count[mine])
-        for layer in range(int(np.bitwise_or.reduce(found.first, initial=0)).bit_length()):
-            mine = (found.first >> layer & 1).astype(np.bool_)
+        made = {
+            layer: (found.first >> layer & 1).astype(np.bool_)
+            for layer in range(int(np.bitwise_or.reduce(found.first, initial=0)).bit_length())
+        }
+        for layer, mine in (made | {ANY_LIBRARY: under_any_library(found.first)}).items():
             if mine.any():
                 key = np.full(int(mine.sum()), self._base + layer)
                 self._data.append(count_pairs(key, found.second[mine], found.count[mine]))
 
     def _add_own(self, batch: Batch) -> None:
-        if batch.complete and not batch.all_calls("depth").any():
+        if batch.complete:
             self._add_file_system(batch)
         else:
             self._add_all(batch)
@@ -132,7 +147,7 @@ class _Collector:
             self._calls = [Keyed.merged(self._calls)]
 
     def _add_file_system(self, batch: Batch) -> None:
-        """No call of this batch lies within another, and none is of a library above."""
+        """No call of this batch is of a library above, or lies within another file-system call."""
         if not len(batch):
             return
         alike = batch.alike
@@ -146,7 +161,6 @@ class _Collector:
                     "calls": dense.sum(count),
                     "data": dense.sum(count, data),
                     "collective": dense.sum(count, data & ((flags & Flag.COLLECTIVE) != 0)),
-                    "time": dense.sum(batch.alike_time),
                 },
             )
         )
@@ -159,10 +173,6 @@ class _Collector:
         dense = Dense.of(layer[rows].astype(np.int64) + self._base)
         kind = batch.all_calls("kind")[rows]
         flags = batch.all_calls("flags")[rows]
-        duration = batch.all_calls("duration_ns")[rows]
-        # Calls of a library within others of its own are part of those.
-        inner = (batch.all_calls("via")[rows] == layer[rows]) & (batch.all_calls("depth")[rows] > 0)
-        outer = ~inner
         data = kind <= Kind.WRITE
         self._calls.append(
             group(
@@ -171,7 +181,6 @@ class _Collector:
                     "calls": dense.count(),
                     "data": dense.count(data),
                     "collective": dense.count(data & ((flags & Flag.COLLECTIVE) != 0)),
-                    "time": dense.sum(duration, outer),
                 },
             )
         )

@@ -1,8 +1,8 @@
 """Number of calls and their bytes, per phase and file (tables III to V, X, XI: "I/O amount", "I/O ops dist").
 
-A data operation is a read or write of layers posix and stdio, a metadata operation every other call of these
-layers; a call made inside another of them is not counted again. `bytes` is what the calls asked for (moved, where
-the trace stores return values). Unit: calls, bytes.
+A data operation is a read or write of layers posix and stdio, a flush is one of fsync, fdatasync, fflush, msync and
+sync_file_range, a metadata operation every other call of these layers; a call made inside another of them is not
+counted again. `bytes` is what the calls asked for (moved, where the trace stores return values). Unit: calls, bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _HOW = {"first": "min", "last": "max"}
 
 
 class Operations:
-    """Columns per listed cell: reads, writes, metadata, bytes_read, bytes_written, unsized, opens, first, last (ns)."""
+    """Columns per listed cell: operations of each kind, their bytes, opens, and when they took place.
+
+    reads, writes, metadata, syncs, bytes_read, bytes_written, unsized, opens, first and last (ns).
+    """
 
     name = "operations"
     columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
@@ -58,6 +61,7 @@ class _Collector:
                     "reads": groups.sum(alike.count, read),
                     "writes": groups.sum(alike.count, write),
                     "metadata": groups.sum(alike.count, kind == Kind.METADATA),
+                    "syncs": groups.sum(alike.count, kind == Kind.SYNC),
                     "bytes_read": groups.sum(size, read),
                     "bytes_written": groups.sum(size, write),
                     "unsized": cell.count(unsized),

@@ -2,7 +2,8 @@
 
 - when each app was busy, without pauses shorter than a floor (a ten-thousandth of the run, at least 1 ms): phases
   are found in it. A pause of the whole app is a pause of every process, so dropping short pauses early loses none;
-- per file: calls and time by kind (which files matter, which are written and read);
+- what processes do from moment to moment (`analyzers/activity.py`), in which it is seen where they begin anew;
+- per file: calls and time by kind (which files matter, which are written and read), and whether by several processes;
 - which processes run calls at the same time, so that their I/O time is no sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
   made the file: what is asked for beyond that was not there. Of thousands of files that are written all through the
@@ -13,23 +14,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
 from vani.analyzers.base import BUCKETS, NO_VALUE, Alike, Batch, Context, Ends, Facts, World
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.keyed import Dense, How, Keyed, group
 from vani.analyzers.threads import OverlapFinder
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["Survey", "SurveyResult", "bucket_ns", "ends_of", "pause_floor_ns"]
+__all__ = ["Survey", "SurveyResult", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
 
 _REACH: dict[str, How] = {"reach": "max"}
-_FILES: dict[str, How] = {"last_use": "max", "last_remove": "max", "first_make": "min", "first_read": "min"}
+_FILES: dict[str, How] = {
+    "last_use": "max",
+    "last_remove": "max",
+    "first_make": "min",
+    "first_read": "min",
+    "first_process": "min",
+    "last_process": "max",
+    "first_resize": "min",
+}
 _NEVER = np.iinfo(np.int64).max
 _MOST_REACH = 1 << 21
 """Moments of files, 16 bytes each."""
@@ -38,11 +48,6 @@ _MOST_REACH = 1 << 21
 def pause_floor_ns(world: World) -> int:
     """Shortest pause that can separate phases."""
     return max(1_000_000, world.span_ns // 10_000)
-
-
-def bucket_ns(world: World) -> int:
-    """Length of one of the pieces of the run."""
-    return max(1, -(-(world.span_ns + 1) // BUCKETS))
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class SurveyResult:
     reach: Keyed
     threaded: NDArray[np.int64]
     level: int = 0
+    activity: Activity = field(default_factory=Activity)
 
 
 class Survey:
@@ -77,6 +83,7 @@ class Survey:
             reach,
             np.unique(np.concatenate([np.empty(0, np.int64), *(p.threaded for p in parts)])),
             level,
+            Activity.combined([p.activity for p in parts]),
         )
 
 
@@ -99,9 +106,10 @@ def _few_moments(parts: Sequence[Keyed], level: int) -> tuple[Keyed, int]:
 class _Collector:
     def __init__(self, context: Context) -> None:
         self._floor = pause_floor_ns(context.world)
-        self._bucket = bucket_ns(context.world)
+        self._bucket = bucket_ns(context.world.span_ns)
         self._app = context.app
         self._busy = Intervals()
+        self._activity = ActivityCollector(context)
         self._overlaps = OverlapFinder()
         self._threaded: list[NDArray[np.int64]] = []
         self._files: list[Keyed] = []
@@ -117,17 +125,21 @@ class _Collector:
             # Views in place of copies.
             rows = slice(None)
         self._add_busy(batch, rows)
+        self._activity.add(batch, rows)
         file, flags = batch.file[rows], batch.flags[rows]
         kind, layer = batch.kind[rows], batch.layer[rows]
         start, size = batch.start[rows], batch.bytes[rows]
         dense = Dense.of(file)
         alike = Alike.of(dense.codes, flags, kind + 4 * layer)
         count = alike.count
-        blind = (kind == Kind.WRITE) & ((size == NO_VALUE) | ((batch.offset[rows] == NO_VALUE) & (size > 0)))
+        placeless = batch.offset[rows] == NO_VALUE
+        blind = (kind == Kind.WRITE) & ((size == NO_VALUE) | (placeless & (size > 0)))
+        blind |= placeless & ((flags & Flag.RESIZE) != 0)
         # From here on one row stands for all that are alike.
         group = Dense(dense.keys, dense.codes[alike.row])
         kind, flags, layer = kind[alike.row], flags[alike.row], layer[alike.row]
         made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
+        resized = (flags & Flag.RESIZE) != 0
         uses = (kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)
         first, last = alike.range(start)
 
@@ -137,22 +149,39 @@ class _Collector:
             extremes.at(found, group.codes[some], values[some])
             return found
 
+        process = batch.process[rows]
+        first_process, last_process = (np.full(len(dense.keys), p) for p in (process[0], process[-1]))
+        if process[0] != process[-1]:
+            # The last one written stays; calls come process after process.
+            first_process[dense.codes[::-1]] = process[::-1]
+            last_process[dense.codes] = process
+        time, moved = alike.sum(batch.duration[rows]), alike.sum(size)
         columns = {
             "reads": group.sum(count, kind == Kind.READ),
             "writes": group.sum(count, kind == Kind.WRITE),
             "metadata": group.sum(count, kind == Kind.METADATA),
-            "time": dense.sum(batch.duration[rows]),
+            "syncs": group.sum(count, kind == Kind.SYNC),
+            "bytes_read": group.sum(moved, kind == Kind.READ),
+            "bytes_written": group.sum(moved, kind == Kind.WRITE),
+            "time": group.sum(time),
+            "metadata_time": group.sum(time, kind == Kind.METADATA),
             "opens": group.sum(count, (flags & Flag.OPEN) != 0),
             "uses": group.sum(count, uses & ((flags & Flag.DIRECTORY) == 0)),
             "makes": group.sum(count, made),
             "empties": group.sum(count, (flags & Flag.TRUNCATE) != 0),
             "looks": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN),
             "streams": group.sum(count, made & (layer == Layer.STDIO)),
+            "resizes": group.sum(count, resized),
+            "unfollowed": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE),
             "blind": dense.count(blind) if blind.any() else np.zeros(len(dense.keys), np.int64),
-            "last_use": extreme(uses, latest=True),
+            # A file that gets its name is there, whatever was removed under that name before.
+            "last_use": extreme(uses | ((flags & Flag.RENAME) != 0), latest=True),
             "last_remove": extreme((flags & Flag.REMOVE) != 0, latest=True),
             "first_make": extreme(made, latest=False),
             "first_read": extreme(kind == Kind.READ, latest=False),
+            "first_process": first_process,
+            "last_process": last_process,
+            "first_resize": extreme(resized, latest=False),
         }
         self._files.append(Keyed(dense.keys, columns))
         self._add_reach(batch, rows)
@@ -194,7 +223,14 @@ class _Collector:
     def result(self) -> SurveyResult:
         self._shrink()
         threaded = np.unique(np.concatenate([np.empty(0, np.int64), *self._threaded]))
-        return SurveyResult(self._busy, self._files[0].packed(), self._reach[0].packed(), threaded, self._level)
+        return SurveyResult(
+            self._busy,
+            self._files[0].packed(),
+            self._reach[0].packed(),
+            threaded,
+            self._level,
+            self._activity.result(),
+        )
 
 
 def _shorter(intervals: Intervals, by: int) -> Intervals:
@@ -208,23 +244,45 @@ def join_busy(busy: Intervals, floor: int) -> Intervals:
     return _shorter(merge(busy.group, busy.start, busy.end + floor), floor)
 
 
+def unfilled(files: Keyed, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Files that were made, and of which neither a write nor the length is seen: what filled them left no record.
+
+    Parameters
+    ----------
+    files
+        Columns writes, resizes, makes, empties and streams by file.
+    sized
+        Their sizes before the run are known: O_CREAT made nothing then.
+    """
+    if not len(files):
+        return np.zeros(0, np.bool_)
+    nothing = (files["writes"] == 0) & (files["resizes"] == 0)
+    made = (files["empties"] > 0) | ((files["makes"] > 0) & ~sized) | (files["streams"] > 0)
+    found: NDArray[np.bool_] = nothing & made
+    return found
+
+
 def ends_of(world: World, survey: SurveyResult) -> Ends:
     """How far each file reached over time.
 
-    A file's end is known once the run made it (an open that creates or truncates) or if job.yaml knows its size. That
-    an open with O_CREAT made the file, and did not find it, is an assumption that the readers' limits name. It is
-    unknown where a write's place or size is, and where a stream was opened for writing and no write is seen: Recorder
-    3 does not trace fprintf.
+    A file's end is known once the run made it (an open that creates or truncates) or set its length, or if job.yaml
+    knows its size. That an open with O_CREAT made the file, and did not find it, is an assumption that the readers'
+    limits name; it is not made of a file that is never seen written: programs open inputs like that, too. The end is
+    unknown where a write's place or size is; where the file was made and neither a write nor its length is seen, so
+    that what filled it left no record (fprintf, mmap, copy_file_range, sendfile); and where it may have been written
+    through a descriptor that the tracer does not follow.
     """
     files = world.files
     since, first_read = np.full(files, _NEVER), np.full(files, _NEVER)
     sized = world.known_sizes != NO_VALUE
     since[sized] = np.iinfo(np.int64).min
     if len(survey.files):
-        used = survey.files.keys
-        since[used] = np.minimum(since[used], survey.files["first_make"])
-        first_read[used] = survey.files["first_read"]
-        unseen = (survey.files["blind"] > 0) | ((survey.files["streams"] > 0) & (survey.files["writes"] == 0))
+        found = survey.files
+        used = found.keys
+        first_read[used] = found["first_read"]
+        told = np.minimum(found["first_make"], found["first_resize"])
+        since[used] = np.minimum(since[used], told)
+        unseen = (found["blind"] > 0) | (found["unfollowed"] > 0) | unfilled(found, sized[used])
         since[used[unseen]] = _NEVER
     known = since != _NEVER
     keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)
@@ -245,4 +303,4 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
     # One column of millions of moments: as a table it is kept in a small type.
     reach = Keyed(keys, {"reach": reach}).packed().columns["reach"]
-    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world), survey.level)
+    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world.span_ns), survey.level)

@@ -16,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.base import NO_VALUE, Context, Pairs, World, count_pairs
-from vani.analyzers.characterise import final_names
 from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.measures.libraries import LibrariesResult
+from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, under_any_library
 from vani.analyzers.measures.processes import ProcessesResult
+from vani.analyzers.names import groups_of_names, renames_of
 from vani.analyzers.passes import exchanged
 from vani.calls import RENAMES, FileClass, Flag, Kind, Layer, Occurrences
-from vani.columns import small_table, to_arrow, to_numpy
+from vani.columns import Texts, small_table, texts, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.store.manifest import Manifest
 
@@ -53,10 +53,11 @@ class Counts:
     """What was counted in a workload."""
 
     results: dict[str, Any]
-    """By name of the measure: `operations`, `transfer_size`, `processes`, `libraries`. Their columns of times are 0:
-    who reads them leaves them out."""
+    """By name of the measure: `operations`, `call_costs`, `transfer_size`, `processes`, `libraries`.
+    Their columns of times are 0: who reads them leaves them out."""
     files: Keyed
-    """By file code, included calls: reads, writes, metadata, opens, makes, empties, looks, removes."""
+    """By file code, included calls: reads, writes, metadata, syncs, opens, makes, empties, looks, removes, bytes_read,
+    bytes_written."""
     users: Keyed | None
     """By app * (files + 1) + file + 1, files that are written and read, under their last name: processes that are
     readers, writers, and both. None: too many to keep."""
@@ -70,6 +71,8 @@ class Counts:
     """Shape (apps,): for some of its calls only times tell who called them."""
     untold_files: Ints
     """Codes of files with such calls."""
+    libraries_set_lengths: bool = False
+    """Some MPI_File_set_size may be the only record of a length."""
 
     def records(self, trace: int) -> int:
         """Number of calls of a trace."""
@@ -91,6 +94,13 @@ class _Rows:
         """A column as numpy array; null is `NO_VALUE` in 64 bits, else -1."""
         column = self._batch.column(name)
         return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
+
+    @cached_property
+    def function(self) -> NDArray[np.int32]:
+        """Code of the function in `World.functions`."""
+        codes = self.context.function_codes
+        found: NDArray[np.int32] = codes[np.minimum(self.numbers("func"), len(codes) - 1)]
+        return found
 
     @cached_property
     def layer(self) -> NDArray[np.int8]:
@@ -149,8 +159,11 @@ def count(world: World, contexts: Sequence[Context], traces: Sequence[Trace]) ->
         for batch in trace.occurrences.batches():
             counter.add(_Rows(context, batch, ranks_of_group))
         counter.end(trace, world.process_base[context.trace])
-    names = final_names([t.renames for t in traces], [c.file_codes for c in contexts], world.files)
-    world = replace(world, final_name=names)
+    codes = [c.file_codes for c in contexts]
+    paths = world.paths if isinstance(world.paths, Texts) else Texts(texts(world.paths))
+    renames = renames_of([t.renames for t in traces], codes, world.shift_ns, paths, world.file_class)
+    if len(renames):
+        world = replace(world, renames=renames, final_name=groups_of_names(renames, world.files))
     return world, counter.result(world)
 
 
@@ -160,6 +173,7 @@ class _Counter:
         self._files = world.files + 1
         self._apps = len(world.apps)
         self._operations: list[Keyed] = []
+        self._costs: list[Keyed] = []
         self._sizes: list[Pairs] = []
         self._uses: dict[str, list[Keyed]] = {"files": [], "apps": []}
         self._survey: list[Keyed] = []
@@ -175,6 +189,7 @@ class _Counter:
         self._of_process = np.zeros((3, world.processes), np.int64)
         self._untold_apps = np.zeros(self._apps, np.bool_)
         self._untold_files = np.zeros(world.files, np.bool_)
+        self._sets_lengths = False
 
     def begin(self, trace: Trace, ranks_of_group: Ints) -> None:
         self._trace = trace
@@ -204,7 +219,7 @@ class _Counter:
             self._add_survey(rows)
             self._add_processes(rows)
             self._add_libraries(rows)
-        for lists in (self._operations, self._survey, *self._uses.values()):
+        for lists in (self._operations, self._costs, self._survey, *self._uses.values()):
             if lists:
                 lists[-1] = lists[-1].packed()
             if len(lists) > 32:
@@ -257,11 +272,25 @@ class _Counter:
                     "reads": cell.sum(weight, read),
                     "writes": cell.sum(weight, write),
                     "metadata": cell.sum(weight, kind == Kind.METADATA),
+                    "syncs": cell.sum(weight, kind == Kind.SYNC),
                     "bytes_read": cell.sum(moved, read),
                     "bytes_written": cell.sum(moved, write),
                     "unsized": cell.sum(weight, (read | write) & ~sized),
                     "opens": cell.sum(weight, (flags & Flag.OPEN) != 0),
                     **{n: np.zeros(len(cell.keys), np.int64) for n in ("first", "last")},
+                },
+            )
+        )
+        function = Dense.of(cell.keys[cell.codes] * len(self._world.functions) + rows.function[at])
+        self._costs.append(
+            Keyed(
+                function.keys,
+                {
+                    "count": function.sum(weight),
+                    "time": np.zeros(len(function.keys), np.int64),
+                    "bytes": function.sum(np.where(read | write, moved, 0)),
+                    "data": function.sum(weight, read | write),
+                    "metadata": function.sum(weight, kind == Kind.METADATA),
                 },
             )
         )
@@ -305,6 +334,7 @@ class _Counter:
             "reads": kind == Kind.READ,
             "writes": kind == Kind.WRITE,
             "metadata": kind == Kind.METADATA,
+            "syncs": kind == Kind.SYNC,
             "opens": having(Flag.OPEN),
             "makes": made,
             "empties": anew,
@@ -312,8 +342,15 @@ class _Counter:
             "removes": having(Flag.REMOVE),
             "resizes": having(Flag.RESIZE),
             "streams": made & (rows.layer[at] == Layer.STDIO),
+            "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,
         }
-        self._survey.append(Keyed(dense.keys, {n: dense.sum(weight, mask) for n, mask in chosen.items()}))
+        moved = np.where(rows.bytes[at] == NO_VALUE, 0, rows.bytes[at]) * weight
+        columns = {n: dense.sum(weight, mask) for n, mask in chosen.items()} | {
+            "bytes_read": dense.sum(moved, kind == Kind.READ),
+            "bytes_written": dense.sum(moved, kind == Kind.WRITE),
+            "metadata_time": np.zeros(len(dense.keys), np.int64),
+        }
+        self._survey.append(Keyed(dense.keys, columns))
         self._add_hands(rows, kind, anew, looks & ~anew)
 
     def _add_hands(self, rows: _Rows, kind: NDArray[np.int8], anew: Bools, looks: Bools) -> None:
@@ -346,6 +383,7 @@ class _Counter:
 
     def _add_library_calls(self, rows: _Rows) -> None:
         """Calls of every layer themselves."""
+        self._sets_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
         at = np.flatnonzero(rows.layer != Layer.USER)
         dense = Dense.of(rows.layer[at].astype(np.int64) + rows.context.app * 16)
         data = rows.kind[at] <= Kind.WRITE
@@ -357,7 +395,6 @@ class _Counter:
                     "calls": dense.sum(weight),
                     "data": dense.sum(weight, data),
                     "collective": dense.sum(weight, data & ((rows.flags[at] & Flag.COLLECTIVE) != 0)),
-                    "time": np.zeros(len(dense.keys), np.int64),
                 },
             )
         )
@@ -393,15 +430,17 @@ class _Counter:
             columns = {
                 "reads": weight[mine][read[mine]].sum(),
                 "writes": weight[mine][write[mine]].sum(),
-                "metadata": weight[mine][kind[mine] == Kind.METADATA].sum(),
                 "bytes_read": (size * weight)[mine][read[mine]].sum(),
                 "bytes_written": (size * weight)[mine][write[mine]].sum(),
-                "time": 0,
             }
             found["under"].append(Keyed(np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()}))
             used, moved = mine[uses[mine]], mine[(moves & sized)[mine]]
             found["files"].append(count_pairs(np.full(len(used), key), file[used], weight[used]))
             found["data"].append(count_pairs(np.full(len(moved), key), size[moved], weight[moved]))
+        through = np.flatnonzero(moves & sized & under_any_library(within))
+        if len(through):
+            keys = np.full(len(through), base + ANY_LIBRARY)
+            found["data"].append(count_pairs(keys, size[through], weight[through]))
 
     def result(self, world: World) -> Counts:
         """Everything, put together; `world` knows by now what files were renamed to."""
@@ -418,6 +457,7 @@ class _Counter:
         return Counts(
             results={
                 "operations": Keyed.merged(self._operations),
+                "call_costs": Keyed.merged(self._costs),
                 "transfer_size": Pairs.merged(self._sizes),
                 "processes": ProcessesResult(
                     Keyed.merged(self._uses["files"]), Keyed.merged(self._uses["apps"]), Keyed(), Keyed()
@@ -432,6 +472,7 @@ class _Counter:
             process_writes=self._of_process[2],
             untold_apps=self._untold_apps,
             untold_files=np.flatnonzero(self._untold_files),
+            libraries_set_lengths=self._sets_lengths,
         )
 
     def _users(self, world: World, survey: Keyed) -> Keyed | None:

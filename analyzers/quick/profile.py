@@ -18,17 +18,21 @@ from vani.analyzers.base import NO_VALUE, Ends, Facts, Pairs, World
 from vani.analyzers.characterise import excluded, world_of
 from vani.analyzers.entities.apps import file_counts, interface_of_app
 from vani.analyzers.entities.dataset import dataset
-from vani.analyzers.entities.files import files
+from vani.analyzers.entities.dependencies import NO_PROCESS_DEPENDENCIES
+from vani.analyzers.entities.files import UNSIZED, files, is_output
+from vani.analyzers.entities.folders import folders
 from vani.analyzers.entities.interfaces import interfaces
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
+from vani.analyzers.entities.phase_rows import PhaseRows, each_alone
 from vani.analyzers.entities.view import View
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.iostats import Cells, empty_stats, stats_by
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.measures.access_pattern import PatternResult
-from vani.analyzers.measures.survey import SurveyResult
+from vani.analyzers.measures.survey import SurveyResult, unfilled
 from vani.analyzers.passes import Measured
 from vani.analyzers.quick.counts import Counts, Trace, count
+from vani.analyzers.quick.renamed import of_several_names, without_names
 from vani.analyzers.self_check import check
 from vani.schema.job import Job
 from vani.schema.profile import (
@@ -40,7 +44,7 @@ from vani.schema.profile import (
     Granularity,
     Interface,
     IOStats,
-    ProcessDependencies,
+    Middleware,
     Profile,
     RankBalance,
     SharedStorage,
@@ -65,19 +69,27 @@ _TIMES = (
     "traces.complete",
     "workflow.runtime_s",
     "workflow.io_time_share",
+    "workflow.io_time_share_slowest",
+    "workflow.library_time_s",
     "apps.runtime_s",
     "apps.io_time_share",
     "apps.phase_gap_s",
+    "apps.library_time_s",
     "apps.balance.slowest_rank",
     "apps.balance.slowest_io_time_s",
     "apps.balance.mean_io_time_s",
     "apps.balance.median_io_time_s",
+    "apps.balance.slowest_call_rank",
+    "apps.balance.slowest_call_time_s",
     "phases",
     "io.time_s",
     "io.busy_s",
     "io.time_share",
     "io.bandwidth",
     "io.past_end",
+    "io.calls.time_s",
+    "io.metadata_kinds",
+    "folders.metadata_time_s",
     "interfaces.time_s",
     "files.first_s",
     "files.last_s",
@@ -97,11 +109,27 @@ class QuickView(View):
         super().__init__(measured, job_, system)
         self.counts = counts
 
-    def _time(self, group_of_phase: Ints) -> None:  # noqa: ARG002 - no phase has a time
+    @property
+    def knows_callers(self) -> bool:
+        return not self.counts.untold_apps.any()
+
+    def _time(self, group_of_phase: Ints, group_of_app: Ints) -> None:  # noqa: ARG002 - no phase has a time
         return None
 
     def _busy(self, group_of_phase: Ints) -> None:  # noqa: ARG002 - no phase has a time
         return None
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def _app_busy(self) -> None:
+        return None
+
+    @cached_property
+    def phase_rows(self) -> PhaseRows:
+        # One phase stands for each app.
+        return each_alone(self.facts)
 
     @cached_property
     def workload_stats(self) -> IOStats:
@@ -167,6 +195,7 @@ def _measured(traces: Sequence[Trace], world: World, counts: Counts, list_files:
         ends=Ends(unknown, nothing, unknown, nothing, nothing, 1),
         linked=unknown,
         linked_by_open=unknown,
+        written_by_open=unknown,
         threaded=nothing,
     )
     return Measured(
@@ -174,7 +203,6 @@ def _measured(traces: Sequence[Trace], world: World, counts: Counts, list_files:
         # Of a store only the tables are asked for.
         stores=cast("Sequence[Store]", traces),
         facts=facts,
-        phase_end=facts.phase_start,
         gap_ns=[None] * len(apps),
         survey=SurveyResult(Intervals(), counts.files, Keyed(), nothing),
         results=counts.results | {"access_pattern": PatternResult(Keyed(), Keyed(), Pairs())},
@@ -189,6 +217,7 @@ def _listed(world: World, counts: Counts, most: int | None) -> Ints:
     if not len(used) or not len(counts.files):
         return np.empty(0, np.int64)
     found = used.keys[np.isin(used.keys, counts.files.keys)]
+    found = found[~of_several_names(world)[found]]
     operations: Keyed = counts.results["operations"]
     cells = Cells(world.files, len(world.apps))
     by_file = operations.rekeyed(cells.file(operations.keys))
@@ -223,14 +252,16 @@ def _assemble(view: QuickView, version: str, refused: Sequence[tuple[str, str]])
         # Phases are made of calls on files of the data set.
         phases=None if len(view.counts.files) else [],
         interfaces=_interfaces(view),
-        middleware=middleware(view, cores),
+        middleware=_middleware(view, cores),
         storage=_storage(view),
         dataset=_dataset(view),
+        folders=folders(view),
         files=_files(view),
         excluded=excluded(view),
         provenance={},
     )
-    return profile.model_copy(update={"provenance": _provenance(view, profile, refused)})
+    profile = profile.model_copy(update={"provenance": _provenance(view, profile, refused)})
+    return without_names(profile) if of_several_names(world)[view.files].any() else profile
 
 
 def _traces(view: QuickView) -> list[TraceEntity]:
@@ -270,11 +301,7 @@ def _app(view: QuickView, app: int) -> App:
         interface=None if untold else interface_of_app(view, app),  # type: ignore[arg-type]
         io=view.app_stats.get(app) or empty_stats(),
         files=file_counts(view, app),
-        process_dependencies=(
-            None
-            if _processes_may_exchange(view, app)
-            else ProcessDependencies(edges=0, files=0, pattern="none")
-        ),
+        process_dependencies=None if _processes_may_exchange(view, app) else NO_PROCESS_DEPENDENCIES,
         balance=_balance(view, app),
         io_time_share=None,
         phase_gap_s=None,
@@ -352,6 +379,18 @@ def _interfaces(view: QuickView) -> list[Interface]:
     return found
 
 
+def _middleware(view: QuickView, cores: int | None) -> Middleware:
+    found = middleware(view, cores)
+    if not found.libraries:
+        return found
+    unknown: dict[str, object] = {"access_pattern": None}
+    view.notes["middleware.access_pattern"] = _NO_ORDER
+    if view.counts.untold_apps.any():
+        unknown["granularity"] = None
+        view.notes["middleware.granularity"] = _NO_CALLERS
+    return found.model_copy(update=unknown)
+
+
 def _roles(view: QuickView) -> tuple[NDArray[np.int8], set[int]]:
     """Role of every file of the data set (see `roles`), and the files whose role hangs on the order of calls."""
     survey = view.counts.files
@@ -362,7 +401,7 @@ def _roles(view: QuickView) -> tuple[NDArray[np.int8], set[int]]:
         unknown[:] = True
     else:
         unknown |= np.isin(view.world.final_name[codes], np.array(sorted(exchanged), np.int64))
-    role = np.where(survey.at(codes, "writes") > 0, 2, np.where(survey.at(codes, "reads") > 0, 1, 0))
+    role = np.where(is_output(survey, codes), 2, np.where(survey.at(codes, "reads") > 0, 1, 0))
     found = np.zeros(view.world.files, np.int8)
     found[codes] = np.where(unknown, 0, role)
     return found, set(codes[unknown].tolist())
@@ -371,15 +410,17 @@ def _roles(view: QuickView) -> tuple[NDArray[np.int8], set[int]]:
 def _sizes(view: QuickView) -> tuple[Ints, set[int]]:
     """Size of every file of the data set (see `sizes`), and the files whose size hangs on offsets."""
     survey, codes = view.counts.files, view.files
-    before = view.world.known_sizes[codes]
-    writes, resizes, streams, makes = (
-        survey.at(codes, n) > 0 for n in ("writes", "resizes", "streams", "makes")
-    )
-    unknown = writes | resizes
-    # Nothing was written: it has the size that it had, or none if the run made it.
-    size = np.where(before != NO_VALUE, before, np.where(makes, 0, NO_VALUE))
+    size = view.world.known_sizes[codes]
+    unknown = (survey.at(codes, "writes") > 0) | (survey.at(codes, "resizes") > 0)
+    if view.counts.libraries_set_lengths:
+        # Of which files is known from the order of calls, by which handles are bound.
+        unknown |= size != NO_VALUE
     found = np.full(view.world.files, NO_VALUE)
-    found[codes] = np.where(unknown | streams, NO_VALUE, size)
+    # Nothing was written: it has the size that it had.
+    found[codes] = np.where(unknown | (survey.at(codes, "unfollowed") > 0), NO_VALUE, size)
+    found[survey.keys[unfilled(survey, view.world.known_sizes[survey.keys] != NO_VALUE)]] = NO_VALUE
+    if (found[codes[~unknown]] == NO_VALUE).any():
+        view.notes["files.size"] = UNSIZED
     return found, set(codes[unknown].tolist())
 
 
@@ -460,11 +501,7 @@ def _storage(view: QuickView) -> Storage:
 
 
 def _provenance(view: QuickView, profile: Profile, refused: Sequence[tuple[str, str]]) -> dict[str, str]:
-    notes: dict[str, str] = {}
-    for trace in view.measured.stores:
-        for attribute, why in trace.manifest.limits:
-            notes.setdefault(attribute, why)
-    notes.update(view.notes)
+    notes = view.limits | view.notes
     notes["traces.records"] = (
         "calls that the grammars stand for; --quick does not look whether each of them has a time stamp"
     )
@@ -479,7 +516,7 @@ def _provenance(view: QuickView, profile: Profile, refused: Sequence[tuple[str, 
             notes[name] = _NO_CALLERS
     if profile.phases is not None:
         del notes["phases"]
-    listed, total = len(profile.files), profile.workflow.files.total
+    listed, total = len(profile.files), len(view.files)
     if listed < total:
         notes["files"] = f"the {listed} files with most bytes of {total:,}; --files all lists every one"
     operations: Keyed = view.measured.results["operations"]

@@ -25,6 +25,29 @@ Row = dict[str, Any]
 
 MILLISECOND = 1_000_000
 
+FUNCTION_NAMES = (
+    "pread", "pwrite", "fsync", "open", "lseek", "ftruncate", "stat", "unlink", "mkdir", "f", "read", "write",
+)  # fmt: skip
+"""Functions of invented traces by their code."""
+
+
+def _function(kind: int, flags: int, layer: int, *, follows: bool) -> int:
+    """Code of the function that does such a thing; offsets are a call's own unless it goes on from the file position."""
+    if layer > Layer.STDIO or kind > Kind.SYNC:
+        return FUNCTION_NAMES.index("f")
+    if kind != Kind.METADATA:
+        names = {Kind.READ: ("pread", "read"), Kind.WRITE: ("pwrite", "write"), Kind.SYNC: ("fsync", "fsync")}
+        return FUNCTION_NAMES.index(names[Kind(kind)][follows])
+    of_flag = {
+        Flag.OPEN: "open",
+        Flag.SEEK: "lseek",
+        Flag.RESIZE: "ftruncate",
+        Flag.STAT: "stat",
+        Flag.REMOVE: "unlink",
+        Flag.DIRECTORY: "mkdir",
+    }
+    return FUNCTION_NAMES.index(next((name for flag, name in of_flag.items() if flags & flag), "f"))
+
 
 def call(
     kind: Kind = Kind.METADATA,
@@ -40,12 +63,13 @@ def call(
     thread: int = 0,
     via: int | None = None,
     depth: int = 0,
+    follows: bool = False,
 ) -> Row:
-    """One row of `vani.calls.CALLS`; times in ns."""
+    """One row of `vani.calls.CALLS`; times in ns. `follows`: it moves data at the file position, and advances it."""
     return {
         "rank": rank,
         "thread": thread,
-        "func": 0,
+        "func": _function(int(kind), int(flags), int(layer), follows=follows),
         "layer": int(layer),
         "kind": int(kind),
         "depth": depth,
@@ -101,7 +125,8 @@ class InventedTrace:
         return np.bincount([r["rank"] for r in self.rows], minlength=self.ranks).astype(np.int64)
 
     def functions(self) -> pa.Table:
-        return pa.Table.from_pylist([{"func": 0, "name": "f", "layer": 0, "kind": 0}], FUNCTIONS)
+        rows = [{"func": i, "name": n, "layer": 0, "kind": 0} for i, n in enumerate(FUNCTION_NAMES)]
+        return pa.Table.from_pylist(rows, FUNCTIONS)
 
     def paths(self) -> list[str]:
         return self.names or [f"/data/{i}" for i in range(len(self.classes))]
@@ -165,7 +190,9 @@ def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]
         file = draw(st.one_of(st.none(), st.integers(0, files - 1), st.integers(0, files - 1)))
         layer = draw(st.sampled_from([Layer.POSIX, Layer.POSIX, Layer.STDIO]))
         what = draw(
-            st.sampled_from(["read", "read", "write", "write", "open", "seek", "resize", "stat", "library"])
+            st.sampled_from(
+                ["read", "read", "write", "write", "open", "seek", "resize", "stat", "library", "sync"]
+            )
         )
         at = {"rank": rank, "at": now, "lasts": lasts, "layer": layer}
         if what in ("read", "write"):
@@ -182,9 +209,12 @@ def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]
                     size=size,
                     flags=flags,
                     via=draw(st.sampled_from([layer, Layer.MPIIO])),
+                    follows=draw(st.booleans()),
                     **at,
                 )
             )
+        elif what == "sync":
+            rows.append(call(Kind.SYNC, file, **at))
         elif what == "open":
             extra = draw(st.sampled_from([0, 0, Flag.CREATE, Flag.CREATE | Flag.TRUNCATE, Flag.APPEND]))
             rows.append(call(file=file, flags=Flag.OPEN | extra, **at))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from call_tables import InventedTrace
+from call_tables import FUNCTION_NAMES, InventedTrace
 
 from vani.calls import FileClass, Flag, Kind, Layer
 
@@ -33,6 +33,7 @@ class Call:
     size: int | None
     start: int
     end: int
+    function: str
     phase: int = -1
     pattern: str | None = None
     beyond: int | None = None
@@ -75,6 +76,7 @@ def counted_calls(traces: list[InventedTrace]) -> list[Call]:
                     row["bytes"],
                     start,
                     start + row["duration_ns"],
+                    FUNCTION_NAMES[row["func"]],
                 )
             )
     return found
@@ -93,7 +95,35 @@ def phases_of(calls: list[Call], gap_ns: int) -> list[list[Call]]:
     return phases
 
 
-def patterns(calls: list[Call]) -> dict[int, str]:
+def rows_of(phases: list[list[Call]]) -> list[list[list[Call]]]:
+    """Phases of one app that are alike (docstring of `phase_rows`), in order of the first of each row."""
+
+    def numbers(phase: list[Call]) -> tuple[list[int], list[int], int]:
+        moved = [sum(c.size or 0 for c in phase if c.kind == side) for side in (Kind.READ, Kind.WRITE)]
+        calls = [
+            sum(c.kind == kind for c in phase) for kind in (Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC)
+        ]
+        return moved, calls, len({c.process for c in phase})
+
+    def alike(one: list[Call], other: list[Call]) -> bool:
+        (moved, calls, few), (also, beside, many) = numbers(one), numbers(other)
+        return (
+            all(3 * abs(a - b) <= max(sum(moved), sum(also)) for a, b in zip(moved, also, strict=True))
+            and all(3 * abs(a - b) <= max(sum(calls), sum(beside)) for a, b in zip(calls, beside, strict=True))
+            and max(few, many) <= 2 * min(few, many)
+        )
+
+    rows: list[list[list[Call]]] = []
+    for phase in phases:
+        row = next((row for row in rows if alike(row[0], phase)), None)
+        if row is None:
+            rows.append([phase])
+        else:
+            row.append(phase)
+    return rows
+
+
+def patterns(calls: list[Call], ends: Ends) -> dict[int, str]:
     """Class of every data operation, by its index (docstring of `access_pattern`)."""
     found: dict[int, str] = {}
     streams: dict[tuple[Any, ...], list[Call]] = defaultdict(list)
@@ -101,6 +131,8 @@ def patterns(calls: list[Call]) -> dict[int, str]:
     jumped: dict[int, bool] = {}
     opened: dict[tuple[Any, ...], bool] = defaultdict(lambda: True)
     moved: dict[tuple[Any, ...], bool] = defaultdict(bool)
+    sought: dict[tuple[Any, ...], bool] = defaultdict(bool)
+    cut: set[int] = set()
     for one in calls:
         if one.path is None:
             if one.kind <= Kind.WRITE:
@@ -109,6 +141,9 @@ def patterns(calls: list[Call]) -> dict[int, str]:
         keys = [(one.process, one.path, side) for side in (Kind.READ, Kind.WRITE)]
         if one.kind <= Kind.WRITE:
             key = (one.process, one.path, one.kind)
+            if streams[key] and _behind_cut(streams[key][-1], one, ends, sought=sought[key]):
+                cut.add(one.index)
+            sought[key] = False
             streams[key].append(one)
             fresh[one.index], jumped[one.index] = opened[key], moved[key]
             opened[key] = moved[key] = False
@@ -116,23 +151,37 @@ def patterns(calls: list[Call]) -> dict[int, str]:
             for key in keys:
                 opened[key] |= bool(one.flags & Flag.OPEN)
                 moved[key] |= bool(one.flags & Flag.SEEK) and one.offset is None
+                sought[key] |= bool(one.flags & Flag.SEEK)
     for stream in streams.values():
         run: list[Call] = []
         for one in stream:
             if fresh[one.index] and run:
-                found |= _patterns_of_run(run, jumped)
+                found |= _patterns_of_run(run, jumped, cut)
                 run = []
             run.append(one)
-        found |= _patterns_of_run(run, jumped)
+        found |= _patterns_of_run(run, jumped, cut)
     return found
 
 
-def _patterns_of_run(run: list[Call], jumped: dict[int, bool]) -> dict[int, str]:
+def _behind_cut(before: Call, one: Call, ends: Ends, *, sought: bool) -> bool:
+    """An operation begins where the end of the file cut the one before."""
+    if None in (before.offset, one.offset):
+        return False
+    if not before.offset <= one.offset < before.offset + (before.size or 0):
+        return False
+    if before.function in ("read", "write") and one.function in ("read", "write") and not sought:
+        return True
+    known = one.path in ends.since and one.start >= ends.since[one.path]
+    return one.kind == Kind.READ and known and one.offset == ends.at(one.path, one.start)
+
+
+def _patterns_of_run(run: list[Call], jumped: dict[int, bool], cut: set[int]) -> dict[int, str]:
     """Class of the operations of one stream between two opens."""
     n = len(run)
     known = [i > 0 and run[i].offset is not None and run[i - 1].offset is not None for i in range(n)]
     step = [run[i].offset - run[i - 1].offset if known[i] else None for i in range(n)]
     on = [run[i].offset - run[i - 1].offset - (run[i - 1].size or 0) if known[i] else None for i in range(n)]
+    on = [0 if run[i].index in cut else d for i, d in enumerate(on)]
     strided = set()
     for i in range(2, n):
         alike = step[i] is not None and step[i] == step[i - 1] and step[i] != 0
@@ -182,14 +231,13 @@ def ends_of(calls: list[Call], span_ns: int) -> Ends:
     since: dict[str, int] = {}
     first_read: dict[str, int] = {}
     reach: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    blind, printed, written = set(), set(), set()
+    blind, made, written, sized = set(), set(), set(), set()
     for one in calls:
         if not one.included:
             continue
         if one.flags & (Flag.CREATE | Flag.TRUNCATE):
             since[one.path] = min(since.get(one.path, one.start), one.start)
-            if one.stdio:
-                printed.add(one.path)
+            made.add(one.path)
         if one.kind == Kind.READ:
             first_read[one.path] = min(first_read.get(one.path, one.start), one.start)
         if one.kind == Kind.WRITE:
@@ -198,9 +246,15 @@ def ends_of(calls: list[Call], span_ns: int) -> Ends:
                 blind.add(one.path)
             elif one.offset is not None and one.size > 0:
                 reach[one.path].append((one.start, one.offset + one.size))
-        elif one.flags & Flag.RESIZE and one.offset is not None:
-            reach[one.path].append((one.start, one.offset))
-    for path in blind | (printed - written):
+        elif one.flags & Flag.RESIZE:
+            sized.add(one.path)
+            if one.offset is None:
+                blind.add(one.path)
+            else:
+                reach[one.path].append((one.start, one.offset))
+                since[one.path] = min(since.get(one.path, one.start), one.start)
+    # What filled a file that was made, and that no call is seen to write or to give a length, left no record.
+    for path in blind | (made - written - sized):
         since.pop(path, None)
     return Ends(since, reach, first_read, max(1, -(-(span_ns + 1) // PIECES_OF_THE_RUN)))
 
@@ -210,7 +264,8 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
     reads = [c for c in calls if c.kind == Kind.READ]
     writes = [c for c in calls if c.kind == Kind.WRITE]
     metadata = [c for c in calls if c.kind == Kind.METADATA]
-    kinds = {"read": reads, "write": writes, "metadata": metadata, "total": calls}
+    syncs = [c for c in calls if c.kind == Kind.SYNC]
+    kinds = {"read": reads, "write": writes, "metadata": metadata, "sync": syncs, "total": calls}
 
     def per_process(of: list[Call]) -> int:
         groups: dict[Any, list[tuple[int, int]]] = defaultdict(list)
@@ -231,7 +286,8 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
     moved = {"read": sum(c.size or 0 for c in reads), "written": sum(c.size or 0 for c in writes)}
     data = Counter(pattern[c.index] for c in reads + writes)
     operations = len(reads) + len(writes)
-    spent = time["read"] + time["write"] + time["metadata"]
+    spent = time["read"] + time["write"] + time["metadata"] + time["sync"]
+    saving = length((c.start, c.end) for c in writes + syncs)
     return {
         "bytes": {**moved, "total": sum(moved.values())},
         "footprint": {
@@ -239,14 +295,17 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
             "written": footprint(writes, ends, clip=False),
         },
         "past_end": {"read": beyond if judged or not reads else None},
-        "ops": {"read": len(reads), "write": len(writes), "metadata": len(metadata)},
+        "ops": {"read": len(reads), "write": len(writes), "metadata": len(metadata), "sync": len(syncs)},
         "time_s": {n: t / 1e9 for n, t in time.items()},
         "busy_s": {n: t / 1e9 for n, t in busy.items()},
-        "ops_share": _share(operations, len(metadata)),
-        "time_share": _share(time["read"] + time["write"], time["metadata"]) if spent else None,
+        "ops_share": _share(operations, len(metadata), len(syncs)),
+        "time_share": _share(time["read"] + time["write"], time["metadata"], time["sync"]) if spent else None,
         "bandwidth": {
-            "read": moved["read"] / busy["read"] * 1e9 if busy["read"] else None,
-            "write": moved["written"] / busy["write"] * 1e9 if busy["write"] else None,
+            "read": _rate(moved["read"] - beyond, busy["read"], time["read"]),
+            "write": _rate(moved["written"], busy["write"], time["write"]),
+            "write_synced": _rate(moved["written"], saving, time["write"] + time["sync"])
+            if writes and syncs
+            else None,
         },
         "transfer_size": {"read": sizes(reads), "write": sizes(writes)},
         "access_pattern": {
@@ -254,12 +313,50 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
         }
         if operations
         else None,
+        "calls": costs(calls),
+        "metadata_kinds": metadata_kinds(metadata) if metadata else None,
     }
 
 
-def _share(data: int, metadata: int) -> dict[str, float] | None:
-    total = data + metadata
-    return {"data": data / total, "metadata": metadata / total} if total else None
+def _rate(moved: int, busy: int, spent: int) -> float | None:
+    """No process moves more than 25 GB/s: no rate is given then."""
+    return moved / busy * 1e9 if busy and moved / max(1, spent) <= 25 else None
+
+
+def costs(calls: list[Call]) -> list[dict[str, Any]]:
+    """Functions by time, then calls, then name; few enough to be listed one by one."""
+    found = []
+    for name in {c.function for c in calls}:
+        mine = [c for c in calls if c.function == name]
+        moves = [c for c in mine if c.kind <= Kind.WRITE]
+        time = sum(c.end - c.start for c in mine)
+        size = sum(c.size or 0 for c in moves) if moves else None
+        found.append(
+            (-time, -len(mine), {"name": name, "count": len(mine), "time_s": time / 1e9, "bytes": size})
+        )
+    return [row for _, _, row in sorted(found, key=lambda one: (one[0], one[1], one[2]["name"]))]
+
+
+def metadata_kinds(calls: list[Call]) -> dict[str, dict[str, Any]]:
+    """Invented functions are named after what they do."""
+    found = {}
+    for kind in ("open", "close", "stat", "seek", "directory", "remove", "other"):
+        mine = [
+            c
+            for c in calls
+            if {"mkdir": "directory", "unlink": "remove", "lseek": "seek"}.get(c.function, c.function) == kind
+        ]
+        found[kind] = {"count": len(mine), "time_s": sum(c.end - c.start for c in mine) / 1e9}
+    rest = len(calls) - sum(one["count"] for one in found.values())
+    found["other"]["count"] += rest
+    named = sum(one["time_s"] for one in found.values())
+    found["other"]["time_s"] += sum(c.end - c.start for c in calls) / 1e9 - named
+    return found
+
+
+def _share(data: int, metadata: int, sync: int) -> dict[str, float] | None:
+    total = data + metadata + sync
+    return {"data": data / total, "metadata": metadata / total, "sync": sync / total} if total else None
 
 
 def footprint(calls: list[Call], ends: Ends, *, clip: bool) -> int:
@@ -304,7 +401,7 @@ Expected = dict[str, Any]
 
 
 def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
-    """IOSTATS of the workflow, of each app, of each phase and of each file, and of what is excluded."""
+    """IOSTATS of the workflow, of each app, row of phases (with their number) and file, and of what is excluded."""
     calls = counted_calls(traces)
     origin = min(t.start_unix_s for t in traces)
     span = max(
@@ -316,7 +413,8 @@ def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
         default=0,
     )
     span = max(span, *(round((t.start_unix_s - origin) * 1e9) for t in traces))
-    ends, pattern = ends_of(calls, span), patterns(calls)
+    ends = ends_of(calls, span)
+    pattern = patterns(calls, ends)
     inside = [c for c in calls if c.included]
 
     def block(of: Callable[[Call], bool]) -> Expected:
@@ -325,8 +423,9 @@ def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
     apps = {t.app for t in traces}
     phases = {}
     for app in apps:
-        for index, phase in enumerate(phases_of([c for c in inside if c.app == app], gap_ns)):
-            phases[app, index] = stats(phase, ends, pattern)
+        for index, row in enumerate(rows_of(phases_of([c for c in inside if c.app == app], gap_ns))):
+            calls_of_row = sorted((c for phase in row for c in phase), key=lambda c: c.index)
+            phases[app, index] = (len(row), stats(calls_of_row, ends, pattern))
     used = {
         c.path
         for c in inside

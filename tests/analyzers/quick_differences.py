@@ -25,14 +25,19 @@ def without_reason(quick: Profile, full: Profile) -> set[str]:
 def _pairs(quick: Profile, full: Profile) -> Iterator[tuple[str, Any, Any]]:
     a, b = quick.model_dump(), full.model_dump()
     del a["provenance"], b["provenance"]
-    # Which files are listed, and in which order, hangs on I/O time.
+    # Which files, folders and functions are listed, and in which order, depends on I/O time.
     listed = {f["path"]: f for f in b.pop("files")}
     yield from (pair for f in a.pop("files") for pair in _walk(f, listed[f["path"]], "files"))
     yield from _walk(a, b, "")
 
 
 def _walk(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(a, dict) and isinstance(b, dict):
+    if where.endswith((".calls", "folders")) and isinstance(a, list) and isinstance(b, list):
+        mine, others = ({row.get("path") or row["name"]: row for row in rows} for rows in (a, b))
+        # All but the most costly are together in a row without a name.
+        for name in (mine.keys() & others.keys()) - {None}:
+            yield from _walk(mine[name], others[name], where)
+    elif isinstance(a, dict) and isinstance(b, dict):
         assert a.keys() == b.keys() or where.endswith(("functions", "format", "roles", "histogram")), where
         for key in a.keys() | b.keys():
             yield from _walk(a.get(key), b.get(key), f"{where}.{key}".removeprefix("."))

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 from call_tables import InventedTrace, call, create, profile_of, read, write
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+import vani
+from benchmarks.recorder_writer import Call, write_trace
 from vani.calls import FileClass, Flag
 from vani.schema.profile import AccessPattern, Profile
 
@@ -91,3 +95,90 @@ def test_an_operation_after_a_seek_to_an_unknown_place_is_sequential(tmp_path):
 def test_files_of_one_process_do_not_disturb_each_other(tmp_path):
     rows = [create(0), create(1)] + [write(f, offset=100 * i) for i in range(6) for f in (0, 1)]
     assert shares(profile(tmp_path, rows, files=2).workflow.io.access_pattern) == {"consecutive": 1.0}
+
+
+MIB = 1 << 20
+ANY_CUT = pytest.mark.parametrize("rows_per_batch", [1, 2, 3, 1000])
+
+
+def followed(*offsets: int, size: int = MIB) -> list:
+    """Reads from the file position that ask for more than there is."""
+    return [read(offset=o, size=size, follows=True) for o in offsets]
+
+
+@ANY_CUT
+def test_reads_to_the_end_of_a_file_of_4096_bytes_through_a_large_buffer_are_consecutive(
+    tmp_path, rows_per_batch
+):
+    rows = [create(), write(size=4096), call(flags=Flag.OPEN), *followed(0, 4096, 4096, 4096)]
+    found = profile(tmp_path, rows, rows_per_batch=rows_per_batch)
+    assert shares(found.workflow.io.access_pattern) == {"consecutive": 1.0}
+
+
+@ANY_CUT
+def test_a_file_that_grows_between_reads_of_its_end_is_read_consecutively(tmp_path, rows_per_batch):
+    # tail -f: 100 bytes each time, asked for with 1 MiB, then nothing.
+    rows = [create()]
+    for i in range(5):
+        rows += [write(offset=100 * i), *followed(100 * i, 100 * (i + 1))]
+    found = profile(tmp_path, rows, rows_per_batch=rows_per_batch)
+    assert shares(found.files[0].io.access_pattern) == {"consecutive": 1.0}
+
+
+@ANY_CUT
+def test_preads_at_the_end_are_consecutive_where_the_end_is_known(tmp_path, rows_per_batch):
+    # pread(0, 1 MiB) gives 4096, so the next one begins there and gives nothing.
+    ends = [read(offset=o, size=MIB) for o in (0, 4096, 4096)]
+    rows = [create(), write(size=4096), *ends]
+    found = profile(tmp_path, rows, rows_per_batch=rows_per_batch)
+    assert shares(found.workflow.io.access_pattern) == {"consecutive": 1.0}
+
+
+def test_preads_that_overlap_are_random_where_no_end_explains_them(tmp_path):
+    rows = [read(offset=o, size=MIB) for o in (0, 4096, 4096)]
+    assert shares(profile(tmp_path, rows).workflow.io.access_pattern) == {"random": 1.0}
+
+
+@ANY_CUT
+def test_a_read_behind_a_seek_into_what_was_read_before_is_no_continuation(tmp_path, rows_per_batch):
+    rows = followed(0)
+    for offset in (70_000, 500, 90_000):
+        rows += [call(flags=Flag.SEEK, offset=offset), *followed(offset)]
+    found = profile(tmp_path, rows, rows_per_batch=rows_per_batch)
+    assert shares(found.workflow.io.access_pattern) == {"random": 1.0}
+
+
+def test_a_seek_on_another_file_changes_nothing(tmp_path):
+    rows = [*followed(0), call(file=1, flags=Flag.SEEK, offset=9), *followed(4096)]
+    found = profile(tmp_path, rows, files=2, rows_per_batch=1)
+    assert shares(found.workflow.io.access_pattern) == {"consecutive": 1.0}
+
+
+CHUNKS = st.lists(st.integers(1, 9000), min_size=1, max_size=6)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    size=st.integers(0, 9000),
+    chunks=CHUNKS,
+    at_end=st.integers(1, 3),
+    written=st.booleans(),
+    ranks=st.integers(1, 2),
+)
+def test_a_file_that_is_read_to_its_end_is_read_consecutively_whether_the_end_is_known_or_not(
+    tmp_path_factory, size, chunks, at_end, written, ranks
+):
+    folder = tmp_path_factory.mktemp("whole")
+    calls = []
+    if written:
+        calls += [("open", "/s/x", "577", "420"), ("write", "/s/x", "%p", str(size)), ("close", "/s/x")]
+    reads, left, number = [], size, 0
+    while left > 0 or at_end > 0:
+        chunk = chunks[number % len(chunks)]
+        number, at_end, left = number + 1, at_end - (left <= 0), left - chunk
+        reads.append(("read", "/s/x", "%p", str(chunk)))
+    calls += [("open", "/s/x", "0"), *reads, ("close", "/s/x")]
+    run = [Call(name, tuple(args), 0, 0, 10 * i, 10 * i + 5) for i, (name, *args) in enumerate(calls)]
+    write_trace(folder / "t", [run] * ranks, layout="3.0")
+    found = vani.profile(folder / "t", store=folder / "store").files[0]
+    assert shares(found.io.access_pattern) == {"consecutive": 1.0}

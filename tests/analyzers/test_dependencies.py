@@ -1,4 +1,7 @@
-"""Who depends on whom, against loops over every pair; and at a size where loops would take minutes."""
+"""Who depends on whom by files alone, against loops over every pair; and at a size where loops would take minutes.
+
+Calls of these workloads do not tell which bytes they moved; by bytes: test_flows and test_dependencies_by_extents.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.analyzers.entities import dependencies
+from vani.analyzers.entities import pairs as module
 from vani.analyzers.entities.dependencies import (
     app_dependencies,
     exchanged_files,
@@ -18,6 +22,7 @@ from vani.analyzers.entities.dependencies import (
 )
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures.exchanges import NEVER
+from vani.analyzers.measures.extents import ExtentsResult
 
 PROCESSES, FILES = 6, 4
 times = st.none() | st.integers(0, 5)
@@ -31,15 +36,32 @@ uses = st.dictionaries(
 def view_of(used, *, processes=PROCESSES, files=FILES, apps=("a", "b")):
     """`used`: by (process, file) the moments of the first write and the last read; half of the processes are app a's."""
     keys = sorted((p * (files + 1) + f + 1, w, r) for (p, f), (w, r) in used.items())
-    columns = {
-        "first_write": np.array([NEVER if w is None else w for _, w, _ in keys], np.int64),
-        "first_read": np.array([NEVER if r is None else r for _, _, r in keys], np.int64),
-        "last_read": np.array([-NEVER if r is None else r for _, _, r in keys], np.int64),
-        "bytes_written": np.array([0 if w is None else 10 + w for _, w, _ in keys], np.int64),
-        "bytes_read": np.array([0 if r is None else 20 + r for _, _, r in keys], np.int64),
-    }
+    columns = table_of(
+        np.array([NEVER if w is None else w for _, w, _ in keys], np.int64),
+        np.array([-NEVER if r is None else r for _, _, r in keys], np.int64),
+    )
+    columns["bytes_written"] = np.array([0 if w is None else 10 + w for _, w, _ in keys], np.int64)
+    columns["bytes_read"] = np.array([0 if r is None else 20 + r for _, _, r in keys], np.int64)
     table = Keyed(np.array([k for k, _, _ in keys], np.int64), columns) if keys else Keyed()
     return view_with(table, processes, files, apps)
+
+
+def table_of(wrote, read):
+    """Columns of the measure for processes all of whose calls are of unknown place."""
+    wrote, read = np.broadcast_arrays(wrote, read)
+    writes, reads = wrote != NEVER, read > -NEVER
+    return {
+        "first_write": wrote,
+        "last_write": np.where(writes, wrote, -NEVER),
+        "first_read": np.where(reads, read, NEVER),
+        "last_read": read,
+        "bytes_written": np.zeros(len(wrote), np.int64),
+        "bytes_read": np.zeros(len(wrote), np.int64),
+        "unplaced_writes": writes.astype(np.int64),
+        "unplaced_reads": reads.astype(np.int64),
+        "reads": reads.astype(np.int64),
+        **{name: np.zeros(len(wrote), np.int64) for name in ("unsized_writes", "unsized_reads", "made", "looked")},
+    }
 
 
 def view_with(table, processes, files, apps):
@@ -53,7 +75,10 @@ def view_with(table, processes, files, apps):
     )
     return SimpleNamespace(
         world=world,
-        measured=SimpleNamespace(results={"exchanges": table}),
+        measured=SimpleNamespace(
+            results={"exchanges": table, "extents": ExtentsResult(start_ns=np.empty(0, np.int64)), "clocks": Keyed()},
+            stores=[SimpleNamespace(manifest=SimpleNamespace(ranks=1)) for _ in apps],
+        ),
         trace_of_process=(np.arange(processes) >= half).astype(np.int64),
         run_ns=[(0, 9), (1, 9)][: len(apps)],
         notes={},
@@ -74,19 +99,33 @@ def pairs(used):
 
 @given(used=uses, at_once=st.integers(1, 5))
 def test_edges_are_those_of_loops_over_all_pairs(used, at_once):
-    with patch.object(dependencies, "_AT_ONCE", at_once):
+    with patch.object(module, "_AT_ONCE", at_once):
         view = view_of(used)
-        graph = process_graph(view)
         for app in range(2):
             mine = [(p, q, f) for p, q, f in pairs(used) if app_of(p) == app_of(q) == app]
             found = process_dependencies(view, app)
-            assert found.edges == len({(p, q) for p, q, _ in mine})
-            assert found.files == len({f for *_, f in mine})
-            base = app * PROCESSES // 2
-            for p, q, _ in mine:
-                edge = graph.edges[f"{'ab'[app]}/{app}/{p - base}", f"{'ab'[app]}/{app}/{q - base}"]
-                assert edge["files"] == sum((p, q) == (x, y) for x, y, _ in mine)
-        assert not view.notes
+            assert found.edges == found.file_level.edges == len({(p, q) for p, q, _ in mine})
+            assert found.files == found.file_level.files == len({f for *_, f in mine})
+            assert found.pattern == found.file_level.pattern
+            assert found.edges_by_extents == 0
+            why = view.notes.get(f"apps[{app}].process_dependencies", "")
+            assert (f"{found.edges:,} of the pairs are known by the file only" in why) == bool(mine)
+
+
+@given(used=uses, at_once=st.integers(1, 5))
+def test_the_graph_has_the_pairs_of_all_apps(used, at_once):
+    with patch.object(module, "_AT_ONCE", at_once):
+        graph = process_graph(view_of(used))
+
+    def name(process):
+        app = app_of(process)
+        return f"{'ab'[app]}/{app}/{process - app * PROCESSES // 2}"
+
+    expected = {}
+    for p, q, _ in pairs(used):
+        expected[name(p), name(q)] = expected.get((name(p), name(q)), 0) + 1
+    assert {(a, b): data["files"] for a, b, data in graph.edges(data=True)} == expected
+    assert all(data["files_by_extents"] == 0 for *_, data in graph.edges(data=True))
 
 
 @given(used=uses, at_once=st.integers(1, 5))
@@ -100,7 +139,7 @@ def test_apps_exchange_what_loops_over_all_pairs_find(used, at_once):
                 read = [r for (x, y), (_, r) in used.items() if y == f and app_of(x) == consumer and r is not None]
                 if wrote and read and max(read) >= min(wrote):
                     expected[producer, consumer, f] = (sum(10 + w for w in wrote), sum(20 + r for r in read))
-    with patch.object(dependencies, "_AT_ONCE", at_once):
+    with patch.object(module, "_AT_ONCE", at_once):
         found = app_dependencies(view_of(used))
     assert {(e.producer, e.consumer): (e.files, e.bytes_written, e.bytes_read) for e in found} == {
         ("ab"[p], "ab"[c]): (
@@ -142,25 +181,31 @@ def test_patterns_have_the_names_of_the_paper():
     assert pattern([(0, 1), (1, 3), (2, 0)]) == "irregular"
 
 
-def shared_by_all(processes, files):
-    """Every process writes every file, then reads it."""
+def shared_by_all(processes, files, *, later=0):
+    """Every process writes every file, then reads it; the last one after `later`."""
     keys = (np.arange(processes)[:, None] * (files + 1) + np.arange(1, files + 1)).reshape(-1)
-    n = len(keys)
-    columns = {name: np.full(n, i, np.int64) for i, name in enumerate(("first_write", "first_read", "last_read", "bytes_written", "bytes_read"))}
-    return view_with(Keyed(keys, columns), processes, files, ("a",))
+    wrote = np.where(keys // (files + 1) == processes - 1, later, 0)
+    return view_with(Keyed(keys, table_of(wrote, np.full(len(keys), 2))), processes, files, ("a",))
 
 
 def test_a_million_pairs_are_counted_without_a_loop_over_them():
     # Was: six minutes, since each edge looked for the largest and smallest process again.
-    found = process_dependencies(shared_by_all(1000, 2), 0)
-    assert (found.edges, found.files, found.pattern) == (999_000, 2, "all_to_all")
+    view = shared_by_all(1000, 2, later=3)
+    found = process_dependencies(view, 0).file_level
+    assert (found.edges, found.files, found.pattern) == (999 * 999, 2, "all_to_all"), "all but what the last one wrote"
+
+
+def test_what_all_exchange_with_all_is_counted_without_looking_at_pairs():
+    with patch.object(dependencies, "pairs", side_effect=AssertionError):
+        found = dependencies._by_file(view := shared_by_all(8192, 3), dependencies._links(view), np.ones(3 * 8192, bool))
+    assert (found.edges, found.files, found.pattern) == (8192 * 8191, 3, "all_to_all")
 
 
 def test_more_pairs_than_are_counted_are_said():
-    view = shared_by_all(1500, 1)
+    view = shared_by_all(1500, 1, later=3)
     assert process_dependencies(view, 0).edges == 2_000_000
     assert "only the first" in view.notes["apps[0].process_dependencies"]
-    view = shared_by_all(100, 3)
-    with patch.object(dependencies, "_MOST_PAIRS", 20_000), patch.object(dependencies, "_AT_ONCE", 5000):
+    view = shared_by_all(100, 3, later=3)
+    with patch.object(module, "MOST_PAIRS", 20_000), patch.object(module, "_AT_ONCE", 5000):
         assert process_dependencies(view, 0).files == 2, "the third file is not looked at"
     assert "only the first" in view.notes["apps[0].process_dependencies"]

@@ -218,9 +218,9 @@ def test_libraries_count_by_union_and_with_what_they_call(tmp_path):
     ]
     heat = heat_of([InventedTrace(rows)], tmp_path)
     assert [c.model_dump() for c in heat.layers] == [
-        {"layer": "hdf5", "read": 0.0, "write": 100e-9, "metadata": 0.0},
-        {"layer": "mpiio", "read": 0.0, "write": 50e-9, "metadata": 0.0},
-        {"layer": "posix", "read": 0.0, "write": 10e-9, "metadata": 7e-9},
+        {"layer": "hdf5", "read": 0.0, "write": 100e-9, "metadata": 0.0, "sync": 0.0},
+        {"layer": "mpiio", "read": 0.0, "write": 50e-9, "metadata": 0.0, "sync": 0.0},
+        {"layer": "posix", "read": 0.0, "write": 10e-9, "metadata": 7e-9, "sync": 0.0},
     ]
 
 
@@ -275,7 +275,7 @@ def test_a_real_trace_adds_up_to_its_profile(name, stores):
     assert heat.runtime_s == profile.workflow.runtime_s <= heat.bins * heat.bin_s
     assert sum(map(sum, heat.read)) == sum(heat.processes.bytes_read) == io.bytes.read
     assert sum(map(sum, heat.written)) == sum(heat.processes.bytes_written) == io.bytes.written
-    assert sum(heat.processes.operations) == io.ops.read + io.ops.write + io.ops.metadata
+    assert sum(heat.processes.operations) == io.ops.all
     assert sum(heat.processes.io_s) == pytest.approx(io.time_s.total, abs=1e-9)
     assert sum(map(sum, heat.busy_s)) == pytest.approx(io.time_s.total, abs=1e-9)
     balance = profile.apps[0].balance
@@ -286,7 +286,7 @@ def test_a_real_trace_adds_up_to_its_profile(name, stores):
         mine = {s.size: s.operations for s in heat.sizes if s.direction == kind}
         assert mine == {k: v for k, v in (sizes.histogram if sizes else {}).items() if k != "unknown"}
     assert sum(s.bytes for s in heat.sizes) == io.bytes.read + io.bytes.written
-    for kind in ("read", "write", "metadata"):
+    for kind in ("read", "write", "metadata", "sync"):
         # A process may be in a call of either library, so their sum is no less than the time in any.
         own = sum(getattr(c, kind) for c in heat.layers if c.layer in ("posix", "stdio"))
         assert own == pytest.approx(getattr(io.time_s, kind), abs=1e-9)

@@ -60,12 +60,14 @@ def test_bytes_in_all_and_of_each_file_are_those_of_recorder2text(name):
     printed = PRINTED.get(name, 0)
     assert totals == [stated["posix_bytes_read_total"], stated["posix_bytes_written_total"] + printed]
     for path, count in stated["posix_bytes_per_file"].items():
-        found = [f for f in profile.files if f.path == path]
+        # posix_mix renames dup.dat: a file goes by the name that it has in the end.
+        last = path.replace("/dup.dat", "/renamed.dat")
+        found = [f for f in profile.files if f.path in (path, last)]
         if found:
             more = printed if path.endswith("stdio.out") else 0
             assert moved(found[0].io) == (count["read"], count["written"] + more), path
     listed = {f.path for f in profile.files if f.io.bytes.total}
-    assert listed <= set(stated["posix_bytes_per_file"])
+    assert {path.replace("/renamed.dat", "/dup.dat") for path in listed} <= set(stated["posix_bytes_per_file"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -203,7 +205,8 @@ def test_posix_mix_moves_what_its_source_says():
         strided = file(profile, f"rank{rank}/lseek.dat")
         assert strided.stride == 8192
         assert strided.io.bytes.written == 32 * 4096
-        assert strided.size == 31 * 8192 + 4096
+        # Cut by ftruncate after 31 * 8192 + 4096 B were reached.
+        assert strided.size == 100_000
         random = file(profile, f"rank{rank}/prw.dat")
         assert operations(random.io) == (64, 64)
         assert random.io.transfer_size.write.common == [(3000, 64)]

@@ -1,0 +1,354 @@
+"""Flows: which process read bytes of a file that which other one had written, by the extents of their calls.
+
+A read sees the last writer of each byte before it, by the workload's clock. What is not known for certain counts as
+seen: of calls that were merged over the run only the first and the last moment are known, and clocks of ranks may
+disagree. So a writer is left out only where another one wrote the byte anew after its last and before the first of the
+reads in question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.keyed import Dense, Keyed
+from vani.calls import Kind
+
+if TYPE_CHECKING:
+    from vani.analyzers.measures.extents import ExtentsResult
+
+__all__ = ["Blocks", "Flows", "flows", "numbers_of_sets", "spread"]
+
+_MOST_PIECES = 1 << 21
+"""Pieces of files that are looked at: as long as they are written and read by the same calls throughout."""
+
+Ints = NDArray[np.int64]
+
+
+def _nothing() -> Ints:
+    return np.empty(0, np.int64)
+
+
+def spread(begin: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Rows, each as often as it counts, and for each of them the next number from the row's first one."""
+    row = np.repeat(np.arange(len(begin)), count)
+    return row, np.arange(len(row)) + np.repeat(begin - (np.cumsum(count) - count), count)
+
+
+def _each(values: Ints) -> Ints:
+    """The distinct values, ascending; of a million, by sorting: `np.unique` takes ten times as long."""
+    values = np.sort(values)
+    found: Ints = values[np.append(True, values[1:] != values[:-1])[: len(values)]]
+    return found
+
+
+def _joint(*columns: Ints) -> Ints:
+    """Numbers from 0 for rows of numbers that are not large; equal rows have the same."""
+    found = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        found = Dense.of(found * (int(column.max(initial=0)) + 1) + column).codes
+    return found
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Each of the writers of a block wrote what each of its readers read; shapes (blocks,) and (members,)."""
+
+    file: Ints = field(default_factory=_nothing)
+    writer_block: Ints = field(default_factory=_nothing)
+    """Ascending."""
+    writer: Ints = field(default_factory=_nothing)
+    reader_block: Ints = field(default_factory=_nothing)
+    """Ascending."""
+    reader: Ints = field(default_factory=_nothing)
+
+    @staticmethod
+    def of(file: Ints, writers: tuple[Ints, Ints], readers: tuple[Ints, Ints]) -> Blocks:
+        """Blocks of (block, process) pairs in any order, put together as far as it goes."""
+        writers, readers = _distinct(*writers), _distinct(*readers)
+        wrote, read = (np.bincount(of[0], minlength=len(file)) for of in (writers, readers))
+        if int((wrote * read).sum()) <= len(writers[0]) + len(readers[0]):
+            # A block for each pair of processes: of a thousand records in turn there is one block each.
+            first, second = spread((np.cumsum(read) - read)[writers[0]], read[writers[0]])
+            writer, reader, file = writers[1][first], readers[1][second], file[writers[0][first]]
+            one = np.zeros(len(file), np.int64)
+            alike = _joint(file, writer, reader)
+            one[alike] = np.arange(len(file))
+            one = one[: int(alike.max(initial=-1)) + 1]
+            number = np.arange(len(one))
+            return Blocks(file[one], number, writer[one], number, reader[one])
+        for _ in range(2):
+            # Same file and readers: the writers are put together; then the other way round.
+            alike = _joint(file, numbers_of_sets(len(file), *readers))
+            file = file[np.unique(alike, return_index=True)[1]]
+            readers, writers = (
+                _distinct(alike[writers[0]], writers[1]),
+                _distinct(alike[readers[0]], readers[1]),
+            )
+        return Blocks(file, *writers, *readers)
+
+    def and_pairs(self, file: Ints, writer: Ints, reader: Ints) -> Blocks:
+        """With a block more for each pair."""
+        number = np.arange(len(self.file), len(self.file) + len(file))
+        more = (file, number, writer, number, reader)
+        return Blocks(
+            *(np.concatenate([getattr(self, f.name), m]) for f, m in zip(fields(self), more, strict=True))
+        )
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Who read what whom wrote."""
+
+    blocks: Blocks = field(default_factory=Blocks)
+    """A process that reads what it wrote itself is both a writer and a reader."""
+    unresolved: Ints = field(default_factory=_nothing)
+    """Files that are written and read in so many pieces that they were not looked at."""
+    in_doubt: bool = False
+    """Of some bytes it is not certain who wrote them last, or whether before the read."""
+
+
+def _distinct(block: Ints, process: Ints) -> tuple[Ints, Ints]:
+    width = int(process.max(initial=0)) + 1
+    found = _each(block * width + process)
+    return found // width, found % width
+
+
+def numbers_of_sets(blocks: int, block: Ints, process: Ints) -> Ints:
+    """A number for each block that stands for its set of processes, by the sum of theirs, mixed well."""
+    total = np.zeros(blocks, np.uint64)
+    np.add.at(total, block, _mixed(process))
+    return Dense.of(total.view(np.int64)).codes
+
+
+def _mixed(*columns: Ints) -> NDArray[np.uint64]:
+    """A number for each row that looks like a random one (splitmix64)."""
+    found = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        found = (found + column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+        found ^= found >> np.uint64(31)
+    return found
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Calls that wrote, or that read: of a file and process, the pieces [begin, end), between two moments."""
+
+    file: Ints
+    process: Ints
+    begin: Ints
+    end: Ints
+    earliest: Ints
+    latest: Ints
+
+    def where(self, rows: NDArray[np.bool_] | Ints) -> _Calls:
+        return _Calls(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    @property
+    def pieces(self) -> Ints:
+        return self.end - self.begin
+
+
+class _Budget:
+    """Leaves out the files that take most pieces, where there are more than are looked at."""
+
+    def __init__(self) -> None:
+        self.over = _nothing()
+
+    def within(self, file: Ints, pieces: Ints) -> NDArray[np.bool_]:
+        """Which rows can be looked at."""
+        if int(pieces.sum()) <= _MOST_PIECES:
+            return np.ones(len(file), np.bool_)
+        dense = Dense.of(file)
+        total = dense.sum(pieces)
+        order = np.argsort(total, kind="stable")
+        over = np.zeros(len(total), np.bool_)
+        over[order] = np.cumsum(total[order]) > _MOST_PIECES
+        self.over = np.union1d(self.over, dense.keys[over])
+        found: NDArray[np.bool_] = ~over[dense.codes]
+        return found
+
+
+class _Written:
+    """Who wrote each piece, in the order of their last moments."""
+
+    def __init__(self, writes: _Calls, pieces: int) -> None:
+        self.writes = writes
+        self._late, late = np.unique(writes.latest, return_inverse=True)
+        self._early, early = np.unique(writes.earliest, return_inverse=True)
+        call, piece = spread(writes.begin, writes.pieces)
+        # Within a piece by moment; numbers of pieces mostly are ascending already.
+        order = np.argsort(self._key(piece, late[call]), kind="stable")
+        self.call, piece = call[order], piece[order]
+        self._begin = np.searchsorted(piece, np.arange(pieces + 1))
+        self._apart = len(piece) < 2 or bool((piece[1:] != piece[:-1]).all())
+        """No piece was written twice."""
+        self._keys = self._key(piece, late[self.call])
+        # The moment after which all bytes of the piece were written anew, by the calls so far.
+        lift = piece * len(self._early)
+        self._anew = np.maximum.accumulate(early[self.call] + lift) - lift
+        self._longest = int((writes.latest - writes.earliest).max(initial=0))
+        self._late_of_file = _each(self._key(writes.file, late))
+        self._early_of_file = _each(self._key(writes.file, early))
+
+    def _key(self, group: Ints, rank: Ints) -> Ints:
+        return group * (len(self._late) + len(self._early) + 1) + rank
+
+    def order(self, reads: _Calls) -> tuple[Ints, Ints]:
+        """What tells reads of one file apart: which of the file's writes were over, and which had begun."""
+        over = np.searchsorted(self._late, reads.earliest, side="right")
+        begun = np.searchsorted(self._early, reads.latest, side="right")
+        return (
+            np.searchsorted(self._late_of_file, self._key(reads.file, over)),
+            np.searchsorted(self._early_of_file, self._key(reads.file, begun)),
+        )
+
+    def seen(self, piece: Ints, earliest: Ints, latest: Ints) -> tuple[Ints, Ints]:
+        """Range of the piece's writes in `call` that a read between these moments may have seen.
+
+        Some of them may have begun after it.
+        """
+        first, last = self._begin[piece], self._begin[piece + 1]
+        if self._apart:
+            return first, last
+
+        def place(late: Ints) -> Ints:
+            return np.searchsorted(self._keys, self._key(piece, late))
+
+        over = place(np.searchsorted(self._late, earliest, side="right"))
+        anew = self._early[self._anew[over - 1]]
+        begin = np.where(over > first, place(np.searchsorted(self._late, anew)), first)
+        return begin, place(np.searchsorted(self._late, latest + self._longest, side="right"))
+
+
+def flows(result: ExtentsResult, exchanges: Keyed, files: int, skew_ns: int = 0) -> Flows:
+    """Find who read what whom wrote.
+
+    Parameters
+    ----------
+    result
+        Of the measure `extents`.
+    exchanges
+        Of the measure of this name: it has the moments of extents that were merged.
+    files
+        Number of files of the workload.
+    skew_ns
+        So much clocks disagree.
+    """
+    extents = result.extents
+    key, kind = extents.group // 2, extents.group % 2
+    earliest, latest = _moments(result, exchanges, key, kind)
+    file = key % (files + 1) - 1
+    begin, end = _places(file, extents.start, extents.end)
+    # Whether one call came before another is certain only beyond the disagreement of the clocks.
+    calls = _Calls(file, key // (files + 1), begin, end, earliest, latest + skew_ns)
+    writes, reads = kind == Kind.WRITE, kind == Kind.READ
+    if result.start_ns is not None or not len(file):
+        return _flows(calls.where(writes), calls.where(reads))
+    same, in_doubt, rest = _same(calls, extents.group)
+    found = _flows(calls.where(rest & writes), calls.where(rest & reads))
+    return Flows(found.blocks.and_pairs(*same), found.unresolved, found.in_doubt or in_doubt)
+
+
+def _same(calls: _Calls, group: Ints) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
+    """(file, writer, reader) where a process read all that one process wrote of a file, and nothing else.
+
+    Only for files of which no byte was written by two processes. It spares looking at every record where all processes
+    write a file in turn, and read their own or a neighbour's records. Then whether some of it is in doubt, and a mask
+    of the extents that this leaves.
+    """
+    at = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    whole, is_write = calls.where(at), group[at] % 2 == Kind.WRITE
+    writes = calls.where(group % 2 == Kind.WRITE)
+    # Starts and ends are sorted apart: where the next one begins before one of those so far ended, two lie above each
+    # other. Places are in the order of files.
+    twice = np.sort(writes.begin)[1:] < np.sort(writes.end)[:-1]
+    once = ~np.isin(whole.file, np.sort(writes.file)[1:][twice])
+    mixed = np.add.reduceat(_mixed(calls.begin, calls.end), at)
+    code = _joint(whole.file, Dense.of(mixed.view(np.int64)).codes)
+    writer = np.full(len(at), -1)
+    writer[code[once & is_write]] = np.flatnonzero(once & is_write)
+    writer = writer[code]
+    known = ~is_write & (writer >= 0)
+    is_open = np.isin(whole.file, whole.file[~is_write & ~known])
+    reader = np.flatnonzero(known & (whole.earliest[writer] <= whole.latest))
+    rest = np.repeat(np.where(is_write, is_open, ~known), np.diff(np.append(at, len(group))))
+    writer = writer[reader]
+    in_doubt = bool((whole.latest[writer] > whole.earliest[reader]).any())
+    return (whole.file[reader], whole.process[writer], whole.process[reader]), in_doubt, rest
+
+
+def _flows(writes: _Calls, reads: _Calls) -> Flows:
+    # Between two bounds, all bytes were written by the same calls.
+    bounds = _each(np.concatenate([writes.begin, writes.end]))
+    if not len(bounds) or not len(reads.file):
+        return Flows()
+    writes = replace(
+        writes, begin=np.searchsorted(bounds, writes.begin), end=np.searchsorted(bounds, writes.end)
+    )
+    reads = replace(
+        reads,
+        begin=np.maximum(np.searchsorted(bounds, reads.begin, side="right") - 1, 0),
+        end=np.searchsorted(bounds, reads.end),
+    )
+    return _matched(writes, reads.where(reads.end > reads.begin), len(bounds))
+
+
+def _places(file: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Starts and ends in order over all files."""
+    low = int(start.min(initial=0))
+    span = int(end.max(initial=0)) - low + 1
+    if (int(file.max(initial=0)) + 1) * span < 1 << 62:
+        lift = file * span - low
+        return start + lift, end + lift
+    ends, rank = np.unique(np.concatenate([start, end]), return_inverse=True)
+    return file * len(ends) + rank[: len(file)], file * len(ends) + rank[len(file) :]
+
+
+def _moments(result: ExtentsResult, exchanges: Keyed, key: Ints, kind: Ints) -> tuple[Ints, Ints]:
+    """Start of the first and the last call of each extent."""
+    if result.start_ns is not None:
+        return result.start_ns, result.start_ns
+    writes = kind == Kind.WRITE
+    first, last = (
+        np.where(writes, exchanges.at(key, f"{which}_write"), exchanges.at(key, f"{which}_read"))
+        for which in ("first", "last")
+    )
+    return first, last
+
+
+def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
+    budget = _Budget()
+    writes = writes.where(budget.within(writes.file, writes.pieces))
+    if not len(writes.file) or not len(reads.file):
+        return Flows(unresolved=budget.over)
+    written = _Written(writes, pieces)
+    # Reads of the same pieces after the same writes see the same writers: one stands for all.
+    block = _joint(reads.begin, reads.pieces, *written.order(reads))
+    one = np.zeros(int(block.max()) + 1, np.int64)
+    one[block] = np.arange(len(block))
+    alike = reads.where(one)
+    row, piece = spread(alike.begin, np.where(budget.within(alike.file, alike.pieces), alike.pieces, 0))
+    begin, end = written.seen(piece, alike.earliest[row], alike.latest[row])
+    some = budget.within(alike.file[row], end - begin)
+    row, begin, end = row[some], begin[some], end[some]
+    again, at = spread(begin, end - begin)
+    row, call = row[again], written.call[at]
+    before = writes.earliest[call] <= alike.latest[row]
+    row, call = row[before], call[before]
+    # Several writers of one piece, or a write that may have come after the read.
+    several = len(row) > len(_each(again[before]))
+    in_doubt = several or bool((writes.latest[call] > alike.earliest[row]).any())
+    number = np.full(len(one), -1)
+    seen = _each(row)
+    number[seen] = np.arange(len(seen))
+    reader = number[block] >= 0
+    blocks = Blocks.of(
+        alike.file[seen], (number[row], writes.process[call]), (number[block[reader]], reads.process[reader])
+    )
+    return Flows(blocks, budget.over, in_doubt)

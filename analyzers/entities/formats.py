@@ -1,0 +1,110 @@
+"""How files hold their arrays (table XI), as far as job.yaml or the calls that made them tell.
+
+Calls that make datasets and variables name their file by an identifier whose origin is a return value, and Recorder
+stores none. They are a file's only where it is the only one that its app accessed through the library. Of HDF5 the
+shape of a chunk is an array, of which the trace has the address; the type of a dataset is an identifier, too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from vani.analyzers.entities.view import View
+from vani.calls import Layer
+from vani.schema.job import FormatAttributes
+
+__all__ = ["attributes_by_calls", "format_attributes", "note_attributes"]
+
+_MOST: Final = 100
+"""Files of an app and library that are looked at; the one with the arrays is not among more."""
+_NETCDF_TYPES: Final = {
+    "1": "int8", "2": "text", "3": "int16", "4": "int32", "5": "float32", "6": "float64", "7": "uint8", "8": "uint16",
+    "9": "uint32", "10": "int64", "11": "uint64", "12": "text",
+}  # fmt: skip
+"""netcdf.h and pnetcdf.h, `nc_type`."""
+
+
+def format_attributes(view: View, code: int, by_calls: dict[int, FormatAttributes]) -> FormatAttributes | None:
+    """What is known of the file: what job.yaml has read in it, else what the calls tell that made its arrays."""
+    sampled = view.job.file_at(view.world.paths[code]) if view.job is not None else None
+    if sampled is not None and sampled.attributes is not None:
+        return sampled.attributes
+    return by_calls.get(code)
+
+
+def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
+    """By code of the file, of those to which calls of HDF5, netCDF or PnetCDF can be assigned."""
+    survey = view.measured.survey.files
+    used = view.measured.results["libraries"].files
+    found: dict[int, FormatAttributes] = {}
+    if not view.knows_callers or not len(survey):
+        return found
+    for layer, describe in ((Layer.HDF5, _of_hdf5), (Layer.NETCDF, _of_netcdf), (Layer.PNETCDF, _of_netcdf)):
+        for app in range(len(view.world.apps)):
+            codes = np.unique(used.second[(used.first == app * 16 + layer) & (used.second >= 0)])
+            moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
+            mine = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
+            own = [code for code in mine[:_MOST].tolist() if not _is_mpis(view.world.paths[code])]
+            attributes = describe(view, app, layer) if len(own) == 1 and len(mine) <= _MOST else None
+            if attributes is not None:
+                found.setdefault(own[0], attributes)
+    return found
+
+
+def note_attributes(view: View) -> None:
+    """Tell in `view.notes` where the attributes of files are from, and why others are null, whichever are listed."""
+    notes = [
+        f"{view.job_name}, else the calls that make arrays, where one file of an app is accessed through the library",
+        "null: no call tells in which file it makes an array"
+        if view.knows_callers
+        else "null: which library made a call is not known without time stamps",
+    ]
+    if view.job is None or view.job.dataset is None:
+        notes.append("`vani collect --dataset` reads the headers of files")
+    elif "dataset.attributes" in view.job.unknown:
+        notes.append(view.job.unknown["dataset.attributes"])
+    view.notes["files.format_attributes"] = "; ".join(notes)
+
+
+def _is_mpis(path: str) -> bool:
+    """Whether MPI made the file: shared memory in Open MPI's /tmp/ompi.HOST.UID, ROMIO's shared file pointers."""
+    return path.startswith("/tmp/ompi.") or ".shfp." in path.rpartition("/")[2]
+
+
+def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
+    # H5Dcreate(location, name, ...): all ranks make a dataset together, so the same name is the same dataset.
+    made = {(args[0], args[1]) for _, args, _ in view.facts_of(app, "H5Dcreate1", "H5Dcreate2") if len(args) > 1}
+    if not made:
+        return None
+    ranks = {args[0] for _, args, _ in view.facts_of(app, "H5Screate_simple") if args and args[0].isdecimal()}
+    levels = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_deflate") if len(args) > 1}
+    others = view.facts_of(app, "H5Pset_filter")
+    words = ["hdf5", *(["gzip"] if levels else []), *(["filter"] if others else [])]
+    return FormatAttributes(
+        # One name at two places is in two groups, or the file was made twice.
+        datasets=len(made) if len({name for _, name in made}) == len(made) else None,
+        # Selections in memory are dataspaces as well: several ranks cannot be told apart.
+        dims=int(next(iter(ranks))) if len(ranks) == 1 and len(next(iter(ranks))) < 4 else None,
+        encoding=", ".join(words),
+        chunks=None if view.facts_of(app, "H5Pset_chunk") else [],
+    )
+
+
+def _of_netcdf(view: View, app: int, layer: Layer) -> FormatAttributes | None:
+    # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var alike.
+    name = "nc_def_var" if layer == Layer.NETCDF else "ncmpi_def_var"
+    made = {(args[0], args[1]): args for _, args, _ in view.facts_of(app, name) if len(args) > 3}
+    if not made:
+        return None
+    types = {_NETCDF_TYPES.get(args[2]) for args in made.values()}
+    ranks = {int(args[3]) for args in made.values() if args[3].isdecimal() and len(args[3]) < 5}
+    chunked = view.facts_of(app, "nc_def_var_chunking") or layer == Layer.NETCDF
+    return FormatAttributes(
+        datasets=len(made),
+        dims=max(ranks, default=None),
+        type=types.pop() if len(types) == 1 else None,
+        encoding="netcdf",
+        chunks=None if chunked else [],
+    )

@@ -1,0 +1,137 @@
+"""Pairs of a writer and a reader: their number, over how many files, and their shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.entities.flows import numbers_of_sets, spread
+from vani.analyzers.keyed import Keyed, group
+
+__all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all", "pairs"]
+
+MOST_EDGES = 2_000_000
+MOST_PAIRS = 1 << 26
+"""Pairs of a writer and a reader of one file that are looked at."""
+_AT_ONCE = 1 << 20
+Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
+
+Ints = NDArray[np.int64]
+
+
+def pairs(writer: Ints, reader: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the pairs of equal keys, as indices into two ascending arrays, about a million at a time."""
+    begin = np.searchsorted(reader, writer)
+    count = np.searchsorted(reader, writer, side="right") - begin
+    upto = np.cumsum(count)
+    at = 0
+    while at < len(writer):
+        done = int(upto[at - 1]) if at else 0
+        stop = max(at + 1, int(np.searchsorted(upto, done + _AT_ONCE, side="right")))
+        first, second = spread(begin[at:stop], count[at:stop])
+        yield first + at, second
+        at = stop
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Pairs of processes, in numbers."""
+
+    edges: int
+    by_extents: int
+    files: int
+    pattern: Pattern
+    cut: bool = False
+
+
+def all_to_all(writer: tuple[Ints, Ints], reader: tuple[Ints, Ints], file: Ints) -> Graph | None:
+    """The graph of blocks that all have the same members; None where they differ.
+
+    It spares looking at pairs, of which thousands of processes have millions. (block, process) pairs of each side,
+    blocks ascending; `file` of each block.
+    """
+    both = np.intersect1d(writer[0], reader[0])
+    if not len(both):
+        return Graph(0, 0, 0, "none")
+    sides = []
+    for block, process in (writer, reader):
+        mine = np.isin(block, both)
+        numbers = numbers_of_sets(len(both), np.searchsorted(both, block[mine]), process[mine])
+        if (numbers != numbers[0]).any():
+            return None
+        sides.append(np.sort(process[block == both[0]]))
+    writers, readers = sides
+    # Who has only itself on the other side takes no part.
+    if len(readers) == 1:
+        writers = np.setdiff1d(writers, readers)
+    if len(writers) == 1:
+        readers = np.setdiff1d(readers, writers)
+    edges = len(writers) * len(readers) - len(np.intersect1d(writers, readers, assume_unique=True))
+    files = len(np.unique(file[both])) if edges else 0
+    return Graph(edges, edges, files, _pattern_of_all(writers, readers) if edges else "none")
+
+
+def _pattern_of_all(writers: Ints, readers: Ints) -> Pattern:
+    if len(writers) == 1:
+        return "one_to_many"
+    return "many_to_one" if len(readers) == 1 else "all_to_all"
+
+
+class Edges:
+    """Who depends on whom: pairs of processes, or with `by_file` pairs and files."""
+
+    def __init__(self, processes: int, files: int, *, by_file: bool = False) -> None:
+        self._processes, self._files = processes, files
+        self._by_file = by_file
+        self._table = Keyed()
+        self._seen = 0
+        self._linked = np.zeros(files, np.bool_)
+        self.cut = False
+        """There are more than are counted."""
+
+    def add(self, writer: Ints, reader: Ints, file: Ints, by_extents: bool) -> None:
+        """Add pairs, some of which may be there already."""
+        self._seen += len(writer)
+        if self._seen > MOST_PAIRS:
+            self.cut = True
+            return
+        others = writer != reader
+        writer, reader, file = writer[others], reader[others], file[others]
+        self._linked[file] = True
+        key = writer * self._processes + reader
+        key = key * self._files + file if self._by_file else key
+        new = group(key, {"by_extents": np.full(len(key), by_extents, np.int64)}, {"by_extents": "max"})
+        self._table = Keyed.merged([self._table, new], {"by_extents": "max"})
+        if len(self._table) > MOST_EDGES:
+            self._table = self._table.where(np.arange(MOST_EDGES))
+            self.cut = True
+
+    def graph(self) -> Graph:
+        found = self.pairs()
+        pattern = _pattern(found.keys // self._processes, found.keys % self._processes)
+        by_extents = int(found["by_extents"].sum()) if len(found) else 0
+        return Graph(len(found), by_extents, int(self._linked.sum()), pattern, self.cut)
+
+    def pairs(self) -> Keyed:
+        """By writer * processes + reader: `files` (only with `by_file`), and of which `by_extents`."""
+        table = self._table
+        if not len(table) or not self._by_file:
+            return table
+        files = {"files": np.ones(len(table), np.int64), "by_extents": table["by_extents"]}
+        return group(table.keys // self._files, files)
+
+
+def _pattern(writer: Ints, reader: Ints) -> Pattern:
+    if not len(writer):
+        return "none"
+    writers, readers = np.unique(writer), np.unique(reader)
+    both = np.intersect1d(writers, readers, assume_unique=True)
+    if len(writers) == 1 or len(readers) == 1 or len(writer) == len(writers) * len(readers) - len(both):
+        return _pattern_of_all(writers, readers)
+    everyone = np.union1d(writers, readers)
+    distances = (reader - writer) % int(everyone[-1] - everyone[0] + 1)
+    return "neighbour" if (distances == distances[0]).all() else "irregular"

@@ -1,0 +1,101 @@
+"""Phases that are alike, put together: a run that writes 355 states has one row of 355, not 355 rows.
+
+A phase is like the first one of a row if both are of one app, and
+
+- bytes read and bytes written each differ by at most a third of what the larger of the two phases moves;
+- reads, writes, metadata operations and flushes each differ by at most a third of the calls of the larger;
+- at most twice as many processes take part in one as in the other.
+
+That holds wherever the phases lie: checkpoints and plots in turn are two rows. Times play no part: calls of the same
+bytes are slow at one time and fast at another, and the rows of two runs of a program shall be the same. How far apart
+the phases of a row begin is the median of the distances between them, if three in four of these differ from it by a
+quarter at most; else they come at no steady distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import Facts
+from vani.analyzers.keyed import Keyed
+from vani.analyzers.passes import Measured
+
+__all__ = ["PhaseRows", "each_alone", "period_s", "rows_of"]
+
+_THIRD = 3
+_TWICE = 2
+_STEADY = 0.25
+_MOST = 0.75
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PhaseRows:
+    """Which phases are one row; rows in order of their first phase, app after app."""
+
+    row: Ints
+    """Shape (phases,): -1 for a phase without a call."""
+    start: Ints
+    """Shape (phases,): start of each phase's first call in ns."""
+    end: Ints
+    """Shape (phases,): end of its last call."""
+    processes: Ints
+    """Shape (phases,)."""
+
+    @property
+    def rows(self) -> int:
+        return int(self.row.max(initial=-1)) + 1
+
+
+def each_alone(facts: Facts) -> PhaseRows:
+    """Every phase in a row of its own."""
+    return PhaseRows(np.arange(facts.phases), facts.phase_start, facts.phase_start, np.zeros(facts.phases, np.int64))
+
+
+def rows_of(measured: Measured) -> PhaseRows:
+    """Put phases together that are alike."""
+    operations: Keyed = measured.results["operations"]
+    count = measured.facts.phases
+    phase = operations.keys // (measured.world.files + 1)
+    by_phase = operations.rekeyed(phase, {"first": "min", "last": "max"}) if len(operations) else Keyed()
+    numbers = np.arange(count)
+    read, written, start, end, *kinds = (
+        by_phase.at(numbers, name) if len(by_phase) else np.zeros(count, np.int64)
+        for name in ("bytes_read", "bytes_written", "first", "last", "reads", "writes", "metadata", "syncs")
+    )
+    parts: Keyed = measured.results["processes"].phases
+    processes = parts.at(numbers, "processes") if len(parts) else np.zeros(count, np.int64)
+    calls = np.sum(kinds, axis=0)
+    row = np.full(count, -1, np.int64)
+    firsts: list[int] = []
+    for one in np.flatnonzero(calls > 0).tolist():
+        rows = np.array(firsts, np.int64)
+        moved = np.maximum((read + written)[rows], read[one] + written[one])
+        called = np.maximum(calls[rows], calls[one])
+        alike = (
+            (measured.facts.phase_app[rows] == measured.facts.phase_app[one])
+            & (_THIRD * np.abs(read[rows] - read[one]) <= moved)
+            & (_THIRD * np.abs(written[rows] - written[one]) <= moved)
+            & np.all([_THIRD * np.abs(kind[rows] - kind[one]) <= called for kind in kinds], axis=0)
+            & (np.maximum(processes[rows], processes[one]) <= _TWICE * np.minimum(processes[rows], processes[one]))
+        )
+        if alike.any():
+            row[one] = int(np.argmax(alike))
+        else:
+            row[one] = len(firsts)
+            firsts.append(one)
+    return PhaseRows(row, start, end, processes)
+
+
+def period_s(start: Ints) -> float | None:
+    """Seconds from the start of one phase to that of the next; None for one phase, or without a steady distance."""
+    apart = np.diff(start)
+    if not len(apart):
+        return None
+    middle = float(np.median(apart))
+    steady = np.abs(apart - middle) <= _STEADY * middle
+    return middle / 1e9 if steady.mean() >= _MOST else None

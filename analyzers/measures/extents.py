@@ -1,0 +1,161 @@
+"""Extents: which bytes of a file each process wrote and read. Dependencies by extents are found in them.
+
+Kept for the files through which processes can depend on each other (`Facts.linked`), under the last name of a file,
+for calls whose place and size are known. Where there are few such calls, each is kept with the moment at which it
+began; else what a process wrote and read of a file is merged over the whole run. More than a million extents are not
+kept. Unit: bytes, nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.intervals import Intervals, merge, merge_runs
+from vani.calls import Kind
+
+__all__ = ["Extents", "ExtentsResult"]
+
+Ints = NDArray[np.int64]
+
+_FEW_CALLS = 1 << 16
+"""So many are kept one by one."""
+_MOST_EXTENTS = 1 << 20
+"""24 bytes each."""
+
+
+@dataclass(frozen=True)
+class ExtentsResult:
+    """`extents` by (process * (files + 1) + file + 1) * 2 + kind (0 read, 1 write).
+
+    In no order, one per call, where `start_ns` is known; else sorted and merged. `given_up`: there were more than are
+    kept.
+    """
+
+    extents: Intervals = field(default_factory=Intervals)
+    start_ns: Ints | None = None
+    given_up: bool = False
+
+
+class Extents:
+    """See the module's docstring."""
+
+    name = "extents"
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _OneByOne | _Merged:
+        if facts is None:
+            raise ValueError("which files link processes is known in the second pass")
+        return (_OneByOne if facts.linked_calls <= _FEW_CALLS else _Merged)(context, facts)
+
+    def combine(self, parts: Sequence[ExtentsResult]) -> ExtentsResult:
+        if any(p.given_up for p in parts):
+            return ExtentsResult(given_up=True)
+        found = [p.extents for p in parts]
+        times = [p.start_ns for p in parts if p.start_ns is not None]
+        if times:
+            return ExtentsResult(_together(found), np.concatenate(times))
+        merged = Intervals()
+        for part in found:
+            # One after the other: all at once would take their memory several times.
+            merged = Intervals.joined([merged, part])
+            if len(merged) > _MOST_EXTENTS:
+                return ExtentsResult(given_up=True)
+        return ExtentsResult(merged)
+
+
+def _together(parts: Sequence[Intervals]) -> Intervals:
+    if not parts:
+        return Intervals()
+    return Intervals(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("group", "start", "end")))
+
+
+class _Collector:
+    def __init__(self, context: Context, facts: Facts) -> None:
+        self._linked = facts.linked
+        self._any = bool(facts.linked.any())
+        self._files = context.world.files + 1
+        self._final = context.world.final_name
+
+    def _key(self, process: Any, file: Ints, kind: NDArray[Any]) -> Ints:
+        found: Ints = (process * self._files + self._final[file] + 1) * 2 + kind
+        return found
+
+    def _rows(self, batch: Batch, order: Ints | slice) -> Ints:
+        """Calls whose extents count, in that order."""
+        file, size = batch.file[order], batch.bytes[order]
+        telling = (batch.kind[order] <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)]
+        found = np.flatnonzero(telling & (batch.offset[order] != NO_VALUE) & (size > 0))
+        return found if isinstance(order, slice) else order[found]
+
+
+class _OneByOne(_Collector):
+    def __init__(self, context: Context, facts: Facts) -> None:
+        super().__init__(context, facts)
+        self._parts: list[Intervals] = []
+        self._times: list[Ints] = [np.empty(0, np.int64)]
+
+    def add(self, batch: Batch) -> None:
+        rows = self._rows(batch, slice(None)) if self._any else ()
+        if not len(rows):
+            return
+        key = self._key(batch.process[rows], batch.file[rows], batch.kind[rows])
+        start = batch.offset[rows]
+        self._parts.append(Intervals(key, start, start + batch.bytes[rows]))
+        self._times.append(batch.start[rows])
+
+    def result(self) -> ExtentsResult:
+        return ExtentsResult(_together(self._parts), np.concatenate(self._times))
+
+
+class _Merged(_Collector):
+    def __init__(self, context: Context, facts: Facts) -> None:
+        super().__init__(context, facts)
+        self._parts: list[Intervals] = []
+        self._held = 0
+        self._given_up = False
+
+    def add(self, batch: Batch) -> None:
+        if self._given_up or not len(batch):
+            return
+        process = batch.process
+        found = self._of_one(batch) if process[0] == process[-1] else self._of_several(batch)
+        if not len(found):
+            return
+        self._parts.append(found)
+        self._held += len(found)
+        if self._held > _MOST_EXTENTS // 4 or len(self._parts) > 32:
+            self._shrink(int(process[-1]))
+
+    def _of_one(self, batch: Batch) -> Intervals:
+        """What the footprint is made of, which is by phase as well: the pieces of a file are merged later."""
+        found = batch.touched
+        file = batch.cell.keys % self._files - 1
+        rows = ((file >= 0) & self._linked[np.maximum(file, 0)])[found.group // 2]
+        group = found.group[rows]
+        key = self._key(batch.process[0], file[group // 2], group % 2)
+        return Intervals(key, found.start[rows], found.end[rows])
+
+    def _of_several(self, batch: Batch) -> Intervals:
+        rows = self._rows(batch, batch.by_process_and_file)
+        key = self._key(batch.process[rows], batch.file[rows], batch.kind[rows])
+        start = batch.offset[rows]
+        return merge_runs(key, start, start + batch.bytes[rows])
+
+    def _shrink(self, process: int | None = None) -> None:
+        found = _together(self._parts)
+        found = merge(found.group, found.start, found.end)
+        # What the last process touched may still grow together: whether there are too many must not depend on where a
+        # batch ends. Only to twice as many, for the memory.
+        whole = len(found) if process is None else int((found.group // 2 // self._files != process).sum())
+        self._given_up |= whole > _MOST_EXTENTS or len(found) > 2 * _MOST_EXTENTS
+        self._parts, self._held = [] if self._given_up else [found], 0
+
+    def result(self) -> ExtentsResult:
+        self._shrink()
+        return ExtentsResult(_together(self._parts), given_up=self._given_up)

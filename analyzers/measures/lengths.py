@@ -1,0 +1,317 @@
+"""How long files are in the end: what was written since they were last emptied or cut.
+
+A file is emptied by an open with O_TRUNC (`fopen` w) and by one with O_CREAT behind the removal of its name by the same
+process; it is cut, or lengthened, by truncate, ftruncate and MPI_File_set_size, also where the ftruncate below the
+last is not recorded. Writes of the same process before that are gone, those behind it count: their order is recorded.
+The order of calls of several processes is that of their clocks, which agree to no less than a second, or a tenth of the
+run. Within that, what others write is taken to come behind the emptying, or a cut to nothing; whether it comes behind
+another cut is not known.
+
+What is removed in the end has the length that it had. Unit: bytes. Of each file, writes are kept by 64ths of the run;
+more than a million of them are beyond the memory that is kept for this: then files are as long as the furthest write
+reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, stable_order
+from vani.analyzers.keyed import How, Keyed, group
+from vani.calls import Flag, Kind, Layer
+
+__all__ = ["Lengths", "LengthsResult", "lengths_of"]
+
+_MOMENTS = 64
+_WIDTH = _MOMENTS + 2
+_MOST = 1 << 20
+_MARGIN_NS = 1_000_000_000
+_MARGIN_SHARE = 10
+_WRITES: dict[str, How] = {"reach": "max", "last": "max"}
+_HOW: dict[str, How] = {**_WRITES, "reset": "max"}
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LengthsResult:
+    """`stretches`: what processes wrote since they last emptied or cut a file, by (file, moment of that, moment of the
+    writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the last cut of
+    each file: time and length. `given_up`: moments are no longer told apart."""
+
+    stretches: Keyed
+    cuts: Keyed
+    given_up: bool = False
+
+
+class Lengths:
+    """See the module's docstring."""
+
+    name = "lengths"
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        del facts
+        return _Collector(context)
+
+    def combine(self, parts: Sequence[LengthsResult]) -> LengthsResult:
+        found = [p.stretches for p in parts]
+        given_up = any(p.given_up for p in parts)
+        if given_up:
+            found = [_without_moments(s) for s in found]
+        stretches = Keyed.merged(found, _HOW)
+        if not given_up and len(stretches) > _MOST:
+            stretches, given_up = _without_moments(stretches), True
+        return LengthsResult(stretches, _latest([p.cuts for p in parts]), given_up)
+
+
+def _without_moments(stretches: Keyed) -> Keyed:
+    if not len(stretches):
+        return stretches
+    columns = {"reset": np.full(len(stretches), -1), "reach": stretches["reach"], "last": stretches["last"]}
+    return group(stretches.keys // _WIDTH**2 * _WIDTH**2, columns, _HOW)
+
+
+def _latest(parts: Sequence[Keyed]) -> Keyed:
+    """The last cut of each file; of several at one moment the longest."""
+    parts = [p for p in parts if len(p)]
+    if not parts:
+        return Keyed()
+    file = np.concatenate([p.keys for p in parts])
+    time, length = (np.concatenate([p[n] for p in parts]) for n in ("time", "length"))
+    order = np.lexsort((length, time, file))
+    last = order[np.append(file[order][1:] != file[order][:-1], True)]
+    return Keyed(file[last], {"time": time[last], "length": length[last]})
+
+
+class _Process:
+    """What the process that may still have calls did to its files, by process and file; ascending."""
+
+    def __init__(self) -> None:
+        nothing = np.empty(0, np.int64)
+        self.key, self.reset, self.gone = nothing, nothing, np.empty(0, np.bool_)
+        """When it last emptied or cut the file, -1 if not; whether it removed the name and has not opened it since."""
+        self.writes = Keyed()
+        """Furthest end and last start of its writes since, by key * _WIDTH + moment."""
+
+    def known(self, key: Ints) -> tuple[Ints, Bools]:
+        """`reset` and `gone` of other keys."""
+        reset, gone = np.full(len(key), -1), np.zeros(len(key), np.bool_)
+        if len(self.key):
+            at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
+            mine = self.key[at] == key
+            reset[mine], gone[mine] = self.reset[at][mine], self.gone[at][mine]
+        return reset, gone
+
+    def go_on(self, key: Ints, reset: Ints, gone: Bools, writes: Keyed) -> None:
+        """Take what came next; a file that was emptied or cut now keeps nothing of what was written before."""
+        if len(self.writes):
+            anew = key[reset >= 0]
+            kept = self.writes.where(~np.isin(self.writes.keys // _WIDTH, anew))
+            writes = Keyed.merged([kept, writes], _WRITES)
+        self.writes = writes
+        before, _ = self.known(key)
+        reset = np.where(reset >= 0, reset, before)
+        left = ~np.isin(self.key, key)
+        key = np.concatenate((self.key[left], key))
+        order = np.argsort(key, kind="stable")
+        self.key, self.reset = key[order], np.concatenate((self.reset[left], reset))[order]
+        self.gone = np.concatenate((self.gone[left], gone))[order]
+
+    def split(self, first: int) -> tuple[_Process, _Process]:
+        """What lies before and from a key on."""
+        parts = _Process(), _Process()
+        for part, mine in zip(parts, (self.key < first, self.key >= first), strict=True):
+            part.key, part.reset, part.gone = self.key[mine], self.reset[mine], self.gone[mine]
+        if len(self.writes):
+            early = self.writes.keys < first * _WIDTH
+            parts[0].writes, parts[1].writes = self.writes.where(early), self.writes.where(~early)
+        return parts
+
+
+class _Collector:
+    def __init__(self, context: Context) -> None:
+        self._files = context.world.files + 1
+        self._moment = max(1, -(-(context.world.span_ns + 1) // _MOMENTS))
+        self._process = _Process()
+        self._parts: list[Keyed] = []
+        self._cuts: list[Keyed] = []
+        self._given_up = False
+
+    def add(self, batch: Batch) -> None:
+        calls = _telling(batch)
+        if not len(calls.key):
+            return
+        self._process.go_on(*self._found(calls))
+        done, self._process = self._process.split(int(calls.key[-1]) // self._files * self._files)
+        self._put_out(done)
+
+    def _found(self, calls: _Telling) -> tuple[Ints, Ints, Bools, Keyed]:
+        starts = np.append(True, calls.key[1:] != calls.key[:-1])
+        first = np.flatnonzero(starts)
+        group_of = np.cumsum(starts) - 1
+        key = calls.key[first]
+        # What an open with O_CREAT makes is new if the process took the name away before.
+        naming = np.flatnonzero(calls.opens | calls.removes)
+        _, gone = self._process.known(key)
+        behind = gone[group_of[naming]]
+        same = group_of[naming][1:] == group_of[naming][:-1]
+        behind[1:][same] = calls.removes[naming][:-1][same]
+        gone[group_of[naming]] = calls.removes[naming]
+        resets = calls.empties | calls.cuts
+        resets[naming] |= behind & calls.creates[naming]
+        index = np.arange(len(starts))
+        last_reset = np.maximum.reduceat(np.where(resets, index, -1), first)
+        reset = np.where(last_reset >= 0, calls.start[np.maximum(last_reset, 0)], -1)
+        rows = np.flatnonzero(calls.writes & (index > last_reset[group_of]))
+        writes = group(
+            calls.key[rows] * _WIDTH + self._moment_of(calls.start[rows]),
+            {"reach": calls.end[rows], "last": calls.start[rows]},
+            _WRITES,
+        )
+        cut = np.flatnonzero(calls.cuts)
+        if len(cut):
+            file = calls.key[cut] % self._files - 1
+            cuts = Keyed(file, {"time": calls.start[cut], "length": calls.end[cut]})
+            self._cuts = [_latest([*self._cuts, cuts])]
+        return key, reset, gone, writes
+
+    def _moment_of(self, time: Ints) -> Ints:
+        """1 and up; 0 stands for no such moment."""
+        return np.where(time >= 0, np.minimum(time // self._moment, _MOMENTS) + 1, 0)
+
+    def _put_out(self, done: _Process) -> None:
+        writes = done.writes
+        key = writes.keys // _WIDTH
+        reset, _ = done.known(key)
+        silent = (done.reset >= 0) & ~np.isin(done.key, key)
+        nothing = np.full(int(silent.sum()), -1)
+        file = np.concatenate((key, done.key[silent])) % self._files - 1
+        columns = {
+            "reset": np.concatenate((reset, done.reset[silent])),
+            "reach": np.concatenate((writes["reach"] if len(writes) else nothing[:0], nothing)),
+            "last": np.concatenate((writes["last"] if len(writes) else nothing[:0], nothing)),
+        }
+        if not len(file):
+            return
+        moments = self._moment_of(columns["reset"]) * _WIDTH + self._moment_of(columns["last"])
+        self._parts.append(group(file * _WIDTH**2 + moments, columns, _HOW))
+        if len(self._parts) > 64:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        whole = Lengths().combine([LengthsResult(p, Keyed(), self._given_up) for p in self._parts])
+        self._parts, self._given_up = [whole.stretches], whole.given_up
+
+    def result(self) -> LengthsResult:
+        self._put_out(self._process)
+        self._shrink()
+        cuts = self._cuts[0] if self._cuts else Keyed()
+        return LengthsResult(self._parts[0].packed(), cuts, self._given_up)
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """Calls that tell how long a file is, by process and file, in recorded order; shape (n,) each."""
+
+    key: Ints
+    start: Ints
+    end: Ints
+    """End of a write, length of a cut."""
+    writes: Bools
+    empties: Bools
+    cuts: Bools
+    creates: Bools
+    opens: Bools
+    removes: Bools
+
+
+def _telling(batch: Batch) -> _Telling:
+    """These calls of a batch, those of libraries that set the length among them."""
+    flags, kind, offset = batch.flags, batch.kind, batch.offset
+    placed = offset != NO_VALUE
+    chosen = (kind == Kind.WRITE) & placed & (batch.bytes != NO_VALUE)
+    naming = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
+    chosen |= (kind == Kind.METADATA) & (((flags & naming) != 0) | (((flags & Flag.RESIZE) != 0) & placed))
+    chosen &= batch.included
+    rows = np.flatnonzero(chosen)
+    columns: list[Any] = [
+        c[rows] for c in (batch.process_file, batch.start, flags, kind, offset, batch.bytes)
+    ]
+    library = _lengths_set_by_libraries(batch)
+    if len(library):
+        place = np.concatenate((batch.rows[rows], library))
+        file = batch.files_of(library)
+        process = batch.all_calls("rank")[library] + batch.context.world.process_base[batch.context.trace]
+        others: list[Any] = [
+            process * (batch.context.world.files + 1) + file + 1,
+            batch.starts_of(library),
+            *(batch.all_calls(n)[library] for n in ("flags", "kind", "offset", "bytes")),
+        ]
+        order = np.argsort(place)
+        columns = [np.concatenate((a, b))[order] for a, b in zip(columns, others, strict=True)]
+    order = stable_order(columns[0])
+    key, start, flags, kind, offset, size = (c[order] for c in columns)
+    writes = kind == Kind.WRITE
+    opens = (flags & Flag.OPEN) != 0
+    return _Telling(
+        key,
+        start,
+        # A write of nothing lengthens nothing.
+        np.where(writes, np.where(size > 0, offset + size, 0), np.maximum(offset, 0)),
+        writes,
+        (flags & Flag.TRUNCATE) != 0,
+        (flags & Flag.RESIZE) != 0,
+        opens & ((flags & Flag.CREATE) != 0),
+        opens,
+        (flags & Flag.REMOVE) != 0,
+    )
+
+
+def _lengths_set_by_libraries(batch: Batch) -> Ints:
+    if batch.complete:
+        return np.empty(0, np.int64)
+    sets = (batch.all_calls("layer") > Layer.STDIO) & ((batch.all_calls("flags") & Flag.RESIZE) != 0)
+    rows = np.flatnonzero(sets)
+    if len(rows):
+        rows = rows[(batch.files_of(rows) >= 0) & (batch.all_calls("offset")[rows] != NO_VALUE)]
+    return rows
+
+
+def lengths_of(world: World, result: LengthsResult) -> tuple[Ints, Bools]:
+    """Length of each file in the end (`NO_VALUE` where nothing tells it), and whether it is uncertain; shape (files,).
+
+    A file that was emptied in the end, and of which no write since is recorded, has no known length: what filled it
+    may have left no record.
+    """
+    known = world.known_sizes
+    length, uncertain = known.copy(), np.zeros(world.files, np.bool_)
+    table = result.stretches
+    if not len(table):
+        return length, uncertain
+    file = table.keys // _WIDTH**2
+    reset, reach, last = table["reset"], table["reach"], table["last"]
+    when = np.full(world.files, -1)
+    np.maximum.at(when, file, reset)
+    was_cut = np.zeros(world.files, np.bool_)
+    cuts = result.cuts
+    if len(cuts):
+        was_cut[cuts.keys] = cuts["time"] == when[cuts.keys]
+    is_reset = when >= 0
+    length[is_reset] = NO_VALUE
+    length[cuts.keys[was_cut[cuts.keys]]] = cuts["length"][was_cut[cuts.keys]] if len(cuts) else 0
+    margin = max(_MARGIN_NS, world.span_ns // _MARGIN_SHARE)
+    own = (reset >= 0) & (reset >= when[file] - margin)
+    strict = (was_cut & (length > 0))[file]
+    counts = np.where(strict, own | (last > when[file] + margin), last >= when[file] - margin)
+    counts &= reach >= 0
+    np.maximum.at(length, file[counts], reach[counts])
+    near = strict & ~counts & (reach >= 0) & (last >= when[file] - margin)
+    uncertain[file[near]] = reach[near] > length[file[near]]
+    return length, uncertain

@@ -1,0 +1,99 @@
+"""Time in calls of I/O libraries, and how much of it is in file-system calls made under them (tables VI, VII).
+
+Per process and library (MPI-IO, HDF5, PnetCDF, netCDF) the union of its calls' intervals: calls of a library within
+others of its own count once, and so do calls of several threads at one time. What of it is not in file-system calls
+is exchange between processes, waiting for each other, packing of data. The same for all libraries together, which
+gives the time of a process in I/O calls of any kind; and for posix and stdio of processes that run calls at the same
+time, whose durations do not add up. Unit: nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.keyed import Keyed
+from vani.analyzers.running_union import RunningUnion
+from vani.calls import Layer
+
+__all__ = ["ANY", "LIBRARIES", "UNDER", "WIDTH", "LibraryTime"]
+
+LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+ANY = 7
+"""All libraries together."""
+UNDER = 8
+"""Added to a library: file-system calls made under it. Under any, those on files of the data set only."""
+WIDTH = 16
+
+Ints = NDArray[np.int64]
+_FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
+_BITS = sum(1 << layer for layer in LIBRARIES)
+
+
+class LibraryTime:
+    """Column `time` by process * WIDTH + layer (or `ANY`, or either + `UNDER`)."""
+
+    name = "library_time"
+    columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
+
+    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+        return _Collector(context, np.empty(0, np.int64) if facts is None else facts.threaded)
+
+    def combine(self, parts: Sequence[Keyed]) -> Keyed:
+        return Keyed.merged(parts)
+
+
+class _Collector:
+    def __init__(self, context: Context, threaded: Ints) -> None:
+        self._base = context.world.process_base[context.trace]
+        self._shift = context.world.shift_ns[context.trace]
+        self._threaded = threaded
+        self._union = RunningUnion(WIDTH, threaded)
+
+    def add(self, batch: Batch) -> None:
+        parts = [*self._of_libraries(batch), *self._under(batch), *self._of_threads(batch)]
+        if not parts:
+            return
+        group, start, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        # The last call of the batch may be of a process that has none here: then all that are held are complete.
+        last = int(batch.all_calls("rank")[-1]) + self._base
+        latest = int(batch.all_calls("start_ns")[-1]) + self._shift
+        self._union.add(group, start, end, current=last, latest=latest)
+
+    def _of_libraries(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
+        layer = batch.all_calls("layer")
+        rows = np.flatnonzero((layer >= _FIRST) & (layer <= _LAST))
+        if not len(rows):
+            return []
+        own = (batch.all_calls("rank")[rows].astype(np.int64) + self._base) * WIDTH
+        start = batch.all_calls("start_ns")[rows] + self._shift
+        end = start + batch.all_calls("duration_ns")[rows]
+        return [(own + layer[rows], start, end), (own + ANY, start, end)]
+
+    def _under(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
+        if not len(batch) or int(np.bitwise_or.reduce(batch.within)) & _BITS == 0:
+            return []
+        rows = np.flatnonzero((batch.within & _BITS) != 0)
+        own, within = batch.process[rows] * WIDTH + UNDER, batch.within[rows]
+        start, end = batch.start[rows], batch.end[rows]
+        included = batch.included[rows]
+        parts = [(own[included] + ANY, start[included], end[included])]
+        for layer in LIBRARIES:
+            mine = (within >> layer & 1).astype(np.bool_)
+            if mine.any():
+                parts.append((own[mine] + layer, start[mine], end[mine]))
+        return parts
+
+    def _of_threads(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
+        if not len(self._threaded) or not len(batch):
+            return []
+        rows = np.flatnonzero(np.isin(batch.process, self._threaded) & batch.included)
+        if not len(rows):
+            return []
+        return [(batch.process[rows] * WIDTH + batch.layer[rows], batch.start[rows], batch.end[rows])]
+
+    def result(self) -> Keyed:
+        return self._union.result()

@@ -1,0 +1,54 @@
+"""Steps from one version of a document to the next, on the trees that were read: `vani.schema.document.LIFTS`.
+
+A step is given what somebody wrote, which may be anything: what is not of the form it expects it leaves as it is, for
+the model to refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["profile_2"]
+
+Doc = dict[str, Any]
+
+
+def profile_2(tree: Doc) -> Doc:
+    """`vani.profile/1` to `/2`: shares of the run are those of one definition.
+
+    What /1 did not measure stays away and thereby null: flushing (counted as metadata then), calls by function, kinds
+    of metadata operations, time in libraries, folders. `io_time_share` was a mean over processes.
+    """
+    lifted = {**tree, "schema": "vani.profile/2"}
+    apps = [_app_2(app) for app in tree["apps"]] if isinstance(tree.get("apps"), list) else tree.get("apps")
+    if "apps" in tree:
+        lifted["apps"] = apps
+    workflow = tree.get("workflow")
+    if isinstance(workflow, dict):
+        runtime = workflow.get("runtime_s")
+        times = [_at(app, "balance", "slowest_io_time_s") for app in apps] if isinstance(apps, list) else []
+        slowest = [time for time in times if isinstance(time, int | float)]
+        lifted["workflow"] = workflow | {
+            "io_time_share": _share(_at(workflow, "io", "busy_s", "total"), runtime),
+            "io_time_share_slowest": _share(max(slowest, default=None), runtime),
+        }
+    return lifted
+
+
+def _app_2(app: object) -> object:
+    if not isinstance(app, dict):
+        return app
+    return app | {"io_time_share": _share(_at(app, "io", "busy_s", "total"), app.get("runtime_s"))}
+
+
+def _at(tree: object, *path: str) -> object:
+    for key in path:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _share(part: object, whole: object) -> float | None:
+    if not isinstance(part, int | float) or not isinstance(whole, int | float) or not whole > 0:
+        return None
+    # To nine digits, as documents are written: what was read stays the same when it is written.
+    return float(f"{max(0.0, min(1.0, part / whole)):.9g}")

@@ -1,0 +1,104 @@
+"""Phases are what a program does, not how a machine delays it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from call_tables import InventedTrace, call, create, profile_of, write
+from noisy_runs import BUSY, CROWDED, MIB, QUIET, Step, noisy, on_file, only
+
+from vani.calls import Flag
+from vani.schema.profile import Profile
+
+TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+
+def found(trace: InventedTrace | list[InventedTrace], **more) -> Profile:
+    with tempfile.TemporaryDirectory() as folder:
+        return profile_of(trace if isinstance(trace, list) else [trace], Path(folder), **more)
+
+
+def told(profile: Profile) -> list[tuple[str, int]]:
+    """Kind and number of repetitions of each row."""
+    return [(phase.kind, phase.count) for phase in profile.phases]
+
+
+# Programs whose phases are known
+
+
+def ior(repetitions=1):
+    """Writes a shared file and reads it back."""
+    pair = [
+        on_file("write", lambda _: 0, calls=8, size=MIB, lasts_ms=6.0),
+        on_file("read", lambda _: 0, calls=8, size=MIB, lasts_ms=4.0),
+    ]
+    return pair * repetitions
+
+
+def checkpoints(ranks, number, computes_ms):
+    """Each state has a header by rank 0 and a file per process; the last one is read in the end."""
+    steps = []
+    for state in range(number):
+        first = 1 + state * ranks
+        steps += [
+            on_file("write", lambda _: 0, calls=1, size=4096, lasts_ms=0.1, who=only(0)),
+            on_file("write", lambda r, first=first: first + r, calls=4, size=MIB, lasts_ms=5.0, computes_ms=computes_ms),
+        ]
+    last = 1 + (number - 1) * ranks
+    return [*steps, on_file("read", lambda r: last + r, calls=4, size=MIB, lasts_ms=8.0)]
+
+
+def hdf5():
+    """A shared file; between the data, rank 0 writes what the library keeps beside it, and all of them seek."""
+    beside = Step(lambda r: [write(0, 0, 96, rank=0, lasts=10_000)] if r == 0 else [], computes_ms=8.0)
+    seeks = Step(lambda r: [call(file=0, rank=r, flags=Flag.SEEK, lasts=2_000)], computes_ms=4.0)
+    data = [on_file(way, lambda _: 0, calls=4, size=MIB // 2, lasts_ms=6.0, opens=way == "write") for way in ("write", "read")]
+    return [beside, data[0], beside, seeks, beside, seeks, data[1], seeks]
+
+
+def outputs_of_rank_0(number):
+    """All ranks read the input, then rank 0 writes a small file every 1.7 s."""
+    steps = [on_file("read", lambda _: 0, calls=3, size=16 * MIB, lasts_ms=2.0)]
+    for step in range(number):
+        one = on_file("write", lambda _, s=step: 1 + s, calls=4, size=200_000, lasts_ms=2.0, who=only(0), computes_ms=1700)
+        steps.append(one)
+    return steps
+
+
+def appended_levels(number):
+    """Rank 0 writes a level each 16 ms into a file that stays open: one phase."""
+    opened = Step(lambda r: [create(0, rank=0, lasts=10_000)] if r == 0 else [])
+    level = on_file("write", lambda _: 0, calls=1, size=32_768, lasts_ms=0.4, who=only(0), opens=False, computes_ms=16)
+    return [opened, *[level] * number]
+
+
+def three_apart():
+    """Of `traces-new`: files per process, a strided read, small writes; 1.5 s apart."""
+    return [
+        on_file("write", lambda r: r, calls=32, size=65_536, lasts_ms=0.5),
+        on_file("read", lambda _: 8, calls=16, size=4096, lasts_ms=0.5, computes_ms=1500),
+        on_file("write", lambda _: 9, calls=32, size=1000, lasts_ms=0.5, computes_ms=1500),
+    ]
+
+
+PROGRAMS = {
+    "ior": (8, ior(), [("write", 1), ("read", 1)]),
+    "ior three times": (8, ior(3), [("write", 3), ("read", 3)]),
+    "checkpoints": (8, checkpoints(8, 5, 100), [("write", 5), ("read", 1)]),
+    "checkpoints close to each other": (4, checkpoints(4, 4, 40), [("write", 4), ("read", 1)]),
+    "hdf5": (4, hdf5(), [("write", 1), ("read", 1)]),
+    "outputs of rank 0": (16, outputs_of_rank_0(20), [("read", 1), ("write", 20)]),
+    "levels appended": (4, appended_levels(60), [("write", 1)]),
+    "three apart": (4, three_apart(), [("write", 1), ("read", 1), ("write", 1)]),
+}
+
+
+@pytest.mark.parametrize("noise", [QUIET, BUSY, CROWDED], ids=["quiet", "busy", "crowded"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_delays_make_no_phase_and_hide_none(program, noise):
+    ranks, steps, truth = PROGRAMS[program]
+    for seed in range(8):
+        assert told(found(noisy(ranks, steps, noise, seed))) == truth, seed

@@ -1,0 +1,72 @@
+"""Documents of older versions are read as what the newest version says of them."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from vani.errors import DocumentError
+from vani.schema.document import dumps, loads
+from vani.schema.lifts import profile_2
+from vani.schema.profile import Profile
+
+OLD = "tests/data/profiles/cm1.yaml"
+
+
+@pytest.fixture(scope="module")
+def old(pytestconfig):
+    return (pytestconfig.rootpath / OLD).read_text(encoding="utf-8")
+
+
+def test_the_kept_profile_is_of_the_first_version(old):
+    assert yaml.safe_load(old)["schema"] == "vani.profile/1"
+
+
+def test_a_profile_of_the_first_version_is_lifted_and_says_null_where_it_did_not_measure(old):
+    profile = loads(old, Profile)
+    assert profile.schema_ == "vani.profile/2"
+    io = profile.workflow.io
+    assert (io.ops.sync, io.time_s.sync, io.calls, io.metadata_kinds, io.bandwidth.write_synced) == (
+        None,
+    ) * 5
+    assert profile.workflow.library_time_s is None
+    assert profile.folders is None
+    assert io.ops.all == io.ops.read + io.ops.write + io.ops.metadata
+    assert loads(dumps(profile), Profile) == profile
+
+
+def test_shares_of_the_run_are_recomputed_by_the_one_definition(old):
+    profile = loads(old, Profile)
+    for entity in (profile.workflow, *profile.apps):
+        if entity.io.busy_s.total is not None and entity.runtime_s:
+            share = min(1.0, entity.io.busy_s.total / entity.runtime_s)
+            assert entity.io_time_share == pytest.approx(share)
+    slowest = [a.balance.slowest_io_time_s for a in profile.apps if a.balance and a.balance.slowest_io_time_s]
+    if slowest:
+        assert profile.workflow.io_time_share_slowest == pytest.approx(
+            max(slowest) / profile.workflow.runtime_s
+        )
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {},
+        {"workflow": 7, "apps": "x"},
+        {
+            "workflow": {"runtime_s": "long", "io": []},
+            "apps": [None, 3, {"io": {"busy_s": 1}, "runtime_s": 0}],
+        },
+        {"workflow": {"runtime_s": 0, "io": {"busy_s": {"total": 1}}}, "apps": []},
+    ],
+)
+def test_a_lift_leaves_what_it_does_not_understand_to_the_model(tree):
+    before = repr(tree)
+    lifted = profile_2({"schema": "vani.profile/1", **tree})
+    assert lifted["schema"] == "vani.profile/2"
+    assert repr(tree) == before, "a step leaves its argument be"
+
+
+def test_a_broken_document_of_the_first_version_is_refused_in_one_line(old):
+    with pytest.raises(DocumentError, match=r"workflow"):
+        loads(old.replace("workflow:", "workflow: 7\nworkfl0w:"), Profile)

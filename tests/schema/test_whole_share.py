@@ -1,0 +1,58 @@
+"""How much of a workload a profile of damaged traces knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from vani.schema.damage import UNKNOWN_LOSS, damage, whole_share
+from vani.schema.profile import Profile
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "v3-cm1like-16r.yaml"
+
+
+def of(*traces, refused=0) -> Profile:
+    """A profile of traces with `problems`, `ranks`, `records`; `refused` more could not be read."""
+    whole = Profile.load(GOLDEN)
+    made = [
+        whole.traces[0].model_copy(
+            update={"ranks": 10, "records": 900, "complete": not one.get("problems"), "problems": []} | one
+        )
+        for one in traces
+    ]
+    notes = {f"traces[/t/{i}]": "left out: is what an aborted run leaves" for i in range(refused)}
+    return whole.model_copy(update={"traces": made, "provenance": whole.provenance | notes})
+
+
+def problems(*said, **more):
+    return {"problems": list(said)} | more
+
+
+@pytest.mark.parametrize(
+    ("traces", "refused", "share"),
+    [
+        ([{}], 0, 1.0),
+        ([problems("rank 3: left out, 3.cst: damaged", "rank 4: left out, 4.cst: damaged")], 0, 0.8),
+        ([problems("rank 3: 100 calls left out, the time stamps end before them")], 0, 0.9),
+        # Of calls more is lost than of ranks, and of ranks more than of calls.
+        ([problems("rank 3: 300 of 310 calls left out, the time stamps end before them")], 0, 0.75),
+        ([problems("ranks 0 to 4: 100 calls left out, part.3.parquet: a page is no whole page")], 0, 0.5),
+        # How much it lost, nobody knows.
+        ([problems("a.parquet: left out, it is no whole Parquet file (cut)")], 0, UNKNOWN_LOSS),
+        ([problems(complete=False)], 0, UNKNOWN_LOSS),
+        ([problems("rank 3: 2 of 9 calls left out, cut", "rank 4: left out, 4.cst: damaged")], 0, UNKNOWN_LOSS),
+        # Traces weigh as their processes do, and one that could not be read as the others do on average.
+        ([{}, problems("rank 3: left out, 3.cst: damaged", ranks=30)], 0, (10 + 29) / 40),
+        ([{}, {}], 2, 0.5),
+    ],
+)  # fmt: skip
+def test_the_share_that_is_there(traces, refused, share):
+    found = of(*traces, refused=refused)
+    assert whole_share(found) == pytest.approx(share)
+    assert (damage(found) is None) == (share == 1.0)
+
+
+def test_of_no_trace_nothing_is_lost():
+    assert whole_share(SimpleNamespace(traces=[], provenance={})) == 1.0
