@@ -50,6 +50,7 @@ def test_a_job_on_a_node_is_described(node, tmp_path):
         [],
         ["/p/gpfs1", "/scratch"],
     )
+    assert job.node_local_memory_dirs == ["/dev/shm"]
     assert (job.lustre[0].stripe_count, job.lustre[0].osts) == (4, None)
     assert (job.gpfs[0].device, job.gpfs[0].block_size) == ("gpfs1", None)
     assert job.size_of("a.csv") == 4

@@ -3,95 +3,12 @@
 from __future__ import annotations
 
 import os
-import struct
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from made_files import FITS
 
 from vani.collect.dataset import Bounds, sample_dataset
-from vani.collect.shapes import dims_of, fits_dims, netcdf_dims, npy_dims
 from vani.errors import InputError
-
-
-def card(text):
-    return text.ljust(80).encode()
-
-
-FITS = (
-    card("SIMPLE  =                    T")
-    + card("BITPIX  =                  -32")
-    + card("NAXIS   =                    3")
-    + b"".join(card(f"NAXIS{axis}  = {size:>20}") for axis, size in ((1, 5), (2, 4), (3, 2)))
-    + card("END")
-)
-
-
-def netcdf(version):
-    """Dimensions time (record), y = 3, x = 4; variables t(time), v(time, y, x): after the specification."""
-
-    def number(value):
-        return struct.pack(">q" if version == 5 else ">i", value)
-
-    def name(text):
-        return number(len(text)) + text.encode().ljust(-(-len(text) // 4) * 4, b"\0")
-
-    def tag(value):
-        return struct.pack(">i", value)
-
-    absent = tag(0) + number(0)
-    attribute = tag(12) + number(1) + name("title") + tag(2) + number(3) + b"abc\0"
-    offset = struct.pack(">i", 0) if version == 1 else struct.pack(">q", 0)
-    tail = absent + tag(6) + number(8) + offset
-    dims = tag(10) + number(3) + name("time") + number(0) + name("y") + number(3) + name("x") + number(4)
-    variables = (
-        tag(11)
-        + number(2)
-        + name("t")
-        + number(1)
-        + number(0)
-        + tail
-        + name("v")
-        + number(3)
-        + b"".join(map(number, (0, 1, 2)))
-        + tail
-    )
-    return b"CDF" + bytes([version]) + number(7) + dims + attribute + variables
-
-
-def test_shapes_are_read_from_headers(tmp_path):
-    np.save(tmp_path / "a.npy", np.zeros((3, 1, 2), dtype="f4"))
-    assert npy_dims((tmp_path / "a.npy").read_bytes()) == [3, 1, 2]
-    assert dims_of(tmp_path / "a.npy", "npy") == [3, 1, 2]
-    assert dims_of(tmp_path / "a.npy", "hdf5") is None
-    assert fits_dims(FITS) == [2, 4, 5]
-    assert [netcdf_dims(netcdf(version)) for version in (1, 2, 5)] == [[7, 3, 4]] * 3
-
-
-@pytest.mark.parametrize("whole", [FITS, netcdf(1), netcdf(2), netcdf(5), b"\x93NUMPY\x01\0\x05\0{'a'}"])
-def test_damaged_headers_have_no_shape_and_do_no_harm(tmp_path, whole):
-    path = tmp_path / "x"
-    for at in range(0, len(whole), 3):
-        path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
-        for kind in ("fits", "netcdf", "npy"):
-            dims_of(path, kind)
-        path.write_bytes(whole[:at])
-        for kind in ("fits", "netcdf", "npy"):
-            dims_of(path, kind)
-
-
-@given(st.binary(max_size=80))
-def test_no_header_is_too_odd(tmp_path_factory, body):
-    path = tmp_path_factory.getbasetemp() / "odd"
-    for head, kind in (
-        (b"CDF\x05", "netcdf"),
-        (b"CDF\x01", "netcdf"),
-        (b"\x93NUMPY\x02\0", "npy"),
-        (b"NAXIS   = ", "fits"),
-    ):
-        path.write_bytes(head + body)
-        dims_of(path, kind)
 
 
 def test_files_are_counted_and_listed_by_name(tmp_path):

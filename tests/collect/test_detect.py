@@ -175,3 +175,46 @@ def test_the_list_names_each_machine():
     text = subprocess.run([sys.executable, "-m", "vani", "systems"], capture_output=True, text=True, check=True).stdout
     names = {path.stem for path in Path("vani/systems").glob("*.yaml")} or {"lassen"}
     assert names <= {line.split()[0] for line in text.splitlines()}
+
+
+def test_the_default_layout_is_that_of_the_folder_of_the_data(node):
+    asked = []
+
+    def lfs(command):
+        if command[:2] == ["lfs", "getstripe"]:
+            asked.append(command[3])
+        return programs(command)
+
+    # The file system has two mount points; the data is below the one that is not named first.
+    system, _ = detect({"PBS_O_WORKDIR": "/p/gpfs1/x"}, node, Path("/scratch/proj/in"), programs=lfs)
+    at, lustre = next((i, one) for i, one in enumerate(system.file_systems) if one.type == "lustre")
+    assert lustre.mounts == ["/lustre/scratch", "/scratch"]
+    assert asked == ["/scratch/proj/in"]
+    assert system.sources[f"file_systems[{at}].stripe_count"] == "lfs getstripe -d /scratch/proj/in"
+    detect({"SLURM_SUBMIT_DIR": "/lustre/scratch/me"}, node, programs=lfs)
+    assert asked[1:] == ["/lustre/scratch/me"]
+    detect({}, node, programs=lfs)
+    assert asked[2:] == ["/lustre/scratch"]
+
+
+@pytest.mark.parametrize("memory", ["tmpfs", "ramfs", "rootfs"])
+def test_tmp_in_memory_is_no_disk(node, memory):
+    mounts = node / "proc/self/mountinfo"
+    (node / "tmp").mkdir()
+    mounts.write_text(MOUNTS.replace("/ / rw - ext4 /dev/sda", f"/ / rw - {memory} {memory}"))
+    system, _ = detect({}, node, programs=none)
+    tmp = next(one for one in system.burst_buffers if one.dir == "/tmp")
+    assert (tmp.type, tmp.uses_memory) == (memory, True)
+    assert "files in the node's memory" in system.sources[f"burst_buffers[{system.burst_buffers.index(tmp)}]"]
+    mounts.write_text(MOUNTS)
+    system, _ = detect({}, node, programs=none)
+    tmp = next(one for one in system.burst_buffers if one.dir == "/tmp")
+    assert (tmp.type, tmp.uses_memory) == ("ext4", False)
+
+
+def test_a_folder_of_data_that_is_not_there_is_wrong_usage(tmp_path):
+    command = [sys.executable, "-m", "vani", "systems", "detect", "--data", str(tmp_path / "gone")]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "no such folder" in found.stderr
+    assert found.stdout == ""

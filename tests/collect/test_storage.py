@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from vani.collect.command import NoAnswer, ask
 from vani.collect.gpfs import parse_mmlsfs, read_gpfs
 from vani.collect.lustre import parse_df, parse_layout, read_lustre
-from vani.collect.mounts import burst_buffer_dirs, parallel_dirs, read_mounts, space_of
+from vani.collect.mounts import (
+    burst_buffer_dirs,
+    in_memory,
+    parallel_dirs,
+    places_of_data,
+    read_mounts,
+    space_of,
+)
 from vani.schema.job import Mount
 
 MOUNTINFO = r"""
@@ -80,6 +88,14 @@ def test_temporary_folders_on_the_network_are_not_near(mounts):
     }
     local, _ = burst_buffer_dirs(environment, mounts, lambda _: True)
     assert local == ["/dev/shm", "/local/tmp", "/mnt/bb/me", "/l/ssd", "/local/scratch", "/tmp"]
+
+
+def test_folders_in_memory_are_told_from_those_on_disks(mounts):
+    local = ["/dev/shm", "/tmp", "/odd\\name/x"]
+    assert in_memory(local, mounts) == ["/dev/shm"]
+    assert in_memory(local, [*mounts, Mount(dir="/tmp", type="tmpfs")]) == ["/dev/shm", "/tmp"]
+    # A node without disks: its root is in memory, and /tmp with it.
+    assert in_memory(local, [Mount(dir="/", type="rootfs"), Mount(dir="/odd\\name", type="xfs")]) == local[:2]
 
 
 def test_datawarp_and_rabbit_name_their_folders_in_variables(mounts):
@@ -158,20 +174,115 @@ def test_one_question_without_an_answer_does_not_hide_the_other():
     assert problems == ["lfs did not answer within 10 s"]
 
 
+# Of `lfs df` with one target down: it says so, prints the others, and ends with status 1.
+DF_WITH_ONE_DOWN = """\
+UUID                   1K-blocks        Used   Available Use% Mounted on
+scratch-MDT0000_UUID    15614028       81752    14144520   1% /scratch[MDT:0]
+scratch-OST0000_UUID  3866384504     8921092  3662401564   1% /scratch[OST:0]
+OST0001             : inactive device
+scratch-OST0002_UUID  3866384504     8921092  3662401564   1% /scratch[OST:2]
+
+filesystem_summary:   7732769008    17842184  7324803128   1% /scratch
+
+"""
+
+
+def test_what_a_program_printed_before_it_failed_is_kept():
+    with pytest.raises(NoAnswer, match="sh failed: lfs: 1 target is down") as failed:
+        ask(["sh", "-c", "echo kept; echo lfs: 1 target is down >&2; exit 1"])
+    assert failed.value.printed == "kept\n"
+
+    def programs(command):
+        if command[1] == "df":
+            raise NoAnswer("lfs failed: error: df: /scratch: Resource temporarily unavailable", DF_WITH_ONE_DOWN)
+        return PLAIN
+
+    found, problems = read_lustre("/scratch", programs)
+    assert (found.osts, found.mdts, found.capacity) == (2, 1, 7732769008 * 1024)
+    assert found.stripe_count == -1
+    assert problems == [
+        "lfs failed: error: df: /scratch: Resource temporarily unavailable; what it printed is kept"
+    ]
+
+
+def test_the_default_layout_is_that_of_the_folder_of_the_data():
+    answers = {"/scratch": PLAIN, "/scratch/proj": COMPOSITE, "/scratch/bare": "stripe_count:  0 stripe_size:   0\n"}
+    asked = []
+
+    def programs(command):
+        if command[1] == "df":
+            return DF
+        asked.append(command[3])
+        if command[3] not in answers:
+            raise NoAnswer(f"lfs failed: error: getstripe: {command[3]}: No such file or directory")
+        return answers[command[3]]
+
+    own, _ = read_lustre("/scratch", programs, "/scratch/proj")
+    assert (own.layout_dir, own.stripe_count) == ("/scratch/proj", None)
+    assert own.layout.startswith("-E 65536 -L mdt")
+    assert asked == ["/scratch/proj"]
+    for folder in ("/scratch/bare", "/scratch/gone", None):
+        found, problems = read_lustre("/scratch", programs, folder)
+        assert (found.layout_dir, found.stripe_count, found.layout) == ("/scratch", -1, None)
+        assert [folder] == ["/scratch/gone"] if problems else True
+
+
+def test_data_is_where_the_user_says_else_where_the_job_works(mounts):
+    def places(dataset, **environment):
+        return places_of_data(dataset, environment, mounts, here=False)
+
+    job = {"SLURM_SUBMIT_DIR": "/p/gpfs1/me", "PBS_O_WORKDIR": "/home/me"}
+    assert places(None) == {}
+    assert places(None, **job) == {"/p/gpfs1": "/p/gpfs1/me", "/home": "/home/me"}
+    assert places(Path("/p/gpfs1/in"), **job)["/p/gpfs1"] == "/p/gpfs1/in"
+    assert places(Path("relative")) == {}
+
+
+def test_this_folder_is_where_the_job_works(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/x.bin").touch()
+    (tmp_path / "link").symlink_to("data")
+    root = [Mount(dir="/", type="lustre")]
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert places_of_data(None, {}, root, here=True) == {}
+    monkeypatch.chdir(tmp_path)
+    assert places_of_data(None, {}, root, here=True) == {"/": str(tmp_path)}
+    # Links are followed: `lfs` is asked for the folder itself; of a file for the folder that it is in.
+    assert places_of_data(Path("link"), {}, root, here=True) == {"/": str(tmp_path / "data")}
+    assert places_of_data(Path("data/x.bin"), {}, root, here=True) == {"/": str(tmp_path / "data")}
+
+
+# As of a file system that was made with `mmcrfs -B 8M --metadata-block-size 256K`.
 MMLSFS = """\
 mmlsfs::HEADER:version:reserved:reserved:deviceName:fieldName:data:remarks:
 mmlsfs::0:1:::gpfs1:minFragmentSize:8192:system pool:
-mmlsfs::0:1:::gpfs1:minFragmentSize:131072:data pool:
-mmlsfs::0:1:::gpfs1:blockSize:4194304:system pool:
+mmlsfs::0:1:::gpfs1:minFragmentSize:16384:other pools:
+mmlsfs::0:1:::gpfs1:inodeSize:4096::
+mmlsfs::0:1:::gpfs1:indirectBlockSize:32768::
+mmlsfs::0:1:::gpfs1:blockSize:262144:system pool:
+mmlsfs::0:1:::gpfs1:blockSize:8388608:other pools:
 mmlsfs::0:1:::gpfs1:filesystemVersion:22.00 (5.0.4.0):Current:
+mmlsfs::0:1:::gpfs1:defaultMountPoint:%2Fp%2Fgpfs1::
 mmlsfs::0:1:::gpfs1:automaticMountOption:yes::
 mmlsfs::short
 """
 
 
-def test_mmlsfs_tells_block_sizes():
-    assert parse_mmlsfs(MMLSFS) == {"subblock_size": 8192, "block_size": 4194304, "version": "22.00"}
+def test_mmlsfs_tells_the_block_sizes_of_the_pools_that_hold_data():
+    found = {"subblock_size": 16384, "block_size": 8388608, "version": "22.00"}
+    assert parse_mmlsfs(MMLSFS) == found
+    head, *lines = MMLSFS.splitlines()
+    assert parse_mmlsfs("\n".join([head, *reversed(lines)])) == found
     assert parse_mmlsfs("no such thing") == {}
+
+
+def test_a_file_system_of_one_block_size_says_it_once():
+    text = "\n".join(line for line in MMLSFS.splitlines() if "other pools" not in line)
+    for remark in ("system pool", ""):
+        found = parse_mmlsfs(text.replace("system pool", remark))
+        assert (found["block_size"], found["subblock_size"]) == (262144, 8192)
 
 
 def test_mmlsfs_is_looked_for_where_it_is_installed():
@@ -182,7 +293,14 @@ def test_mmlsfs_is_looked_for_where_it_is_installed():
         return MMLSFS
 
     found, problems = read_gpfs("/p/gpfs1", "/dev/gpfs1", programs)
-    assert (found.device, found.block_size, problems) == ("gpfs1", 4194304, [])
+    assert (found.device, found.block_size, problems) == ("gpfs1", 8388608, [])
+
+    def half(command):
+        raise NoAnswer("mmlsfs failed: mmlsfs: Command failed", MMLSFS)
+
+    found, problems = read_gpfs("/p/gpfs1", "gpfs1", half)
+    assert found.block_size == 8388608
+    assert problems == ["mmlsfs failed: mmlsfs: Command failed; what it printed is kept"]
 
     def nothing(command):
         raise NoAnswer(f"{command[0]} is not installed")

@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from vani.collect.command import Ask, ask
-from vani.collect.dataset import Bounds, sample_dataset
+from vani.collect.dataset import Bounds, sample_dataset, type_of_values
 from vani.collect.gpfs import read_gpfs
 from vani.collect.hardware import count_cores, count_gpus, memory_bytes, visible_gpus
 from vani.collect.limits import allowed_cpus, read_limits
 from vani.collect.lustre import read_lustre
-from vani.collect.mounts import burst_buffer_dirs, parallel_dirs, read_mounts, space_of
+from vani.collect.mounts import (
+    burst_buffer_dirs,
+    in_memory,
+    parallel_dirs,
+    places_of_data,
+    read_mounts,
+    space_of,
+)
 from vani.collect.scheduler import Allocation, read_scheduler
 from vani.schema.job import Job, Limits
 
@@ -34,6 +41,7 @@ _REASONS = {
     "memory_per_node": "neither /proc/meminfo nor the scheduler says",
     "mounts": "/proc/self/mountinfo cannot be read",
     "node_local_bb_dirs": "/proc/self/mountinfo cannot be read",
+    "node_local_memory_dirs": "/proc/self/mountinfo cannot be read",
     "shared_bb_dirs": "/proc/self/mountinfo cannot be read",
     "pfs_dirs": "/proc/self/mountinfo cannot be read",
     "lustre": "/proc/self/mountinfo cannot be read",
@@ -48,6 +56,7 @@ def collect(
     dataset: Path | None = None,
     *,
     bounds: Bounds | None = None,
+    raw_type: str | None = None,
     programs: Ask | None = None,
 ) -> Job:
     """Look around from inside a job; everything that is not found is null, with its reason in `unknown`.
@@ -59,14 +68,16 @@ def collect(
     root
         Folder that stands for `/`: /proc, /sys and the mounts are looked up below it.
     dataset
-        Folder or file of the input; it is looked through within `bounds`.
+        Folder or file of the input; it is looked through within `bounds`, and its default layout is asked for.
+    raw_type
+        Type of the values in files of no known format, as NumPy names it (`float32`); without it they are not read.
     programs
         Runs `lfs` and `mmlsfs`; by default the machine's own, and none where `root` is not `/`.
 
     Raises
     ------
     InputError
-        There is no `dataset`.
+        There is no `dataset`, or no such type.
     """
     environment = os.environ if environment is None else environment
     is_real = root == Path("/")
@@ -86,16 +97,22 @@ def collect(
         "memory_per_node": _memory(allocation, limits, root),
         "limits": limits,
     }
-    facts |= _storage(environment, root, programs or (ask if is_real else None), unknown)
+    facts |= _storage(environment, root, programs or (ask if is_real else None), unknown, dataset)
     if dataset is not None:
-        facts["dataset"] = sample_dataset(dataset, bounds or Bounds())
+        type_ = type_of_values(raw_type) if raw_type is not None else None
+        facts["dataset"] = sample_dataset(dataset, bounds or Bounds(), raw_type=type_, unknown=unknown)
     reasons = _REASONS | allocation.unknown | unknown
-    missing = {name: reason for name, reason in reasons.items() if "[" in name or facts.get(name) is None}
+    # A name with a place in it is of a part, and is there only where the part is.
+    missing = {name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None}
     return Job(**facts, unknown=missing)
 
 
 def _storage(
-    environment: Mapping[str, str], root: Path, programs: Ask | None, unknown: dict[str, str]
+    environment: Mapping[str, str],
+    root: Path,
+    programs: Ask | None,
+    unknown: dict[str, str],
+    dataset: Path | None,
 ) -> dict[str, Any]:
     mounts = read_mounts(root, space_of if root == Path("/") else None)
     if mounts is None:
@@ -106,6 +123,7 @@ def _storage(
     facts: dict[str, Any] = {
         "mounts": mounts,
         "node_local_bb_dirs": local,
+        "node_local_memory_dirs": in_memory(local, mounts),
         "shared_bb_dirs": shared,
         "pfs_dirs": parallel_dirs(mounts, shared),
     }
@@ -113,7 +131,8 @@ def _storage(
     if programs is None:
         unknown |= {kind: "the machine's programs were not asked" for kind, found in of_type.items() if found}
         return facts | {kind: [] for kind, found in of_type.items() if not found}
-    lustre = [read_lustre(mount.dir, programs) for mount in of_type["lustre"]]
+    places = places_of_data(dataset, environment, mounts, here=root == Path("/"))
+    lustre = [read_lustre(mount.dir, programs, places.get(mount.dir)) for mount in of_type["lustre"]]
     gpfs = [read_gpfs(mount.dir, mount.device or mount.dir, programs) for mount in of_type["gpfs"]]
     problems = {f"lustre[{index}]": told for index, (_, told) in enumerate(lustre)}
     problems |= {f"gpfs[{index}]": told for index, (_, told) in enumerate(gpfs)}

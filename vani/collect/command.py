@@ -15,7 +15,15 @@ Ask = Callable[[list[str]], str]
 
 
 class NoAnswer(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`
-    """The program is not there, failed, or took too long; the text says which."""
+    """The program is not there, failed, or took too long; the text says which.
+
+    `printed` is what a program that failed wrote to standard output all the same: `lfs df` fails when one target
+    does not answer, and has told about all others.
+    """
+
+    def __init__(self, why: str, printed: str = "") -> None:
+        super().__init__(why)
+        self.printed = printed
 
 
 def ask(command: list[str], timeout_s: float = 10.0) -> str:
@@ -47,5 +55,8 @@ def ask(command: list[str], timeout_s: float = 10.0) -> str:
         raise NoAnswer(f"{command[0]} did not answer within {timeout_s:g} s") from None
     if process.returncode:
         said = err.decode(errors="backslashreplace").strip().splitlines()
-        raise NoAnswer(f"{command[0]} failed: {said[0] if said else f'status {process.returncode}'}")
+        raise NoAnswer(
+            f"{command[0]} failed: {said[0] if said else f'status {process.returncode}'}",
+            out.decode(errors="backslashreplace"),
+        )
     return out.decode(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""A bounded look at the data set: how many files, how large, of which formats and shapes."""
+"""A bounded look at the data set: how many files, how large, of which formats and shapes, and what their values are."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vani.collect.shapes import dims_of
+import numpy as np
+
+from vani.collect.arrays import Array, NotInstalled, array_of, raw_array
+from vani.collect.distribution import draw, law_of
 from vani.errors import InputError
 from vani.schema.formats import format_of
-from vani.schema.job import DatasetFile, DatasetSample
+from vani.schema.job import DatasetFile, DatasetSample, Distribution
 
-__all__ = ["Bounds", "sample_dataset"]
+__all__ = ["Bounds", "sample_dataset", "type_of_values"]
 
 
 @dataclass(frozen=True)
@@ -29,21 +32,63 @@ class Bounds:
     opened: int = 1_000
     """So many of those are opened for their format and shape."""
     seconds: float = 60.0
+    """For looking at files, and as many again for reading values."""
+    values: int = 8192
+    """So many values are read to find the law that they follow; 0: none."""
+    read: int = 64
+    """From so many files, evenly over those that were opened."""
     problems: int = 20
     """So many problems are told."""
 
 
-def sample_dataset(root: Path, bounds: Bounds = Bounds()) -> DatasetSample:
+def type_of_values(name: str) -> np.dtype:
+    """The type that numpy gives this name: `float32`, `>f4`, `i2`.
+
+    Raises
+    ------
+    InputError
+        There is none, or its values are no real numbers.
+    """
+    try:
+        found = np.dtype(name)
+    except (TypeError, ValueError, SyntaxError):
+        found = None
+    if found is None or found.kind not in "fiu":
+        raise InputError(
+            f"no type of numbers is called {name!r}", todo="name one as NumPy does: float32, >f8, int16, ..."
+        )
+    return found
+
+
+def sample_dataset(
+    root: Path,
+    bounds: Bounds = Bounds(),
+    *,
+    raw_type: np.dtype | None = None,
+    unknown: dict[str, str] | None = None,
+) -> DatasetSample:
     """Look through `root` (a folder or a file), in the order of names.
 
     Files that several names lead to count once. Links to folders are not followed.
+
+    Parameters
+    ----------
+    raw_type
+        Type of the values in files of no known format; they are not read where it is None.
+    unknown
+        Gets the reasons why something about the data set is null.
 
     Raises
     ------
     InputError
         There is nothing at `root`.
     """
-    if not root.exists():
+    unknown = {} if unknown is None else unknown
+    try:
+        there = root.exists()
+    except OSError as error:
+        raise InputError(f"cannot be looked at ({error.strerror})", where=root) from error
+    if not there:
         raise InputError("no such data set", where=root, todo="name the folder of the input files")
     ends_at = time.monotonic() + bounds.seconds
     problems: list[str] = []
@@ -52,6 +97,8 @@ def sample_dataset(root: Path, bounds: Bounds = Bounds()) -> DatasetSample:
     count = total = 0
     is_whole = True
     seen: set[tuple[int, int]] = set()
+    arrays: list[tuple[Path, Array]] = []
+    lacking: Counter[str] = Counter()
     for path in _walk(root.absolute(), problems):
         if count >= bounds.files or time.monotonic() > ends_at:
             is_whole = False
@@ -59,7 +106,7 @@ def sample_dataset(root: Path, bounds: Bounds = Bounds()) -> DatasetSample:
         try:
             status = path.stat()
         except OSError as error:
-            problems.append(f"{path}: {error.strerror}")
+            problems.append(f"{path}: {error.strerror or error}")
             continue
         # Pipes and devices are no data, and opening them could wait for ever.
         if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) in seen:
@@ -67,11 +114,25 @@ def sample_dataset(root: Path, bounds: Bounds = Bounds()) -> DatasetSample:
         seen.add((status.st_dev, status.st_ino))
         count, total = count + 1, total + status.st_size
         if len(files) < bounds.listed:
-            file = _look(path, status.st_size, opens=len(files) < bounds.opened, problems=problems)
+            file, array = _look(
+                path,
+                status.st_size,
+                opens=len(files) < bounds.opened,
+                raw_type=raw_type,
+                problems=problems,
+                lacking=lacking,
+            )
             files.append(file)
             formats.update([file.format] if file.format else [])
+            arrays += [(path, array)] if array is not None and array.count else []
         else:
             is_whole = False
+    missing = "; ".join(f"{count:,} files were not looked into: {why}" for why, count in lacking.items())
+    if missing:
+        unknown["dataset.attributes"] = missing
+    distribution = _distribution(arrays, bounds, problems)
+    if isinstance(distribution, str):
+        unknown["dataset.distribution"] = "; ".join(filter(None, (distribution, missing)))
     told = [_text(problem) for problem in problems[: bounds.problems]]
     if len(problems) > len(told):
         told.append(f"and {len(problems) - len(told)} more")
@@ -82,19 +143,58 @@ def sample_dataset(root: Path, bounds: Bounds = Bounds()) -> DatasetSample:
         formats=dict(sorted(formats.items())),
         total_size=total,
         sampled=not is_whole,
+        distribution=None if isinstance(distribution, str) else distribution,
         problems=told,
     )
 
 
-def _look(path: Path, size: int, *, opens: bool, problems: list[str]) -> DatasetFile:
-    found, dims = None, None
+def _look(
+    path: Path,
+    size: int,
+    *,
+    opens: bool,
+    raw_type: np.dtype | None,
+    problems: list[str],
+    lacking: Counter[str],
+) -> tuple[DatasetFile, Array | None]:
+    """What a file is, and the array in it whose values can be read."""
+    kind, array, described = None, None, None
     if opens:
         try:
-            found = format_of(path)
-            dims = dims_of(path, found)
+            kind = format_of(path)
+            array = described = array_of(path, kind)
+        except NotInstalled as error:
+            lacking[str(error)] += 1
         except OSError as error:
-            problems.append(f"{path}: {error.strerror}")
-    return DatasetFile(path=_text(str(path)), size=size, format=found, dims=dims)
+            problems.append(f"{path}: {error.strerror or error}")
+    if kind == "bin" and raw_type is not None and size >= raw_type.itemsize:
+        # That the type is the right one is the user's word, not the file's.
+        array = raw_array(path, size, raw_type)
+    file = DatasetFile(
+        path=_text(str(path)),
+        size=size,
+        format=kind,
+        dims=list(described.shape) if described is not None else None,
+        attributes=described.attributes if described is not None else None,
+    )
+    return file, array
+
+
+def _distribution(
+    arrays: list[tuple[Path, Array]], bounds: Bounds, problems: list[str]
+) -> Distribution | str:
+    """The law that the values follow, or why it is not known."""
+    if not bounds.values:
+        return "no values were asked for (`--sample 0`)"
+    if not arrays:
+        return (
+            "no file holds numbers of a known type: NumPy, FITS, netCDF and HDF5 say theirs, "
+            "for raw files `--dtype` does"
+        )
+    step = -(-len(arrays) // bounds.read)
+    drawn = draw(arrays[::step], bounds.values, bounds.seconds)
+    problems += drawn.problems
+    return law_of(drawn)
 
 
 def _walk(root: Path, problems: list[str]) -> Iterator[Path]:

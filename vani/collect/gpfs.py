@@ -1,6 +1,8 @@
 """What GPFS (Storage Scale) says about a mount: block size, sub-block size, version.
 
-Source: the manual page of mmlsfs: with `-Y`, fields are separated by colons and percent-encoded.
+Sources: the manual page of mmlsfs: with `-Y`, fields are separated by colons and percent-encoded; IBM Storage Scale,
+"Block size": all data of a file system has one block size, and where metadata has another one (`mmcrfs
+--metadata-block-size`), the pool `system` holds metadata only and all data lies in other pools.
 """
 
 from __future__ import annotations
@@ -19,19 +21,21 @@ _FIELDS = {"blockSize": "block_size", "minFragmentSize": "subblock_size"}
 def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
     """Ask `mmlsfs` about the file system `device` at `folder`; with why there is no answer."""
     device = PurePosixPath(device).name or device
-    problems = []
+    problems: list[str] = []
     for program in ("mmlsfs", "/usr/lpp/mmfs/bin/mmlsfs"):
         try:
-            return Gpfs.model_validate(
-                {"dir": folder, "device": device, **parse_mmlsfs(ask([program, device, "-Y"]))}
-            ), []
+            facts, failed = parse_mmlsfs(ask([program, device, "-Y"])), False
         except NoAnswer as error:
             problems.append(str(error))
+            facts, failed = parse_mmlsfs(error.printed), True
+        if facts or not failed:
+            found = Gpfs.model_validate({"dir": folder, "device": device, **facts})
+            return found, [f"{problems[-1]}; what it printed is kept"] if failed else []
     return Gpfs(dir=folder, device=device), problems[:1]
 
 
 def parse_mmlsfs(text: str) -> dict[str, object]:
-    """Read the output of `mmlsfs DEVICE -Y`: sizes in bytes."""
+    """Read the output of `mmlsfs DEVICE -Y`: sizes in bytes, of the pools that hold data."""
     lines = [
         [unquote(part) for part in line.split(":")]
         for line in text.splitlines()
@@ -41,14 +45,17 @@ def parse_mmlsfs(text: str) -> dict[str, object]:
     if header is None or "fieldName" not in header or "data" not in header:
         return {}
     name_at, data_at = header.index("fieldName"), header.index("data")
+    remarks_at = header.index("remarks") if "remarks" in header else -1
     facts: dict[str, object] = {}
     for line in lines:
         if line is header or len(line) <= max(name_at, data_at):
             continue
         name, data = line[name_at], line[data_at]
         if name in _FIELDS and data.isdecimal():
-            # Of several pools the first, `system`, is named first.
-            facts.setdefault(_FIELDS[name], int(data))
+            pool = line[remarks_at] if 0 <= remarks_at < len(line) else ""
+            # One line for `system pool`, one for `other pools`, where they differ; else a single one.
+            if not (pool.startswith("system") and _FIELDS[name] in facts):
+                facts[_FIELDS[name]] = int(data)
         elif name == "filesystemVersion" and data:
             facts["version"] = data.split(" ")[0]
     return facts

@@ -1,6 +1,7 @@
 """What the Lustre client says about a mount: targets, space and the default layout.
 
-Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release.
+Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release. `lfs df` ends with a status other than 0 if one target
+does not answer, after it has printed the others.
 """
 
 from __future__ import annotations
@@ -13,19 +14,32 @@ from vani.schema.job import Lustre
 __all__ = ["parse_df", "parse_layout", "read_lustre"]
 
 
-def read_lustre(folder: str, ask: Ask) -> tuple[Lustre, list[str]]:
-    """Ask `lfs` about the mount at `folder`; with why there is no answer, per question."""
-    facts: dict[str, object] = {}
-    problems = []
-    for command, parse in (
-        (["lfs", "df", folder], parse_df),
-        (["lfs", "getstripe", "-d", folder], parse_layout),
-    ):
-        try:
-            facts |= parse(ask(command))
-        except NoAnswer as error:
-            problems.append(str(error))
-    return Lustre.model_validate({"dir": folder, **facts}), problems
+def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre, list[str]]:
+    """Ask `lfs` about the mount at `folder`; with why there is no answer, per question.
+
+    Parameters
+    ----------
+    data
+        Folder on that mount where the data lies, whose default layout is asked for: a project may have one of its
+        own. That of the mount point is taken where it has none to tell.
+    """
+    problems: list[str] = []
+    facts: dict[str, object] = {"dir": folder, **parse_df(_printed(["lfs", "df", folder], ask, problems))}
+    for place in dict.fromkeys((data or folder, folder)):
+        layout = parse_layout(_printed(["lfs", "getstripe", "-d", place], ask, problems))
+        if layout:
+            facts |= layout | {"layout_dir": place}
+            break
+    return Lustre.model_validate(facts), list(dict.fromkeys(problems))
+
+
+def _printed(command: list[str], ask: Ask, problems: list[str]) -> str:
+    """What the command printed, also where it failed: `problems` then tells."""
+    try:
+        return ask(command)
+    except NoAnswer as error:
+        problems.append(f"{error}; what it printed is kept" if error.printed.strip() else str(error))
+        return error.printed
 
 
 def parse_df(text: str) -> dict[str, object]:

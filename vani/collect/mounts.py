@@ -13,9 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from vani.collect.tree import read
-from vani.schema.job import Mount, is_below
+from vani.schema.job import IN_MEMORY, Mount, is_below
 
-__all__ = ["PARALLEL", "Space", "burst_buffer_dirs", "parallel_dirs", "read_mounts", "space_of"]
+__all__ = [
+    "PARALLEL",
+    "Space",
+    "burst_buffer_dirs",
+    "in_memory",
+    "parallel_dirs",
+    "places_of_data",
+    "read_mounts",
+    "space_of",
+]
 
 PARALLEL: Final = {
     "lustre",
@@ -44,7 +53,7 @@ _REMOTE: Final = PARALLEL | {
     "fuse.sshfs",
     "fuse.cvmfs2",
 }
-_LOCAL: Final = {"tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "overlay", "f2fs", "gfs2"}
+_LOCAL: Final = {*IN_MEMORY, "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "overlay", "f2fs", "gfs2"}
 _SYSTEM_DIRS: Final = ("/proc", "/sys", "/run", "/etc", "/boot", "/usr", "/lib", "/dev")
 
 Space = tuple[int, int]
@@ -125,8 +134,43 @@ def burst_buffer_dirs(
     return list(local), list(shared)
 
 
+def in_memory(folders: Iterable[str], mounts: Iterable[Mount]) -> list[str]:
+    """Those of the folders whose files lie in the node's memory."""
+    mounts = list(mounts)
+    return [folder for folder in folders if _type_of(folder, mounts) in IN_MEMORY]
+
+
+def places_of_data(
+    dataset: Path | None, environment: Mapping[str, str], mounts: Iterable[Mount], *, here: bool
+) -> dict[str, str]:
+    """Find, by mount point, the folder where the job's data lies: what the user named, else where the job works.
+
+    Parameters
+    ----------
+    dataset
+        Folder or file that the user named.
+    here
+        Whether the folder in which this process runs counts as one where the job works.
+    """
+    found: dict[str, str] = {}
+    mounts = list(mounts)
+    folders = [str(dataset.parent if dataset.is_file() else dataset)] if dataset is not None else []
+    folders += ["."] if here else []
+    folders += [environment.get(name, "") for name in ("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD")]
+    for folder in filter(None, folders):
+        try:
+            # `lfs` is told where the folder is, not how links lead to it.
+            real = os.path.realpath(folder) if here else folder
+        except OSError:  # where this process runs is gone
+            continue
+        mount = _mount_of(real, mounts) if real.startswith("/") else None
+        if mount is not None:
+            found.setdefault(mount.dir, real)
+    return found
+
+
 def space_of(folder: str, timeout_s: float = 5.0) -> Space | None:
-    """Ask how large a file system is; None where it does not answer in time.
+    """Ask how large a file system is; None where it does not answer in time, or has no size.
 
     A dead server blocks the call for good: it is made in a thread that the process does not wait for.
     """
@@ -137,7 +181,9 @@ def space_of(folder: str, timeout_s: float = 5.0) -> Space | None:
             found = os.statvfs(folder)
         except OSError:
             return
-        answer.append((found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize))
+        # ramfs and rootfs have no limit, and say 0.
+        if found.f_blocks:
+            answer.append((found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize))
 
     thread = threading.Thread(target=ask, daemon=True, name="statvfs")
     thread.start()
@@ -149,9 +195,14 @@ def _with_space(mount: Mount, space: Space | None) -> Mount:
     return mount if space is None else mount.model_copy(update={"capacity": space[0], "free": space[1]})
 
 
-def _type_of(folder: str, mounts: Iterable[Mount]) -> str | None:
+def _mount_of(folder: str, mounts: Iterable[Mount]) -> Mount | None:
     above = [mount for mount in mounts if is_below(folder, mount.dir)]
-    return max(above, key=lambda mount: len(mount.dir)).type if above else None
+    return max(above, key=lambda mount: len(mount.dir), default=None)
+
+
+def _type_of(folder: str, mounts: Iterable[Mount]) -> str | None:
+    mount = _mount_of(folder, mounts)
+    return mount.type if mount is not None else None
 
 
 def _is_system(folder: str) -> bool:

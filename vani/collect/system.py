@@ -16,24 +16,27 @@ from vani.collect.command import Ask, NoAnswer, ask
 from vani.collect.gpfs import read_gpfs
 from vani.collect.hardware import count_cores, count_gpus, memory_bytes
 from vani.collect.lustre import read_lustre
-from vani.collect.mounts import PARALLEL, burst_buffer_dirs, read_mounts, space_of
+from vani.collect.mounts import PARALLEL, burst_buffer_dirs, places_of_data, read_mounts, space_of
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tree import entries, read
-from vani.schema.job import Mount, is_below
+from vani.schema.job import IN_MEMORY, Mount, is_below
 from vani.schema.system import System
 
 __all__ = ["detect", "parse_burst_buffers", "parse_lfs_version"]
 
 _SHARED: Final = PARALLEL | {"nfs", "nfs4", "ceph", "fuse.ceph", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
 _NAMES: Final = {"nfs4": "nfs", "fhgfs": "beegfs", "smb3": "cifs", "fuse.ceph": "ceph", "fuse.dfuse": "daos"}
-_MEMORY: Final = ("tmpfs", "ramfs")
 _CLUSTER: Final = ("SLURM_CLUSTER_NAME", "LSF_CLUSTER_NAME", "LMOD_SYSTEM_NAME", "NERSC_HOST", "CLUSTER")
 _OVERSTRIPING: Final = (2, 13)
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 
 def detect(
-    environment: Mapping[str, str] | None = None, root: Path = Path("/"), *, programs: Ask | None = None
+    environment: Mapping[str, str] | None = None,
+    root: Path = Path("/"),
+    data: Path | None = None,
+    *,
+    programs: Ask | None = None,
 ) -> tuple[System, list[str]]:
     """Describe the machine that this process runs on.
 
@@ -43,6 +46,9 @@ def detect(
         Variables; those of this process by default.
     root
         Folder that stands for `/`.
+    data
+        Where the data lies: the default layout is that of this folder; by default that of the folder where the job
+        works, if it is on Lustre, else that of the mount point.
     programs
         Runs `lfs`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
 
@@ -67,11 +73,18 @@ def detect(
         "name": _name(environment, root),
         "description": "Found by `vani systems detect`; rates are not measured: fill them in",
         "compute": _compute(root, sources),
-        "file_systems": _file_systems(mounts, shared_near, programs, sources, missing),
+        "file_systems": _file_systems(
+            mounts,
+            shared_near,
+            places_of_data(data, environment, mounts, here=is_real),
+            programs,
+            sources,
+            missing,
+        ),
         "burst_buffers": _burst_buffers(near, shared_near, mounts, environment, sources),
         "network": _network(root, sources),
     }
-    _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
+    facts["scheduler"] = _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
     types = {one["type"] for one in facts["file_systems"]}
     for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
         if kind not in types:
@@ -123,7 +136,12 @@ def _compute(root: Path, sources: dict[str, str]) -> dict[str, Any]:
 
 
 def _file_systems(
-    mounts: list[Mount], shared_near: list[str], programs: Ask, sources: dict[str, str], missing: list[str]
+    mounts: list[Mount],
+    shared_near: list[str],
+    places: dict[str, str],
+    programs: Ask,
+    sources: dict[str, str],
+    missing: list[str],
 ) -> list[dict[str, Any]]:
     """Parallel file systems first, the largest first; mounts of one device are one file system."""
     by_device: dict[tuple[str, str], list[Mount]] = {}
@@ -147,7 +165,8 @@ def _file_systems(
         }
         sources[place] = "/proc/self/mountinfo and statvfs"
         if kind == "lustre":
-            facts |= _lustre(same[0].dir, programs, place, sources, missing)
+            data = next((places[mount.dir] for mount in same if mount.dir in places), None)
+            facts |= _lustre(same[0].dir, data, programs, place, sources, missing)
         elif kind == "gpfs":
             facts |= _gpfs(same[0], programs, place, sources, missing)
         systems.append(facts)
@@ -163,9 +182,9 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _lustre(
-    folder: str, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
+    folder: str, data: str | None, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
 ) -> dict[str, Any]:
-    lustre, problems = read_lustre(folder, programs)
+    lustre, problems = read_lustre(folder, programs, data)
     facts: dict[str, Any] = {
         "targets": lustre.osts,
         "metadata_targets": lustre.mdts,
@@ -176,7 +195,8 @@ def _lustre(
     if lustre.capacity is not None:
         facts["capacity"] = lustre.capacity
     asked = dict.fromkeys(("targets", "metadata_targets", "capacity"), f"lfs df {folder}")
-    asked |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), f"lfs getstripe -d {folder}")
+    layout = f"lfs getstripe -d {lustre.layout_dir or folder}"
+    asked |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), layout)
     why = "; ".join(dict.fromkeys(problems))
     for key, command in asked.items():
         if facts.get(key) is not None:
@@ -233,13 +253,14 @@ def _burst_buffers(
             "kind": kind,
             "type": type_,
             "dir": folder,
-            "uses_memory": mount is not None and mount.type in _MEMORY,
+            "uses_memory": mount is not None and mount.type in IN_MEMORY,
         }
         if mount is not None and kind == "node_local":
             facts["capacity_per_node"] = mount.capacity
         # A job's number is in the path of what was made for the job alone.
         by = f"${variable}" if variable else "/proc/self/mountinfo"
-        sources[f"burst_buffers[{len(found)}]"] = f"{by}, on one node"
+        what = f": {mount.type}, files in the node's memory" if mount and facts["uses_memory"] else ""
+        sources[f"burst_buffers[{len(found)}]"] = f"{by}, on one node{what}"
         found.append(facts)
     return found
 
@@ -251,8 +272,8 @@ def _scheduler(
     buffers: list[dict[str, Any]],
     sources: dict[str, str],
     missing: list[str],
-) -> None:
-    """Add the burst buffers that Slurm knows, with the line that asks for one."""
+) -> str | None:
+    """Name the scheduler, and add the burst buffers that Slurm knows, with the line that asks for one."""
     inside = read_scheduler(environment, root).scheduler
     try:
         listed = parse_burst_buffers(programs(["scontrol", "show", "burst"]))
@@ -261,7 +282,11 @@ def _scheduler(
             missing.append(f"burst buffers of the scheduler: {error}")
         if inside is None:
             missing.append("not inside a job: what the scheduler sets in a job's environment is not seen")
-        return
+            sources["scheduler"] = f"not known: not inside a job, and {error}"
+        else:
+            sources["scheduler"] = "the environment of the job"
+        return inside
+    sources["scheduler"] = "the environment of the job" if inside else "scontrol answers"
     for name, size in listed:
         kind = name.partition("/")[0]
         request = ["#DW jobdw type=scratch capacity=SIZE access_mode=striped"] if kind == "datawarp" else []
@@ -272,6 +297,7 @@ def _scheduler(
             sources[f"burst_buffers[{len(buffers) - 1}]"] = "scontrol show burst"
         same |= {"capacity": size, "request": request}
         sources[f"burst_buffers[{buffers.index(same)}].capacity"] = "scontrol show burst"
+    return inside or "slurm"
 
 
 def _network(root: Path, sources: dict[str, str]) -> dict[str, Any]:

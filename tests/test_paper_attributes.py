@@ -1,0 +1,178 @@
+"""Every attribute of the paper's tables II to XI has a place in a profile, and there a value or the reason for null."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import vani
+from vani.render.report.unknowns import unknowns
+from vani.schema.job import DatasetSample, Distribution, Job
+
+TRACES = Path(__file__).parent / "data/traces"
+PAPER = Path(__file__).resolve().parents[2] / "shared/seeds/vani.txt"
+
+ATTRIBUTES = {
+    "II": {
+        "# nodes": ["job.nodes"],
+        "# cpu cores per node": ["job.cpu_cores_per_node"],
+        "#gpu/node": ["job.gpus_per_node"],
+        "# Node-local BB dir": ["job.node_local_bb_dirs"],
+        "# Shared BB dir": ["job.shared_bb_dirs"],
+        "PFS dir": ["job.pfs_dirs"],
+        "Job time": ["job.time_limit_s"],
+    },
+    "III": {
+        "# CPU cores used/node": ["workflow.cpu_cores_used_per_node"],
+        "# GPUs used/node": ["workflow.gpus_used_per_node"],
+        "# apps": ["workflow.apps"],
+        "App data dependency": ["workflow.app_dependencies"],
+        "FPP/shared file access": ["workflow.files.file_per_process", "workflow.files.shared"],
+        "I/O amount": ["workflow.io.bytes.total"],
+        "I/O ops dist (data, meta)": ["workflow.io.ops_share", "workflow.io.time_share"],
+        "Runtime (sec)": ["workflow.runtime_s"],
+    },
+    "IV": {
+        "# processes": ["apps[].processes"],
+        "Process data dependency": ["apps[].process_dependencies"],
+        "FPP/shared file access": ["apps[].files.file_per_process", "apps[].files.shared"],
+        "I/O amount": ["apps[].io.bytes.total"],
+        "I/O ops dist (data, meta)": ["apps[].io.ops_share", "apps[].io.time_share"],
+        "Interface": ["apps[].interface"],
+        "Runtime": ["apps[].runtime_s"],
+    },
+    "V": {
+        "I/O amount": ["phases[].io.bytes.total"],
+        "I/O ops dist (data, meta)": ["phases[].io.ops_share", "phases[].io.time_share"],
+        "Frequency": ["phases[].frequency.kind", "phases[].frequency.ops_per_process", "phases[].frequency.size"],
+        "Runtime": ["phases[].runtime_s"],
+    },
+    "VI": {
+        "Data repr": ["interfaces[].data_representation.dims"],
+        "Granularity (data, meta)": ["interfaces[].granularity.data", "interfaces[].granularity.metadata"],
+        "Access pattern": ["interfaces[].access_pattern"],
+        "Data dist": ["dataset.distribution"],
+    },
+    "VII": {
+        "# extra cores for I/O/node": ["middleware.extra_cores_per_node"],
+        "Granularity (data, meta)": ["middleware.granularity"],
+        "Memory/node": ["middleware.memory_per_node"],
+        "Access pattern": ["middleware.access_pattern"],
+    },
+    "VIII": {
+        "# parallel ops (controller)": ["storage.node_local.parallel_ops"],
+        "Capacity /node": ["storage.node_local.capacity_per_node"],
+        "Max I/O bw/node": ["storage.node_local.max_bandwidth_per_node"],
+        "Dir": ["storage.node_local.dir"],
+    },
+    "IX": {
+        "# parallel servers": ["storage.shared.parallel_servers"],
+        "Capacity /node": ["storage.shared.capacity"],
+        "Max I/O BW": ["storage.shared.max_bandwidth"],
+        "Dir": ["storage.shared.dir"],
+    },
+    "X": {
+        "Format": ["dataset.format"],
+        "Size (GB)": ["dataset.size"],
+        "# of files": ["dataset.files"],
+        "I/O (GB)": ["dataset.io.bytes.total"],
+        "Time (sec)": ["dataset.io.time_s.total", "dataset.io.busy_s.total"],
+        "I/O ops dist (data, meta)": ["dataset.io.ops_share", "dataset.io.time_share"],
+        "File size dist (data,config)": ["dataset.size_distribution.p50", "dataset.size_distribution.histogram"],
+    },
+    "XI": {
+        "Format": ["files[].format"],
+        "Size (GB)": ["files[].size"],
+        "I/O (GB)": ["files[].io.bytes.total"],
+        "Time (sec)": ["files[].io.time_s.total", "files[].io.busy_s.total"],
+        "I/O ops dist (data, meta)": ["files[].io.ops_share", "files[].io.time_share"],
+        "Format attributes": ["files[].format_attributes"],
+    },
+}
+"""Table -> attribute, as the paper prints it -> its places in the profile."""
+
+PLACES = [place for table in ATTRIBUTES.values() for places in table.values() for place in places]
+
+
+def values(item, parts):
+    """All values at a path of a document; of a null above it, that null."""
+    if not parts or item is None:
+        return [item]
+    name, *rest = parts
+    below = item[name.removesuffix("[]")]
+    if name.endswith("[]") and below is not None:
+        return [value for entry in below for value in values(entry, rest)]
+    return values(below, rest)
+
+
+def reason(place, profile):
+    """Why something is null: from provenance, by the longest path in it that holds the place, else what the report says."""
+    plain = re.sub(r"\[\]", "", place)
+    parts = plain.split(".")
+    above = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    # Of IOSTATS provenance tells once for all entities that have it.
+    above += [plain[plain.index("io.") :]] if ".io." in plain else []
+    told = next((profile.provenance[key] for key in above if key in profile.provenance), None)
+    if told is None:
+        told = next((one.reason for one in unknowns(profile) if one.attribute == place), None)
+    return told
+
+
+@pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
+@pytest.mark.parametrize(
+    "name", ["v3-cm1like-16r", "v3-ior-ssf-hdf5-4r", "v3-netcdf-pnetcdf-4r", "v2-posix-mix-nonmpi"]
+)
+@pytest.mark.parametrize("about", ["nothing", "machine", "job"])
+def test_each_attribute_is_there_or_null_with_its_reason(name, quick, about):
+    given = {
+        "nothing": {},
+        "machine": {"system": "lassen"},
+        "job": {"system": "generic-lustre", "job": Job(nodes=2, unknown={"time_limit_s": "the scheduler does not say"})},
+    }[about]
+    profile = vani.profile(TRACES / name, quick=quick, **given)
+    document = profile.model_dump(by_alias=True)
+    for place in PLACES:
+        if None in values(document, place.split(".")):
+            why = reason(place, profile)
+            assert why, place
+            assert why != "the profile does not say why", place
+
+
+def test_attributes_that_the_trace_cannot_hold_come_from_machine_and_job():
+    law = Distribution(name="normal", closest="normal", test="by hand", values=1000, files=3)
+    job = Job(
+        nodes=2,
+        processes_per_node=[8, 8],
+        time_limit_s=7200.0,
+        shared_bb_dirs=[],
+        dataset=DatasetSample(root="/p", distribution=law),
+    )
+    profile = vani.profile(TRACES / "v3-ior-ssf-hdf5-4r", job=job, system="lassen")
+    document = profile.model_dump(by_alias=True)
+    missing = {
+        place for place in PLACES if "[]" not in place and None in values(document, place.split("."))
+    }
+    # GPUs in use leave no calls; how much of its memory a node of lassen gives to files, and how many servers there
+    # are, is in no source.
+    assert missing == {
+        "workflow.gpus_used_per_node",
+        "storage.node_local.capacity_per_node",
+        "storage.shared.parallel_servers",
+    }
+    (data,) = [file for file in document["files"] if file["path"].endswith("ior.h5")]
+    assert data["format_attributes"]["dims"] == 1
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper is not beside the repository")
+def test_the_attributes_are_those_that_the_paper_prints():
+    printed: dict[str, list[str]] = {}
+    table = None
+    for line in PAPER.read_text().splitlines():
+        if title := re.match(r"TABLE ([IVX]+):", line):
+            table = title[1]
+        elif "\t" in line and table is not None and table != "I":
+            printed.setdefault(table, []).append(line.partition("\t")[0])
+    found = {name: [row for row in rows if row != "Attribute"] for name, rows in printed.items()}
+    assert found == {name: list(rows) for name, rows in ATTRIBUTES.items()}

@@ -1,0 +1,150 @@
+"""The largest array of a file: what its header says of it, and values of it, wherever they stand.
+
+Headers of NumPy, FITS and classic netCDF are read here; HDF5, and netCDF-4 with it, by h5py where that is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.collect.headers import Stored, stored_array
+from vani.schema.formats import HEAD_BYTES, format_of_head
+from vani.schema.job import FormatAttributes
+
+__all__ = ["MOST_VALUES", "Array", "NotInstalled", "array_of", "raw_array"]
+
+Read = Callable[[NDArray[np.int64], float], NDArray[np.float64]]
+
+MOST_VALUES: Final = 1 << 50
+"""Of one array that are counted: sizes that no file has must not overflow sums."""
+_READ_WHOLE: Final = 4 << 20
+"""Bytes of an array up to which it is read at once, and not value by value."""
+_INFLATED: Final = 16 << 20
+"""Of a compressed array only so many bytes from its beginning on are looked at."""
+
+
+class NotInstalled(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`
+    """A library is missing that a format needs; the text says which."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """The largest array of a file."""
+
+    shape: tuple[int, ...]
+    attributes: FormatAttributes
+    count: int
+    """Values that `read` can reach, from the first on; 0 where they are of no type that can be read."""
+    read: Read
+    """Values at ascending places, slowest axis first, until a moment of `time.monotonic`; those that stand for none are
+    left out. Raises OSError or ValueError.
+    """
+
+
+def array_of(path: Path, file_format: str) -> Array | None:
+    """The largest array of the file; None where its format has none or is not read, or its header is damaged.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    NotInstalled
+        h5py is missing.
+    """
+    if file_format in ("hdf5", "netcdf") and _is_hdf5(path):
+        from vani.collect.hdf5 import hdf5_array  # noqa: PLC0415 - h5py is an extra
+
+        return hdf5_array(path, file_format)
+    stored = stored_array(path, file_format)
+    return None if stored is None else _array(path, stored)
+
+
+def raw_array(path: Path, size: int, type_: np.dtype) -> Array:
+    """A file of `size` bytes that holds nothing but values of one type."""
+    return _array(path, Stored((size // type_.itemsize,), type_, 1, "", 0))
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:
+        return format_of_head(file.read(HEAD_BYTES)) == "hdf5"
+
+
+def _array(path: Path, stored: Stored) -> Array:
+    type_ = stored.type
+    attributes = FormatAttributes(
+        datasets=stored.datasets,
+        dims=len(stored.shape),
+        type=None if type_ is None else _type_name(stored, type_),
+        encoding=stored.encoding,
+        chunks=[],
+    )
+    count = min(stored.count, MOST_VALUES) if type_ is not None and type_.kind in "fiu" else 0
+    if stored.member is not None and type_ is not None:
+        count = min(count, _INFLATED // type_.itemsize) if count else 0
+    return Array(stored.shape, attributes, count, partial(_values, path, stored))
+
+
+def _type_name(stored: Stored, type_: np.dtype) -> str:
+    if type_.kind == "V":
+        return "structured"
+    # FITS has no unsigned integers but bytes: they are stored as signed ones and half of the range is added.
+    if type_.kind == "i" and stored.scale == 1 and stored.zero == 2.0 ** (8 * type_.itemsize - 1):
+        return f"u{type_.name}"
+    return type_.name
+
+
+def _values(path: Path, stored: Stored, places: NDArray[np.int64], ends_at: float) -> NDArray[np.float64]:
+    """See `Array.read`."""
+    type_ = stored.type
+    if type_ is None or not len(places):
+        return np.empty(0)
+    is_packed = stored.member is not None
+    raw = _inflated(path, stored, type_, places) if is_packed else _read(path, stored, type_, places, ends_at)
+    values = raw.astype(np.float64)
+    given = ~np.isin(values, stored.fill) if stored.fill else np.ones(len(values), np.bool_)
+    found: NDArray[np.float64] = values[given] * stored.scale + stored.zero
+    return found
+
+
+def _read(
+    path: Path, stored: Stored, type_: np.dtype, places: NDArray[np.int64], ends_at: float
+) -> NDArray[np.generic]:
+    size = type_.itemsize
+    at = stored.begin + places * size
+    if stored.piece:
+        at = stored.begin + places // stored.piece * stored.stride + places % stored.piece * size
+    with path.open("rb") as file:
+        begin, end = int(at[0]), int(at[-1]) + size
+        if end - begin <= _READ_WHOLE:
+            some = np.frombuffer(os.pread(file.fileno(), end - begin, begin), np.uint8)
+            # The file may have become shorter since its header was read.
+            offsets = (at - begin)[at - begin + size <= len(some)]
+            picked = np.ascontiguousarray(some[offsets[:, None] + np.arange(size)])
+            return picked.reshape(-1).view(type_)
+        parts = []
+        for place in at.tolist():
+            if time.monotonic() > ends_at:
+                break
+            parts.append(os.pread(file.fileno(), size, place))
+    return np.frombuffer(b"".join(part for part in parts if len(part) == size), type_)
+
+
+def _inflated(path: Path, stored: Stored, type_: np.dtype, places: NDArray[np.int64]) -> NDArray[np.generic]:
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(stored.member or "") as inside:
+            data = inside.read(stored.begin + (int(places[-1]) + 1) * type_.itemsize)[stored.begin :]
+    except (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError) as error:
+        raise ValueError(f"cannot be inflated ({error})") from error
+    whole = np.frombuffer(data[: len(data) // type_.itemsize * type_.itemsize], type_)
+    return whole[places[places < len(whole)]]

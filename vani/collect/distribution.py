@@ -1,0 +1,175 @@
+"""Which law the values of a data set follow (table VI): a bounded sample of them, fitted and tested.
+
+The sample is stratified: the values of all arrays, one array after the other, are cut into as many equal parts as
+values are wanted, and one is taken from each part at random. It is then put in random order and cut in two. On the
+first half each law is fitted by maximum likelihood, and the one with the least Bayesian information criterion is
+chosen, or a simpler one that is as good; how far it is from the other half, which had no part in that, is the statistic
+of Kolmogorov and Smirnov. The law fits if no share of the values differs from it by more than `ENOUGH`, or if the test
+does not reject it at 5 %.
+
+Integers are spread evenly over the unit above them, since the laws are of continuous values. Gamma, lognormal and
+exponential begin at 0.
+
+Sources: Massey, "The Kolmogorov-Smirnov Test for Goodness of Fit" (1951); Schwarz, "Estimating the Dimension of a
+Model" (1978); Kass and Raftery, "Bayes Factors" (1995), section 3.2. Fitting and testing is SciPy's.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.collect.arrays import Array
+from vani.schema.job import Distribution
+
+__all__ = ["ENOUGH", "FEWEST", "Drawn", "draw", "law_of"]
+
+Floats = NDArray[np.float64]
+Law = Literal["uniform", "normal", "lognormal", "exponential", "gamma"]
+
+ENOUGH: Final = 0.05
+"""Largest difference at which a law still describes the values: real data follows none exactly, and with enough
+values a test rejects any law."""
+FEWEST: Final = 200
+"""With fewer values a test rejects next to nothing."""
+_STRONG: Final = 10.0
+"""Difference of the criterion from which on it speaks very strongly for a law (Kass and Raftery); below, the simpler is
+taken: gamma and lognormal values far from 0 are as good as normal."""
+_SIMPLEST_FIRST: Final[tuple[Law, ...]] = ("uniform", "normal", "exponential", "gamma", "lognormal")
+_SEED: Final = 20_260_101
+"""The same data set gives the same sample."""
+_TEST: Final = (
+    "Kolmogorov-Smirnov on the half of the values that the law was not fitted on; "
+    f"it fits up to a statistic of {ENOUGH}, or from a p-value of 0.05 on"
+)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sample of values in random order."""
+
+    values: Floats
+    files: int
+    """Files that they are from."""
+    problems: list[str]
+
+
+def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> Drawn:
+    """Take `wanted` values from the arrays, as many from each as it has of all values."""
+    random = np.random.default_rng(_SEED)
+    ends_at = time.monotonic() + seconds
+    counts = np.array([array.count for _, array in arrays], dtype=np.int64)
+    behind = np.cumsum(counts)
+    total = int(behind[-1]) if len(behind) else 0
+    if total <= wanted:
+        places = np.arange(total)
+    else:
+        edges = np.linspace(0, total, wanted + 1)
+        places = np.minimum(edges[:-1] + random.random(wanted) * np.diff(edges), total - 1).astype(np.int64)
+    file = np.searchsorted(behind, places, side="right")
+    found, files, problems = [np.empty(0)], 0, []
+    # In random order: where time runs out, the files that are left are any.
+    for index in random.permutation(np.unique(file)).tolist():
+        if time.monotonic() > ends_at:
+            break
+        path, array = arrays[index]
+        try:
+            values = array.read(places[file == index] - (behind[index] - counts[index]), ends_at)
+        except (OSError, ValueError) as error:
+            problems.append(f"{path}: {error}")
+            continue
+        values = values[np.isfinite(values)]
+        files += bool(len(values))
+        found.append(values)
+    values = random.permutation(np.concatenate(found))
+    if time.monotonic() > ends_at:
+        problems.append(f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read")
+    return Drawn(values, files, problems)
+
+
+def law_of(drawn: Drawn) -> Distribution | str:
+    """Fit and test the laws; a sentence where that is not possible."""
+    values = drawn.values
+    if len(values) < FEWEST:
+        return f"{len(values)} values were read, and fewer than {FEWEST} tell nothing"
+    size = {"values": len(values), "files": drawn.files}
+    if values.min() == values.max():
+        same = {"value": float(values[0])}
+        return Distribution(
+            name="constant", closest="constant", parameters=same, test="all values are equal", **size
+        )
+    try:
+        from scipy import stats  # noqa: PLC0415 - an extra, and slow to load
+    except ImportError:
+        return "scipy is not installed (pip install 'vani-io[collect]')"
+    counted = bool((values == np.rint(values)).all())
+    if counted:
+        values = values + np.random.default_rng(_SEED).random(len(values))
+    known, unseen = values[::2], values[1::2]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        fitted = {}
+        for law, fit in _candidates(values).items():
+            # Where values differ by next to nothing, a law may have no best fit.
+            with suppress(ValueError, RuntimeError, FloatingPointError, OverflowError):
+                fitted[law] = fit(stats, known)
+        scores = {law: _score(one, known) for law, one in fitted.items()}
+        usable = {law: score for law, score in scores.items() if np.isfinite(score)}
+        if not usable:
+            return "no law can be fitted to the values"
+        best = min(usable.values())
+        closest = next(law for law in _SIMPLEST_FIRST if usable.get(law, np.inf) <= best + _STRONG)
+        tested = stats.kstest(unseen, fitted[closest].cdf)
+    distance, p_value = float(tested.statistic), float(tested.pvalue)
+    fits = distance <= ENOUGH or p_value >= 0.05
+    return Distribution(
+        name=closest if fits else None,
+        closest=closest,
+        parameters=_parameters(closest, fitted[closest], counted=counted),
+        test=_TEST,
+        statistic=distance,
+        p_value=p_value,
+        **size,
+    )
+
+
+def _candidates(values: Floats) -> dict[Law, Callable[[Any, Floats], Any]]:
+    """Laws that may have such values, each with how SciPy fits it."""
+    laws: dict[Law, Callable[[Any, Floats], Any]] = {
+        "uniform": lambda stats, x: stats.uniform(*stats.uniform.fit(x)),
+        "normal": lambda stats, x: stats.norm(*stats.norm.fit(x)),
+    }
+    if values.min() >= 0:
+        laws["exponential"] = lambda stats, x: stats.expon(*stats.expon.fit(x, floc=0))
+    if values.min() > 0:
+        laws["lognormal"] = lambda stats, x: stats.lognorm(*stats.lognorm.fit(x, floc=0))
+        laws["gamma"] = lambda stats, x: stats.gamma(*stats.gamma.fit(x, floc=0))
+    return laws
+
+
+def _score(law: Any, values: Floats) -> float:
+    """Bayesian information criterion: the exponential law has one parameter, the others two."""
+    free = 1 if law.dist.name == "expon" else 2
+    return free * float(np.log(len(values))) - 2 * float(law.logpdf(values).sum())
+
+
+def _parameters(name: Law, law: Any, *, counted: bool) -> dict[str, float]:
+    """Of the law, under the names that they have in the field; location and bounds without the spread of integers."""
+    *shape, at, scale = (float(value) for value in law.args)
+    low, high = (float(np.floor(bound)) if counted else bound for bound in (at, at + scale))
+    found = {
+        "uniform": {"low": low, "high": high},
+        "normal": {"mean": at - (0.5 if counted else 0.0), "standard_deviation": scale},
+        "exponential": {"mean": scale},
+        "lognormal": {"log_mean": float(np.log(scale)), "log_standard_deviation": shape[0] if shape else 0.0},
+        "gamma": {"shape": shape[0] if shape else 0.0, "scale": scale},
+    }
+    return found[name]
