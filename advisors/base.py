@@ -63,11 +63,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Gain:
-    """What is expected to change, in seconds of the run.
+    """What is expected to change, in seconds of the run, never summed over processes.
 
     `after_s` is the central estimate, `best_s` and `worst_s` its range: best_s <= after_s <= worst_s. All of
-    them are times of the same part of the run, which took `before_s`. `vani.advisors.judge` caps them at the
-    I/O time there is, so a rule need not.
+    them are times of the same part of the run, which took `before_s`: the time in which any process was at it, or
+    where `metric` is `runtime_s` the whole run. `vani.advisors.judge` scales them down to what that part can have cost
+    the run, so a rule need not.
     """
 
     metric: str
@@ -92,6 +93,9 @@ class Finding:
     touched_s
         Seconds of the run that the setting can act on at all; an upper bound of its gain, which decides the
         severity where `gain` is unknown.
+    acts_on
+        The calls that the setting makes faster: those to the file system, or those of I/O libraries with all that
+        happens inside them. Their time in the slowest process bounds `gain` and `touched_s`.
     files
         Paths that the setting is about: two rules that turn contradicting knobs on one file are found by
         them.
@@ -109,6 +113,7 @@ class Finding:
     gain: Gain | None = None
     apply: Sequence[str] = ()
     files: frozenset[str] = frozenset()
+    acts_on: Literal["file_system", "libraries"] = "file_system"
 
 
 @dataclass(frozen=True)
@@ -205,13 +210,16 @@ class Rule:
     @classmethod
     def thresholds(cls) -> dict[str, Number]:
         """Name and default of every threshold, in the order of definition."""
+        # Python 3.13 adds numbers of its own to a class (`__firstlineno__`).
         found: dict[str, Number] = {}
         for base in reversed(cls.__mro__):
             if issubclass(base, Rule):
                 found |= {
                     name: value
                     for name, value in vars(base).items()
-                    if isinstance(value, int | float) and not isinstance(value, bool)
+                    if isinstance(value, int | float)
+                    and not isinstance(value, bool)
+                    and not name.startswith("_")
                 }
         return found
 

@@ -1,14 +1,19 @@
 """Ask all rules about a profile and a system, and make one document of their verdicts.
 
-What holds for every rule is done here, so that no rule has to: null inputs, faults of a rule, the cap of
-gains at the I/O time there is, severity, contradictions, order.
+What holds for every rule is done here, so that no rule has to: null inputs, faults of a rule, gains in seconds of
+the run, severity, how sure it all is, contradictions, order.
+
+Gains. The run waits for its slowest process, so the part of it that a rule changes takes at most that process's I/O
+time: longer ones are scaled down to it, factors stay. Order and severity are what a recommendation wins alone.
+Expected is what it wins together with those above it: the first acts on the whole I/O time, each next one on what is
+left, so that all gains add up to what MAT001 names at most.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -31,11 +36,13 @@ from vani.schema.advice import (
     SystemRef,
     Target,
 )
+from vani.schema.damage import damage, whole_share
 from vani.schema.document import dumps, loads
 from vani.schema.excerpt import excerpt, most_important
 from vani.schema.profile import Profile
 from vani.schema.reading import Reading
 from vani.schema.system import System
+from vani.units import format_seconds
 
 __all__ = ["UNKNOWN_SYSTEM", "advise_document", "judge"]
 
@@ -48,6 +55,19 @@ UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)
 # a change of the program, and 10 % is what Xie et al. (section II) let I/O take of a run. 1 % is what can be
 # pasted without regret.
 SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, "medium"), (0.01, "low"))
+
+# Less than this is worth no change, and comes and goes between repetitions: low at most (ours).
+LEAST_S: Final = 1.0
+
+# Of a run too short to judge, what is found is taken for half as sure (ours).
+SHORT_RUN: Final = 0.5
+
+ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")
+
+_LOWER: Final[Mapping[Severity, Severity]] = {"high": "medium", "medium": "low"}
+
+RUNTIME: Final = "runtime_s"
+"""Metric of gains that are told as times of the whole run."""
 
 # What a user can supply for attributes whose provenance says nothing, by their beginning.
 SUPPLY: Final = {
@@ -181,7 +201,7 @@ def judge(
     for what is raised.
     """
     asked = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
-    hardly = next((rule.hardly for rule in asked if isinstance(rule, IOShare)), IOShare.hardly)
+    matter = next((rule for rule in asked if isinstance(rule, IOShare)), None) or IOShare()
     # Without times no rule can tell what its finding is worth; few can find anything.
     time = None if profile.workflow.runtime_s is None else io_time(profile)
     silent: list[NoRecommendation] = []
@@ -192,21 +212,26 @@ def judge(
             silent.append(NoRecommendation(rule=rule.id, why=verdict.why))
             continue
         for finding in verdict:
-            capped = _capped(finding, time)
-            judged.append(Judged(type(rule), capped, capped.gain.seconds if capped.gain else 0.0))
+            # Whether I/O matters is the bound itself.
+            bound = finding if isinstance(rule, IOShare) else _of_run(finding, time)
+            judged.append(_judged(type(rule), bound))
     kept, lost = resolve(judged)
     silent += [NoRecommendation(rule=one.rule.id, why=why) for one, why in lost]
-    lower = time is not None and time.share < hardly
-    made = [_recommendation(one, time, lower=lower) for one in kept]
-    order: dict[str, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
+    most = _most_severe(matter, time, profile)
+    sure = whole_share(profile) * (SHORT_RUN if time is not None and matter.is_short(time) else 1.0)
+    made = [
+        _recommendation(one.rule, now, max(most, _severity(one, now, time), key=ORDER.index), sure)
+        for one, now in zip(kept, _together(kept, time), strict=True)
+    ]
     # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
     ranked = sorted(
         zip(kept, made, strict=True),
-        key=lambda pair: (pair[0].rule is not IOShare, -pair[0].seconds, order[pair[1].severity]),
+        key=lambda pair: (pair[0].rule is not IOShare, -pair[0].seconds, ORDER.index(pair[1].severity)),
     )
     return Advice(
         profile=profile_ref,
         system=system_ref,
+        damage=damage(profile),
         recommendations=[recommendation for _, recommendation in ranked],
         no_recommendation=sorted(silent, key=lambda one: one.rule),
     )
@@ -274,42 +299,98 @@ def _missing(path: str, profile: Profile) -> str:
     return f"{path} is not known{f' ({why})' if why else ''}; {supply}"
 
 
-def _capped(finding: Finding, time: IOTime | None) -> Finding:
-    """No gain exceeds the I/O time there is: centrally that of the slowest process, at best that of all."""
-    gain = finding.gain
-    if gain is None or time is None:
+def _judged(rule: type[Rule], finding: Finding) -> Judged:
+    return Judged(rule, finding, finding.gain.seconds if finding.gain else 0.0)
+
+
+def _of_run(finding: Finding, time: IOTime | None) -> Finding:
+    """The finding in seconds of the run: a part of it costs no more than the calls of the slowest process."""
+    if time is None:
         return replace(finding, gain=None)
-
-    def after(value: float, most: float) -> float:
-        return min(max(value, gain.before_s - most, 0.0), gain.before_s)
-
-    best = after(gain.best_s, time.busy_s)
-    central = max(best, after(gain.after_s, time.slowest_s))
-    worst = max(central, after(gain.worst_s, time.slowest_s))
-    return replace(finding, gain=replace(gain, after_s=central, best_s=best, worst_s=worst))
+    most = time.calls_s if finding.acts_on == "libraries" else time.slowest_s
+    gain = None if finding.gain is None else _within(_in_order(finding.gain), most)
+    return replace(finding, gain=gain, touched_s=min(finding.touched_s, most))
 
 
-def _severity(one: Judged, time: IOTime | None) -> Severity:
-    """By share of the run; where the gain is unknown, by the time touched, and then one step lower."""
+def _in_order(gain: Gain) -> Gain:
+    """0 <= best <= after <= worst <= before, whatever a rule says."""
+    best = min(max(gain.best_s, 0.0), gain.before_s)
+    central = min(max(gain.after_s, best), gain.before_s)
+    worst = min(max(gain.worst_s, central), gain.before_s)
+    return replace(gain, best_s=best, after_s=central, worst_s=worst)
+
+
+def _within(gain: Gain, most: float) -> Gain:
+    """The same gain of a part that takes `most` seconds at most; of the whole run, one that wins no more."""
+    if gain.metric == RUNTIME:
+        best, after, worst = (max(s, gain.before_s - most) for s in (gain.best_s, gain.after_s, gain.worst_s))
+        return replace(gain, best_s=best, after_s=after, worst_s=worst)
+    if gain.before_s <= most:
+        return gain
+    part = most / gain.before_s
+    # Rounding must not make what is left longer than the whole.
+    best, after, worst = (min(most, s * part) for s in (gain.best_s, gain.after_s, gain.worst_s))
+    return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=worst)
+
+
+def _together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
+    """The findings, best first, with gains that add up: each acts on what those before it leave of the I/O time."""
+    if time is None:
+        return [one.finding for one in kept]
+    left = {"file_system": time.slowest_s, "libraries": time.calls_s}
+    followed = []
+    for one in kept:
+        now = one.finding
+        if now.gain is not None and one.rule is not IOShare:
+            now = replace(now, gain=_after_others(now.gain, left[now.acts_on]))
+            won = now.gain.seconds if now.gain else 0.0
+            left["libraries"] -= won
+            left["file_system"] -= won if now.acts_on == "file_system" else 0.0
+            # Time in file-system calls is time in calls.
+            left["file_system"] = max(0.0, min(left.values()))
+        followed.append(now)
+    return followed
+
+
+def _after_others(gain: Gain, left: float) -> Gain:
+    """What is won once those before it are followed, which leave so many seconds."""
+    within = _within(gain, left)
+    if within == gain:
+        return gain
+    return replace(within, method=f"{gain.method}; of the {format_seconds(left)} that those above leave")
+
+
+def _severity(one: Judged, now: Finding, time: IOTime | None) -> Severity:
+    """By the share of the run that is won alone; where the gain is unknown, by the time touched, one step lower.
+
+    What wins less than `LEAST_S`, alone or once those before it are followed (`now`), is low at most.
+    """
     if time is None:
         return "info"
     known = one.finding.gain is not None
-    seconds = one.seconds if known else min(one.finding.touched_s, time.slowest_s)
+    seconds = one.seconds if known else one.finding.touched_s
     share = seconds / time.runtime_s if time.runtime_s else 0.0
     steps: list[Severity] = [severity for least, severity in SEVERITIES if share >= least]
     steps.append("info")
-    if known:
-        return steps[0]
-    return {"high": "medium", "medium": "low"}.get(steps[0], steps[0])  # type: ignore[return-value]
+    found = steps[0] if known else _LOWER.get(steps[0], steps[0])
+    if now.gain is not None:
+        seconds = min(seconds, now.gain.seconds)
+    return max("low", found, key=ORDER.index) if seconds < LEAST_S else found
 
 
-def _recommendation(one: Judged, time: IOTime | None, *, lower: bool) -> Recommendation:
-    rule, finding = one.rule, one.finding
+def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Severity:
+    """What the whole run allows."""
+    if time is None or matter.is_hardly(time, profile):
+        return "info"
+    return "low" if matter.is_short(time) else "high"
+
+
+def _recommendation(rule: type[Rule], finding: Finding, severity: Severity, sure: float) -> Recommendation:
     return Recommendation(
         rule=rule.id,
         name=rule.name,
-        severity="info" if lower else _severity(one, time),
-        confidence=finding.confidence,
+        severity=severity,
+        confidence=finding.confidence if sure == 1 else round(finding.confidence * sure, 2),
         target=Target(kind=finding.target.kind, path=finding.target.path, app=finding.target.app),
         current=dict(finding.current),  # type: ignore[arg-type]
         recommended=dict(finding.recommended),  # type: ignore[arg-type]

@@ -166,6 +166,11 @@ class Drain(Rule):
             Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
             Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
             *(
+                [Evidence(f"phases[{first}].repeats.count", repeats.count)]
+                if (repeats := phases[first].repeats) is not None
+                else ()
+            ),
+            *(
                 Evidence(f"files[{index}].{key}", value)
                 for index, file in far[:SHOWN]
                 for key, value in (("path", file.path), ("access", file.access))

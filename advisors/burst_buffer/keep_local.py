@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.models import staging
+from vani.advisors.models.run_time import files_share
 from vani.advisors.models.staging_lines import Plan, lines, place, shell_path
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
@@ -172,9 +173,9 @@ class KeepLocal(Rule):
         )
         spent = sum(seconds(file.io.time_s.total) for _, file in far)
         reason = (
-            f"{format_count(count)} files in {top} are written and read again within the run and have "
-            f"{format_share(share)} of its I/O time ({format_seconds(spent)} summed "
-            f"over processes). They take {format_bytes(per_node)}{per}{size}: keep them in {store.name}."
+            f"{format_count(count)} file{'' if count == 1 else 's'} in {top}, written and read again within the run, "
+            f"with {format_share(share)} of its I/O time ({format_seconds(spent)} summed over processes), need "
+            f"{format_bytes(per_node)}{per}{size}: keep them in {store.name}."
         )
         if any(file.role == "intermediate" for _, file in far):
             reason += " What is needed after the run has to be copied back before the job ends."
@@ -196,7 +197,7 @@ class KeepLocal(Rule):
             target=Target("dataset", top, None),
             reason=reason,
             confidence=round(sure * store.certainty, 2),
-            touched_s=busy,
+            touched_s=busy * files_share([file for _, file in far], profile),
             recommended=recommended,
             current={"directory": top},
             evidence=evidence,
@@ -218,7 +219,7 @@ class KeepLocal(Rule):
             store,
             read=sum(stats.bytes.read or 0 for stats in io),
             written=sum(stats.bytes.written or 0 for stats in io),
-            operations=sum(stats.ops.read + stats.ops.write + stats.ops.metadata for stats in io),
+            operations=sum(stats.ops.all for stats in io),
             nodes=nodes,
             concurrency=staging.concurrency(profile.dataset.io),
         )
@@ -231,6 +232,7 @@ class KeepLocal(Rule):
             (float(self.least_factor), float(self.most_factor)),
             f"at best {least:.3g} s in {store.name}; range measured for Montage ({self.least_factor} to "
             f"{self.most_factor} times, Vani paper, figure 8)",
+            share=files_share([file for _, file in far], profile),
         )
 
 
@@ -242,7 +244,7 @@ def _size(file: FileEntity) -> int | None:
 
 def _scaled(value: int, listed: int, profile: Profile) -> int:
     """What is said of the listed files, of all files of their kind: a profile lists those with most I/O time."""
-    if profile.dataset.files <= len(profile.files):
+    if profile.lists_all_files:
         return value
     roles = profile.dataset.roles or {}
     return round(value * max(1.0, (roles.get("intermediate", 0) + roles.get("temporary", 0)) / listed))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.models import staging
 from vani.advisors.models.data_files import data_files
+from vani.advisors.models.run_time import files_share
 from vani.advisors.models.staging_lines import Plan, lines, place
 from vani.units import KiB, MiB, format_bytes, format_count, format_rate, format_share
 
@@ -197,7 +198,7 @@ class StageIn(Rule):
                 one, why, store, touch, is_part=is_part, profile=profile, has_gain=gain is not None
             ),
             confidence=round(store.certainty * (0.6 if is_part else 0.8), 2),
-            touched_s=one.busy_s,
+            touched_s=one.busy_s * files_share([file for _, file in one.files], profile),
             recommended=recommended,
             current={"directory": one.folder},
             evidence=evidence,
@@ -245,6 +246,7 @@ class StageIn(Rule):
             (float(self.least_factor), float(self.most_factor)),
             f"copy at {format_rate(min(rate, there or rate))} and read from {store.name}, at best {copy + read:.3g} s; "
             f"range measured for CosmoFlow ({self.least_factor} to {self.most_factor} times, Vani paper, figure 7)",
+            share=files_share([file for _, file in one.files], profile),
         )
 
     def _sentence(
@@ -290,7 +292,7 @@ def _folders(
 ) -> list[Inputs]:
     """Inputs by folder. What a shortened list of files leaves out is like the inputs in it, as far as there is more."""
     whole, listed = profile.dataset.io, [file.io for file in profile.files]
-    left_out = profile.dataset.files > len(profile.files)
+    left_out = not profile.lists_all_files
     roles = profile.dataset.roles or {}
     scale = max(1.0, roles.get("input", 0) / len(far)) if left_out else 1.0
 
@@ -336,9 +338,9 @@ def _folders(
                     )
                 ),
                 operations=all_of(
-                    sum(s.ops.read + s.ops.metadata for s in io),
-                    whole.ops.read + whole.ops.metadata,
-                    sum(s.ops.read + s.ops.metadata for s in listed),
+                    sum(s.ops.all - s.ops.write for s in io),
+                    whole.ops.all - whole.ops.write,
+                    sum(s.ops.all - s.ops.write for s in listed),
                 ),
                 busy_s=min(busy, whole.busy_s.total) if whole.busy_s.total else busy,
                 metadata=sum(seconds(stats.time_s.metadata) for stats in io) / total if total else 0.0,

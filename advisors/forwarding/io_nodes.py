@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.models import forwarding
+from vani.advisors.models.run_time import of_profile_s
 from vani.advisors.models.staging_lines import LAUNCHERS
 from vani.units import format_bytes, format_rate
 
@@ -149,7 +150,7 @@ class IONodes(Rule):
             target=Target("job"),
             reason=reason,
             confidence=round(certainty, 2),
-            touched_s=seconds(profile.dataset.io.busy_s.write),
+            touched_s=of_profile_s(profile, "write"),
             recommended={"io_nodes": count},
             current={"io_nodes": now},
             evidence=[
@@ -167,7 +168,7 @@ class IONodes(Rule):
     def _gain(
         self, scenario: forwarding.Scenario, now: int, count: int, profile: Profile, source: str
     ) -> Gain | None:
-        before = profile.dataset.io.busy_s.write
+        before = of_profile_s(profile, "write")
         least, expected, most = forwarding.speedups(scenario.curve, now, count)
         if not before:
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.forwarding import prefetch_chunk
+from vani.advisors.models.run_time import of_profile_s
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class PrefetchChunk(Rule):
                     "what they read ahead now."
                 ),
                 confidence=0.3,
-                touched_s=seconds(io.busy_s.read),
+                touched_s=of_profile_s(profile, "read"),
                 recommended={"prefetch_chunk": chunk},
                 current={"prefetch_chunk": None},
                 evidence=[
@@ -113,7 +114,7 @@ class PrefetchChunk(Rule):
 
 def _read_files(profile: Profile) -> int:
     listed = sum(1 for file in profile.files if file.readers > 0)
-    if profile.dataset.files <= len(profile.files) or not listed:
+    if profile.lists_all_files or not listed:
         return listed
     roles = profile.dataset.roles or {}
     return max(listed, roles.get("input", 0) + roles.get("intermediate", 0))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
+from vani.advisors.models.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ class RequestSplit(Rule):
     """A job with many metadata operations shares a forwarding node that serves metadata first.
 
     Looks at
-        The share of metadata in the job's operations and how many come per second; whether the job fills its
-        forwarding nodes or shares one with other jobs.
+        The share of metadata in the job's operations, without seeks (which stay on the node) and flushing, and how many
+        come per second; whether the job fills its forwarding nodes or shares one with other jobs.
     Why
         A forwarding server that always serves metadata first lets one such job stop the reads and writes of all jobs
         behind the same node.
@@ -54,11 +55,16 @@ class RequestSplit(Rule):
         if layer is None or not layer.compute_nodes_per_io_node:
             return self.nothing("the machine has no forwarding layer with a known ratio")
         io = profile.dataset.io
-        share = io.ops_share.metadata if io.ops_share is not None else 0.0
+        if may_hold_flushing(profile):
+            return self.nothing(MAY_HOLD_FLUSHING)
+        # A seek stays on the compute node.
+        seeks = io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0
+        metadata, sent = io.ops.metadata - seeks, io.ops.all - seeks
+        share = metadata / sent if sent else 0.0
         if share < self.min_share:
             return self.nothing(f"{format_share(share)} of the operations are metadata")
         runtime = profile.workflow.runtime_s
-        rate = io.ops.metadata / runtime if runtime else 0.0
+        rate = metadata / runtime if runtime else 0.0
         if rate < self.min_rate:
             return self.nothing(f"{rate:.3g} metadata operations per second do not crowd a forwarding node")
         if nodes % layer.compute_nodes_per_io_node == 0:
@@ -80,8 +86,14 @@ class RequestSplit(Rule):
                 current={"metadata_share": None},
                 evidence=[
                     Evidence("job.nodes", nodes),
-                    Evidence("dataset.io.ops_share.metadata", share),
+                    Evidence("dataset.io.ops.read", io.ops.read),
+                    Evidence("dataset.io.ops.write", io.ops.write),
                     Evidence("dataset.io.ops.metadata", io.ops.metadata),
+                    *(
+                        [Evidence("dataset.io.metadata_kinds.seek.count", seeks)]
+                        if io.metadata_kinds is not None
+                        else []
+                    ),
                     Evidence("system.forwarding.compute_nodes_per_io_node", layer.compute_nodes_per_io_node),
                 ],
                 apply=comment(

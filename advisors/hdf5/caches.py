@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.models.hdf5_use import Use, uses
 from vani.advisors.models.small_io import aggregated, process_rate, small_share
 from vani.units import KiB, MiB, format_bytes, format_count
@@ -133,8 +133,7 @@ class Caches(Rule):
             target=target_of(use.folder, items, use.app),
             reason=reason.rstrip() + ("" if gain else " For an expected gain, supply a trace with times."),
             confidence=0.5,
-            touched_s=(wall_s(scattered, use.app, "write") if scattered else 0.0)
-            + (wall_s(again, use.app, "read") if again else 0.0),
+            touched_s=data_s(again, scattered, use.app),
             recommended=wanted,
             current={},
             evidence=evidence,

@@ -8,6 +8,7 @@ from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, listed, target_of, wall_s
 from vani.advisors.models.hdf5_use import Use, uses
+from vani.advisors.models.metadata import MAY_HOLD_FLUSHING, flushes_most, may_hold_flushing
 from vani.advisors.models.small_io import small_share
 from vani.units import KiB, format_count, format_seconds, format_share
 
@@ -21,7 +22,8 @@ class CollectiveMetadata(Rule):
 
     Looks at
         Files that at least `min_processes` processes access through HDF5 above MPI-IO: the share of time in
-        metadata operations, or the share of data operations below `small`, of which one is at least `min_share`.
+        metadata operations (flushing is none), or the share of data operations below `small`, of which one is at least
+        `min_share`.
     Why
         To find a data set, HDF5 reads headers, groups and indices in pieces of some hundred bytes, on every
         process. These are the same few blocks, and one target and one metadata server serve them all.
@@ -31,7 +33,7 @@ class CollectiveMetadata(Rule):
         touch metadata must then be made by all processes.
     Stays silent when
         No app uses HDF5, or only without MPI-IO (then one process can read and broadcast); few processes share a
-        file; data dominates.
+        file; data dominates, or flushing does.
     Source
         HDF5 reference manual, both functions. Vani paper, section IV (CosmoFlow: 98 % of its I/O time is metadata
         of HDF5 files).
@@ -69,16 +71,18 @@ class CollectiveMetadata(Rule):
                 reasons.append(
                     f"no file of HDF5 is shared by {format_count(self.min_processes)} processes or more"
                 )
+            elif may_hold_flushing(profile, use.app.name):
+                reasons.append(MAY_HOLD_FLUSHING)
             elif items := [item for item in shared if self._dominates(item)]:
                 findings.append(self._finding(use, items))
             else:
-                reasons.append(
-                    "data takes more time and operations than metadata in the shared files of HDF5"
-                )
+                reasons.append("data or flushing takes more time than metadata in the shared files of HDF5")
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
 
     def _dominates(self, item: Item) -> bool:
         io = item.file.io
+        if flushes_most(io, self.min_share):
+            return False
         if io.time_share is not None and io.time_share.metadata >= self.min_share:
             return True
         if (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, data_s, listed, target_of
 from vani.advisors.models.hdf5_use import Use, uses
 from vani.advisors.models.small_io import aggregated, process_rate
 from vani.units import KiB, format_bytes, format_share
@@ -93,7 +93,7 @@ class IndependentTransfer(Rule):
 
     def _finding(self, use: Use, items: list[Item], system: System) -> Finding:
         share = use.mpiio.collective_share if use.mpiio is not None else None
-        before = wall_s(items, use.app, "read") + wall_s(items, use.app, "write")
+        before = data_s(items, items, use.app)
         gain = aggregated(
             "data_time_s",
             before,

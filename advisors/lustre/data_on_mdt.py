@@ -10,6 +10,7 @@ from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, s
 from vani.advisors.commands import lfs_size, quoted_path
 from vani.advisors.models.layout_choice import SHOWN, extent, keeps_own_layout, places
 from vani.advisors.models.pfl import STRIPE_UNIT, Component, Layout
+from vani.advisors.models.run_time import of_files_s
 from vani.units import GiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -72,11 +73,13 @@ class DataOnMDT(Rule):
             )
         under, found, reasons = places(profile, system), [], []
         for folder, files in many.items():
-            verdict = self._judge(folder, files, under(folder))
+            verdict = self._judge(folder, files, under(folder), profile)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return found or self.nothing("; ".join(dict.fromkeys(reasons)))
 
-    def _judge(self, folder: str, files: list[tuple[int, FileEntity]], place: Lustre | str) -> Finding | str:
+    def _judge(
+        self, folder: str, files: list[tuple[int, FileEntity]], place: Lustre | str, profile: Profile
+    ) -> Finding | str:
         if isinstance(place, str):
             return place
         disk = place.figures
@@ -101,7 +104,7 @@ class DataOnMDT(Rule):
         taken = sum(min(one, size) for one in sizes)
         if (why := self._no_room(disk, taken)) is not None:
             return why
-        return self._finding(folder, files, size, taken, place, disk)
+        return self._finding(folder, files, size, taken, place, disk, profile)
 
     def _no_room(self, disk: FileSystem, taken: int) -> str | None:
         if disk.metadata_free is None or disk.metadata_load is None:
@@ -126,13 +129,18 @@ class DataOnMDT(Rule):
         taken: int,
         place: Lustre,
         disk: FileSystem,
+        profile: Profile,
     ) -> Finding:
         layout = Layout((Component(size, None, on_mdt=True), Component(None, 1)))
         files = sorted(files, key=lambda one: -seconds(one[1].io.busy_s.total))
-        busy = max((seconds(file.last_s) for _, file in files), default=0.0) - min(
+        span = max((seconds(file.last_s) for _, file in files), default=0.0) - min(
             seconds(file.first_s) for _, file in files
         )
-        spent = min(busy, sum(seconds(file.io.busy_s.total) for _, file in files))
+        # Flushing brings the same bytes to disk, wherever that is.
+        total = sum(seconds(file.io.time_s.total) for _, file in files)
+        flushing = sum(file.io.time_s.sync or 0.0 for _, file in files) / total if total else 0.0
+        spent = min(span, of_files_s([file for _, file in files], profile, "total"))
+        spent *= 1 - min(1.0, flushing)
         load = disk.metadata_load or 0.0
         quoted = quoted_path(folder or ".")
         few = f"at least {format_share(self.min_share)} of them with {lfs_size(size)}iB or less"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.models.layout_choice import places
+from vani.advisors.models.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
+from vani.advisors.models.run_time import of_profile_s
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
@@ -21,8 +23,9 @@ class DirectoryStriping(Rule):
     """Metadata operations take much of the I/O time, and most files are in one folder, on one metadata target.
 
     Looks at
-        Runs whose metadata operations take at least `min_metadata_share` of the I/O time; folders on Lustre with at
-        least `min_files` files of several processes' making, and the number of metadata targets.
+        Runs in which what a metadata server answers (open, close, stat, folders, remove, rename) takes at least
+        `min_metadata_share` of the I/O time; folders on Lustre with at least `min_files` files of several processes'
+        making, and the number of metadata targets.
     Why
         All names of a folder are on one metadata target unless the folder is striped: processes that make and
         open files there queue for it while the other metadata targets are idle.
@@ -31,8 +34,8 @@ class DirectoryStriping(Rule):
         (`lfs mkdir -c`, which is `lfs setdirstripe -c`). A folder gets its stripes when it is made: the run's folder
         is to be made anew, and files inside it are not moved.
     Stays silent when
-        Metadata takes little of the I/O time; no folder has many files; there is one metadata target, or nobody
-        knows how many; the data is not on Lustre.
+        Metadata takes little of the I/O time (flushing and seeks are none of it); no folder has many files; there is
+        one metadata target, or nobody knows how many; the data is not on Lustre.
     Source
         Lustre manual, section 14.4 (striped directories), and lfs-setdirstripe(1). A striped folder costs more to list
         and to remove, hence the least number of files.
@@ -57,8 +60,10 @@ class DirectoryStriping(Rule):
     files_per_target = 250
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        share = profile.workflow.io.time_share
-        metadata = share.metadata if share else 0.0
+        io = profile.workflow.io
+        if may_hold_flushing(profile):
+            return self.nothing(MAY_HOLD_FLUSHING)
+        metadata = io.time_share.metadata * share_of([io], SERVED) if io.time_share else 0.0
         if metadata < self.min_metadata_share:
             return self.nothing(f"metadata operations take {format_share(metadata)} of the I/O time")
         folders: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
@@ -92,8 +97,9 @@ class DirectoryStriping(Rule):
             return "there is only one metadata target"
         stripes = max(2, min(disk.metadata_targets, len(files) // max(1, int(self.files_per_target))))
         spent = sum(seconds(file.io.time_s.metadata) for _, file in files)
-        # The folder's share of the time in which any process waits for metadata.
-        before = seconds(profile.workflow.io.busy_s.metadata) * (spent / whole if whole else 1.0)
+        # The folder's share of what metadata costs the run: a profile lists some files of many.
+        costs = of_profile_s(profile, "metadata")
+        before = costs * share_of([profile.workflow.io], SERVED) * (spent / whole if whole else 1.0)
         # None of the time at worst; at the mean, half of it is spent at the server, the rest on the way.
         gain = Gain(
             metric="metadata_time_s",
@@ -104,11 +110,12 @@ class DirectoryStriping(Rule):
             method=f"queueing at one metadata target against {stripes}: high, all of the time is queueing there; "
             "middle, half of it; low, none",
         )
+        share, kinds = profile.workflow.io.time_share, profile.workflow.io.metadata_kinds
         made = quoted_path(f"{(folder or '.').rstrip('/')}.striped")
         reason = (
-            f"Metadata operations take {format_share(metadata)} of the I/O time, and {format_count(len(files))} files "
-            f"are in {folder or '.'}, whose names one metadata target keeps: {stripes} of {disk.metadata_targets} "
-            "can share them."
+            f"What metadata servers answer takes {format_share(metadata)} of the I/O time, and "
+            f"{format_count(len(files))} files are in {folder or '.'}, whose names one metadata target keeps: "
+            f"{stripes} of {disk.metadata_targets} can share them."
         )
         if place.because:
             reason += f" Note: {place.because}."
@@ -120,7 +127,11 @@ class DirectoryStriping(Rule):
             recommended={"directory_stripe_count": stripes},
             current={"directory_stripe_count": None},
             evidence=[
-                Evidence("workflow.io.time_share.metadata", metadata),
+                Evidence("workflow.io.time_share.metadata", share.metadata if share else None),
+                *(
+                    Evidence(f"workflow.io.metadata_kinds.{kind}.time_s", getattr(kinds, kind).time_s)
+                    for kind in (SERVED if kinds is not None else ())
+                ),
                 Evidence("files[]", len(files)),
                 Evidence(f"{place.prefix}.metadata_targets", disk.metadata_targets),
             ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
+from vani.advisors.models.run_time import cost_s
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -71,7 +72,7 @@ def _from_hints(profile: Profile) -> list[Finding]:
                     "supply how full and how busy that target is."
                 ),
                 confidence=0.8,
-                touched_s=seconds(app.io.busy_s.total) if app else 0.0,
+                touched_s=cost_s([app.io], app.processes, app, "total") if app else 0.0,
                 recommended={HINT: -1},
                 current={HINT: target},
                 evidence=[Evidence(f"interfaces[{index}].hints.{HINT}", value)],

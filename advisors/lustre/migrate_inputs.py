@@ -104,7 +104,7 @@ class MigrateInputs(Rule):
         groups: defaultdict[tuple[object, ...], list[Case]] = defaultdict(list)
         for case in cases:
             groups[posixpath.dirname(case.file.path), case.layout].append(case)
-        return [_finding(group) for group in groups.values()]
+        return [_finding(group, profile) for group in groups.values()]
 
     def _choice(self) -> Choice:
         return Choice(
@@ -119,7 +119,7 @@ class MigrateInputs(Rule):
         )
 
 
-def _finding(group: Sequence[Case]) -> Finding:
+def _finding(group: Sequence[Case], profile: Profile) -> Finding:
     group = sorted(group, key=lambda case: -case.busy_s)
     first, layout = group[0], group[0].layout
     app = first.file.apps[0] if first.file.apps else None
@@ -132,11 +132,11 @@ def _finding(group: Sequence[Case]) -> Finding:
         "runs read the data again; `lfs getstripe` shows whether the layout is still the default.",
         # The layout of the file itself is not in the profile: the default is a guess.
         confidence=round(first.place.certainty * (0.7 if first.has_distance else 0.5), 2),
-        touched_s=sum(case.busy_s for case in group),
+        touched_s=layout_choice.spent_s(group, profile),
         recommended={"stripe_count": layout.count, "stripe_size": layout.size},
         current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
         evidence=layout_choice.evidence(group),
-        gain=layout_choice.gain(group),
+        gain=layout_choice.gain(group, profile),
         apply=_commands(group),
         files=frozenset(case.file.path for case in group),
     )

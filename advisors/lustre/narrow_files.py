@@ -6,9 +6,11 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.models.layout_choice import SHOWN, extent, keeps_own_layout, places
+from vani.advisors.models.metadata import SERVED, share_of
+from vani.advisors.models.run_time import of_files_s
 from vani.units import GiB, format_count
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class NarrowFiles(Rule):
             return self.nothing(f"no folder has {self.min_files} files or more that one process each writes")
         under, found, reasons = places(profile, system), [], []
         for folder, files in many.items():
-            verdict = self._judge(folder, files, under(folder))
+            verdict = self._judge(folder, files, under(folder), profile)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return found or self.nothing("; ".join(dict.fromkeys(reasons)))
 
@@ -72,6 +74,7 @@ class NarrowFiles(Rule):
         folder: str,
         files: list[tuple[int, FileEntity]],
         place: Lustre | str,
+        profile: Profile,
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -100,7 +103,8 @@ class NarrowFiles(Rule):
             target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
             reason=reason,
             confidence=round(0.7 * place.certainty, 2),
-            touched_s=sum(seconds(file.io.busy_s.total) for _, file in files),
+            touched_s=of_files_s([file for _, file in files], profile, "metadata")
+            * share_of((file.io for _, file in files), SERVED),
             recommended={"stripe_count": 1},
             current={"stripe_count": disk.stripe_count},
             evidence=[

@@ -7,11 +7,12 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment, lfs_size, quoted_path
 from vani.advisors.models import contention
 from vani.advisors.models.contention import Burst
 from vani.advisors.models.layout_choice import extent, keeps_own_layout, places
+from vani.advisors.models.run_time import of_files_s
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class Overstriping(Rule):
             target=Target("file", file.path, file.apps[0] if file.apps else None),
             reason=reason,
             confidence=round(0.5 * place.certainty, 2),
-            touched_s=seconds(file.io.busy_s.write),
+            touched_s=of_files_s([file], profile, "write"),
             recommended={"overstripe_count": count, "stripe_size": MiB},
             current={"stripe_count": disk.stripe_count, "stripe_size": disk.stripe_size},
             evidence=[
@@ -178,10 +179,10 @@ def _can_overstripe(disk: FileSystem) -> bool:
 def _gain(
     file: FileEntity, record: int, count: int, place: Lustre, profile: Profile, system: System
 ) -> Gain | None:
-    nodes, busy, disk = profile.job.nodes, file.io.busy_s.write, place.figures
+    nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write"), place.figures
     path = contention.path_of(system, disk)
     before = disk.stripe_count if disk else None
-    if nodes is None or nodes < 2 or not busy or before is None or isinstance(path, str):
+    if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):
         return None
     # The records of a node's processes lie one after another, so one lock serves them.
     per_node = max(1, file.writers // nodes)
@@ -199,10 +200,10 @@ def _gain(
     least, expected, most = contention.ratio(old, new, path)
     return Gain(
         metric="write_time_s",
-        before_s=busy,
-        after_s=min(busy, busy / expected),
-        best_s=min(busy, busy / most),
-        worst_s=min(busy, busy / least),
+        before_s=spent,
+        after_s=min(spent, spent / expected),
+        best_s=min(spent, spent / most),
+        worst_s=min(spent, spent / least),
         method=f"contention model with locks of {path.lock_s * 1e3:.2g} ms (docs/models.md), which is within a factor "
         "of 3 for half of IO500's submissions on Lustre; low: all stages overlap, or repetitions differ by "
         f"{contention.VARIATION}",

@@ -109,7 +109,7 @@ class StripeCount(Rule):
         groups: defaultdict[tuple[object, ...], list[Case]] = defaultdict(list)
         for case in cases:
             groups[posixpath.dirname(case.file.path), case.layout].append(case)
-        return [_finding(group) for group in groups.values()]
+        return [_finding(group, profile) for group in groups.values()]
 
     def _choice(self) -> Choice:
         return Choice(
@@ -124,7 +124,7 @@ class StripeCount(Rule):
         )
 
 
-def _finding(group: Sequence[Case]) -> Finding:
+def _finding(group: Sequence[Case], profile: Profile) -> Finding:
     group = sorted(group, key=lambda case: -case.busy_s)
     first = group[0]
     layout, place = first.layout, first.place
@@ -136,11 +136,11 @@ def _finding(group: Sequence[Case]) -> Finding:
         target=Target("file", first.file.path, app) if len(group) == 1 else Target("directory", folder, app),
         reason=layout_choice.sentence(group),
         confidence=round(place.certainty * (0.8 if first.has_distance else 0.6), 2),
-        touched_s=sum(case.busy_s for case in group),
+        touched_s=layout_choice.spent_s(group, profile),
         recommended={"stripe_count": layout.count, "stripe_size": layout.size},
         current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
         evidence=layout_choice.evidence(group),
-        gain=layout_choice.gain(group),
+        gain=layout_choice.gain(group, profile),
         # A layout is fixed when a file is created, so the folder passes it on.
         apply=[f"lfs setstripe {options} {quoted}"]
         if quoted

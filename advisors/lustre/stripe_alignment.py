@@ -6,11 +6,12 @@ import math
 import posixpath
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment, lfs_size, quoted_path
 from vani.advisors.models import contention
 from vani.advisors.models.layout_choice import extent, keeps_own_layout, places, site_rule
 from vani.advisors.models.pfl import STRIPE_UNIT
+from vani.advisors.models.run_time import of_files_s
 from vani.units import KiB, MiB, format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class StripeAlignment(Rule):
             target=Target("file", file.path, file.apps[0] if file.apps else None),
             reason=reason,
             confidence=round(0.6 * place.certainty, 2),
-            touched_s=seconds(file.io.busy_s.write),
+            touched_s=of_files_s([file], profile, "write"),
             recommended={"stripe_size": size},
             current={"stripe_size": current},
             evidence=[
@@ -160,19 +161,20 @@ class StripeAlignment(Rule):
         system: System,
     ) -> Gain | None:
         """Seconds in which locks travel for pieces that cross, on all objects of the file at a time."""
-        nodes, busy, moved = profile.job.nodes, file.io.busy_s.write, file.io.bytes.written
+        nodes, moved = profile.job.nodes, file.io.bytes.written
+        spent = of_files_s([file], profile, "write")
         path = contention.path_of(system, place.figures)
-        if nodes is None or nodes < 2 or not busy or not moved or isinstance(path, str):
+        if nodes is None or nodes < 2 or not spent or not moved or isinstance(path, str):
             return None
         count = (place.figures.stripe_count if place.figures else None) or 1
         objects = min(nodes, count if count > 0 else path.targets or nodes)
-        waiting = min(busy, path.lock_s * crossing * moved / transfer / objects)
+        waiting = min(spent, path.lock_s * crossing * moved / transfer / objects)
         return Gain(
             metric="write_time_s",
-            before_s=busy,
-            after_s=busy - waiting / 2,
-            best_s=busy - waiting,
-            worst_s=busy,
+            before_s=spent,
+            after_s=spent - waiting / 2,
+            best_s=spent - waiting,
+            worst_s=spent,
             method=f"contention model's locks (docs/models.md), {path.lock_s * 1e3:.2g} ms each: high, every piece "
             "that crosses waits for one; low, none does",
         )

@@ -1,11 +1,13 @@
 """Which write phases of an app are its checkpoints, what one costs, and how often one may be written.
 
 A simulation writes states of about the same size at a fixed interval (Xie et al., section II-A). Of an app's phases,
-checkpoints are those that write at least a given share of what the largest writes. One costs
+checkpoints are those that write at least a given share of what the largest writes; phases that are alike are one row
+of the profile, so that one row may be many checkpoints. One costs
 
     C = I/O time of the app's writing between the first and the last / number of checkpoints
 
-(time in which at least one process wrote or did metadata, reading phases left out), and comes every
+(time in which at least one process wrote, flushed or did metadata, reading phases left out, as far as the run waits for
+it: see `run_time.py`), and comes every
 
     I = (start of the last - start of the first) / (number - 1)
 
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import seconds
+from vani.advisors.models.run_time import app_share
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
@@ -32,20 +35,17 @@ __all__ = ["Checkpoints", "checkpoints"]
 class Checkpoints:
     """The checkpoints of one app.
 
-    `phases` holds positions in `profile.phases`. `size` is the mean of bytes that one writes; `cost_s` C,
-    `interval_s` I; `processes` the most that took part in one.
+    `phases` holds positions in `profile.phases`, which are `count` phases. `size` is the mean of bytes that one writes;
+    `cost_s` C, `interval_s` I; `processes` the most that took part in one.
     """
 
     app: str
     phases: tuple[int, ...]
+    count: int
     size: int
     cost_s: float
     interval_s: float
     processes: int
-
-    @property
-    def count(self) -> int:
-        return len(self.phases)
 
     @property
     def share(self) -> float:
@@ -79,18 +79,18 @@ def checkpoints(
     found: list[Checkpoints] = []
     known = False
     for app, phases in by_app.items():
-        written = [phase.io.bytes.written for _, phase in phases]
-        known = known or any(size is not None for size in written)
-        most = max((size for size in written if size is not None), default=0)
+        known = known or any(phase.io.bytes.written is not None for _, phase in phases)
+        most = max(_written(phase) for _, phase in phases)
         chosen = [
             (index, phase)
             for index, phase in phases
-            if (phase.io.bytes.written or 0) >= max(least_bytes, alike * most) and phase.io.bytes.written
+            if _written(phase) >= max(least_bytes, alike * most) and phase.io.bytes.written
         ]
         one = next((one for one in profile.apps if one.name == app), None)
         # Phases of several runs of one executable are no sequence of one run.
-        if len(chosen) >= least_count and (one is None or one.instances == 1):
-            found.append(_of_app(app, chosen, phases))
+        enough = sum(phase.count for _, phase in chosen) >= least_count
+        if enough and (one is None or one.instances == 1):
+            found.append(_of_app(app, chosen, phases, 1.0 if one is None else app_share(one, "total")))
     if not known:
         return [], "phases[].io.bytes.written is not known; supply a trace that holds sizes"
     amount = format_bytes(least_bytes)
@@ -99,27 +99,34 @@ def checkpoints(
     )
 
 
+def _written(phase: Phase) -> float:
+    """Bytes that each repetition writes."""
+    return (phase.io.bytes.written or 0) / phase.count
+
+
 def _without_reading(phase: Phase) -> float:
     write, read = seconds(phase.io.busy_s.write), seconds(phase.io.busy_s.read)
     return write + max(0.0, seconds(phase.io.busy_s.total) - write - read)
 
 
 def _of_app(
-    app: str, chosen: Sequence[tuple[int, Phase]], phases: Sequence[tuple[int, Phase]]
+    app: str, chosen: Sequence[tuple[int, Phase]], phases: Sequence[tuple[int, Phase]], share: float
 ) -> Checkpoints:
-    first, last = chosen[0][1].start_s, chosen[-1][1]
+    count = sum(phase.count for _, phase in chosen)
+    spans = [span for _, phase in chosen for span in phase.spans]
+    first, last = min(spans)[0], max(spans)
     # What belongs to a checkpoint may be phases of its own: a header before it, folders, a rename after it.
     costs = sum(
-        _without_reading(phase)
+        _without_reading(phase) * sum(first <= start <= last[1] for start, _ in phase.spans) / phase.count
         for _, phase in phases
-        if first <= phase.start_s <= last.end_s and phase.kind != "read"
+        if phase.kind != "read"
     )
-    sizes = [phase.io.bytes.written or 0 for _, phase in chosen]
     return Checkpoints(
         app=app,
         phases=tuple(index for index, _ in chosen),
-        size=round(sum(sizes) / len(sizes)),
-        cost_s=costs / len(chosen),
-        interval_s=(last.start_s - first) / (len(chosen) - 1),
+        count=count,
+        size=round(sum(phase.io.bytes.written or 0 for _, phase in chosen) / count),
+        cost_s=share * costs / count,
+        interval_s=(last[0] - first) / (count - 1),
         processes=max(phase.processes for _, phase in chosen),
     )

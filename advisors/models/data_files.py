@@ -10,16 +10,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.base import Target
+from vani.advisors.models.metadata import share_of
+from vani.advisors.models.run_time import Kind, files_s
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, FileEntity, IOStats, Profile
+    from vani.schema.profile import App, FileEntity, Profile
 
-__all__ = ["Item", "Kind", "by_folder", "data_files", "listed", "target_of", "wall_s"]
-
-Kind = Literal["read", "write", "metadata", "total"]
+__all__ = ["Item", "by_folder", "data_files", "data_s", "listed", "metadata_s", "target_of", "wall_s"]
 
 # Filesystem Hierarchy Standard 3.0: folders of the machine and its software, where programs keep no data.
 _MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr")
@@ -62,13 +62,19 @@ def by_folder(items: Iterable[Item], profile: Profile) -> list[tuple[App | None,
 
 
 def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
-    """Seconds of the run in which something of `kind` is done to the files, at most.
+    """Seconds of the run that what is done of `kind` to the files costs; see `advisors/models/run_time.py`."""
+    return files_s([item.file for item in items], app, kind)
 
-    The files' times are added up, which counts moments twice in which several of them are in use; all that
-    the app does of this kind bounds it.
-    """
-    seconds = sum(_busy(item.file.io, kind) for item in items)
-    return seconds if app is None else min(seconds, _busy(app.io, kind))
+
+def data_s(reads: Sequence[Item], writes: Sequence[Item], app: App | None) -> float:
+    """Seconds of the run that reading some files and writing some costs: no more than all I/O on them."""
+    found = wall_s(reads, app, "read") + wall_s(writes, app, "write")
+    return min(found, wall_s(list(dict.fromkeys([*reads, *writes])), app, "total"))
+
+
+def metadata_s(items: Sequence[Item], app: App | None, kinds: Sequence[str]) -> float:
+    """Seconds of the run that metadata operations of `kinds` on the files cost."""
+    return wall_s(items, app, "metadata") * share_of((item.file.io for item in items), kinds)
 
 
 def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
@@ -88,10 +94,6 @@ def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
 def _folder(path: str) -> str:
     folder, slash, _ = path.rpartition("/")
     return folder or slash or "."
-
-
-def _busy(io: IOStats, kind: Kind) -> float:
-    return float(getattr(io.busy_s, kind))
 
 
 # Every rule asks for the same files.

@@ -16,6 +16,7 @@ from vani.advisors.commands import lfs_size
 from vani.advisors.models import contention, striping
 from vani.advisors.models.contention import Burst, Path
 from vani.advisors.models.placement import Lustre, lustre_under
+from vani.advisors.models.run_time import of_files_s
 from vani.units import MiB, format_bytes, format_rate
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ __all__ = [
     "process_rate",
     "sentence",
     "site_rule",
+    "spent_s",
     "targets_text",
 ]
 
@@ -89,6 +91,11 @@ class Case:
     @property
     def busy_s(self) -> float:
         return seconds(self.file.io.busy_s.read) if self.reads else seconds(self.file.io.busy_s.write)
+
+
+def spent_s(group: Sequence[Case], profile: Profile) -> float:
+    """Seconds of the run that moving the bytes of these files costs."""
+    return of_files_s([case.file for case in group], profile, "read" if group[0].reads else "write")
 
 
 def choose(index: int, file: FileEntity, profile: Profile, system: System, by: Choice) -> Case | str:
@@ -210,22 +217,22 @@ def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
     return under
 
 
-def gain(group: Sequence[Case]) -> Gain | None:
-    """Seconds while some process moves bytes of these files; None where the count stays or is unknown."""
+def gain(group: Sequence[Case], profile: Profile) -> Gain | None:
+    """Seconds of the run for moving bytes of these files; None where the count stays or is unknown."""
     first = group[0]
     before, after = first.layout.default_count, first.layout.count
-    busy = sum(case.busy_s for case in group)
-    if before is None or before < 1 or not (after > before or after == -1) or not busy:
+    spent = spent_s(group, profile)
+    if before is None or before < 1 or not (after > before or after == -1) or not spent:
         return None
     least, expected, most = contention.ratio(
         _with(first.burst, before, first.path), _with(first.burst, after, first.path), first.path
     )
     return Gain(
         metric="read_time_s" if first.reads else "write_time_s",
-        before_s=busy,
-        after_s=min(busy, busy / expected),
-        best_s=min(busy, busy / most),
-        worst_s=min(busy, busy / least),
+        before_s=spent,
+        after_s=min(spent, spent / expected),
+        best_s=min(spent, spent / most),
+        worst_s=min(spent, spent / least),
         method=f"contention model (docs/models.md) from the default of {targets_text(before)}: "
         f"{_rates(first)}; low: all stages overlap, or repetitions differ by {contention.VARIATION}",
     )

@@ -7,7 +7,8 @@ exchanges data between the file-system calls: such pauses are its own). Written 
     hidden = sum over i of min(w_i, g_i + p_i)
 
 leaves the critical path: a buffer must be free before the next phase fills it. What remains is a copy of the
-bytes in memory, v_i / c with c bytes per second for each process that takes part.
+bytes in memory, v_i / c with c bytes per second for each process that takes part. Phases that the profile has in one
+row are taken as equally long and evenly spaced.
 """
 
 from __future__ import annotations
@@ -39,22 +40,26 @@ class Overlap:
     largest: int
 
 
-def overlap(phases: Sequence[Phase], end_s: float, *, inside: bool) -> Overlap:
-    """Look at the phases of one app, in order of time.
+def overlap(phases: Sequence[Phase], end_s: float, *, inside: bool, share: float = 1.0) -> Overlap:
+    """Look at the phases of one app.
 
-    `end_s` is when it ends, and `inside` whether pauses within phases count.
+    `end_s` is when it ends, `inside` whether pauses within phases count, and `share` what a second in which any
+    process writes costs the run.
     """
     writing = hidden = copying = 0.0
     count = largest = 0
-    for place, phase in enumerate(phases):
-        busy = phase.io.busy_s.write
-        if phase.kind not in ("write", "mixed") or not busy:
+    spans = sorted((span, place) for place, phase in enumerate(phases) for span in phase.spans)
+    for number, ((start, end), place) in enumerate(spans):
+        phase = phases[place]
+        if phase.kind not in ("write", "mixed") or not phase.io.busy_s.write:
             continue
-        until = phases[place + 1].start_s if place + 1 < len(phases) else end_s
-        idle = max(0.0, until - phase.end_s)
+        busy = phase.io.busy_s.write / phase.count
+        until = spans[number + 1][0][0] if number + 1 < len(spans) else end_s
+        idle = max(0.0, until - end)
         if inside:
-            idle += max(0.0, phase.runtime_s - seconds(phase.io.busy_s.total))
-        held = (phase.io.bytes.written or 0) / max(1, phase.processes)
+            idle += max(0.0, end - start - seconds(phase.io.busy_s.total) / phase.count)
+        held = (phase.io.bytes.written or 0) / phase.count / max(1, phase.processes)
+        busy *= share
         writing += busy
         hidden += min(busy, idle)
         copying += min(busy, held / COPY_RATE)

@@ -189,11 +189,16 @@ def concurrency(io: IOStats) -> float:
 
 
 def gain(
-    metric: str, before_s: float, floor_s: float, measured: tuple[float, float], method: str
+    metric: str,
+    before_s: float,
+    floor_s: float,
+    measured: tuple[float, float],
+    method: str,
+    share: float = 1.0,
 ) -> Gain | None:
     """The gain for a store that needs at least `floor_s`, by a measured range of factors (least, most).
 
-    None where no time passed.
+    `share` is what a second of `before_s`, in which any process is at it, costs the run. None where no time passed.
     """
     if before_s <= 0:
         return None
@@ -201,9 +206,9 @@ def gain(
     middle = math.sqrt(least * most)
 
     def after(factor: float) -> float:
-        return min(before_s, max(floor_s, before_s / factor))
+        return share * min(before_s, max(floor_s, before_s / factor))
 
-    return Gain(metric, before_s, after(middle), min(before_s, floor_s), after(least), method)
+    return Gain(metric, share * before_s, after(middle), share * min(before_s, floor_s), after(least), method)
 
 
 def common_folder(paths: Iterable[str]) -> str:
@@ -234,7 +239,7 @@ def _described(
     certainty, because = (
         (0.6, f"the figures are the typical ones of {system.name}") if system.generic else (1.0, "")
     )
-    if size is None and is_node and near.uses_memory:
+    if size is None and is_node and near.in_memory:
         size, figure, because = _part_of_memory(profile, system, memory_share)
         certainty = min(certainty, 0.7)
     return Store(
@@ -242,7 +247,7 @@ def _described(
         kind=near.kind,
         type=near.type.lower(),
         dir=near.dir,
-        uses_memory=near.uses_memory,
+        uses_memory=near.in_memory,
         capacity=None if size is None else int(size * (1 - spare)),
         read=near.bandwidth_per_node.read,
         write=near.bandwidth_per_node.write,
@@ -262,7 +267,8 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
     if dirs == [] and local.dir is None:
         return None
     folder = (dirs[0] if dirs else None) or local.dir
-    in_memory = folder is None or _below(folder, "/dev/shm")
+    known = local.type if folder == local.dir else None
+    in_memory = folder is None or (_below(folder, "/dev/shm") if known is None else local.in_memory)
     size: int | None = local.capacity_per_node
     figure, because, certainty = ("storage.node_local.capacity_per_node", size), "", 0.9
     if folder is None:
@@ -273,7 +279,7 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
     return Store(
         name=folder or "/dev/shm",
         kind="node_local",
-        type="tmpfs" if in_memory else "disk",
+        type=known or ("tmpfs" if in_memory else "disk"),
         dir=folder or "/dev/shm",
         uses_memory=in_memory,
         capacity=None if size is None else int(size * (1 - spare)),

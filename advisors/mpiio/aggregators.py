@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, data_s, listed, target_of
 from vani.advisors.models.file_layout import Pieces, pieces_of
 from vani.advisors.models.hints import aggregators, buffer_size, hint_lines
 from vani.advisors.models.mpiio_use import Use, set_hints, uses
@@ -99,7 +99,8 @@ class Aggregators(Rule):
             target=target_of(use.folder, items, use.app),
             reason=_sentence(use, items, pieces, hints, nodes),
             confidence=0.6 * pieces.certainty,
-            touched_s=wall_s(items, use.app, "read") + wall_s(items, use.app, "write"),
+            touched_s=_in_mpiio(use, items),
+            acts_on="libraries",
             recommended=dict(hints),
             current=current,
             evidence=[
@@ -134,6 +135,16 @@ def _sentence(
     if nodes is None:
         text += " For as many as there are nodes, supply --job job.yaml."
     return text + " The gain is not known: supply the time of a run with these hints."
+
+
+def _in_mpiio(use: Use, items: list[Item]) -> float:
+    """Seconds of the run in calls of MPI-IO, exchange and waiting included, as far as they are for these files."""
+    found = (use.app.library_time_s or {}).get("mpiio")
+    if found is None:
+        return data_s(items, items, use.app)
+    moved = sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
+    whole = use.layer.bytes.total
+    return found.slowest * (min(1.0, moved / whole) if whole else 1.0)
 
 
 def _extent(item: Item) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, data_s, listed, target_of
 from vani.advisors.models.hints import hint_lines
 from vani.advisors.models.mpiio_use import DIRECT, Use, set_hints, uses
 from vani.advisors.models.small_io import aggregated, process_rate, sizes_of
@@ -142,9 +142,8 @@ class CollectiveBuffering(Rule):
         if own == hints and not is_independent:
             return "the program sets the hints of collective buffering itself"
         items = list(dict.fromkeys(one.item for one in moved))
-        before = sum(
-            wall_s([one.item for one in moved if one.reads is reads], use.app, "read" if reads else "write")
-            for reads in (False, True)
+        before = data_s(
+            [one.item for one in moved if one.reads], [one.item for one in moved if not one.reads], use.app
         )
         gain = aggregated(
             "data_time_s",

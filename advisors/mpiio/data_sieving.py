@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.models.hints import hint_lines
 from vani.advisors.models.mpiio_use import DIRECT, Use, set_hints, uses
 from vani.units import format_bytes
@@ -93,28 +93,27 @@ class DataSieving(Rule):
             phase
             for phase in profile.phases or ()
             if phase.app == use.app.name
-            and phase.start_s <= seconds(file.last_s)
-            and phase.end_s >= seconds(file.first_s)
+            and any(start <= seconds(file.last_s) and end >= seconds(file.first_s) for start, end in phase.spans)
         ]
         return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
 
     def _finding(self, use: Use, items: list[Item], *, sure: bool) -> Finding:
         read = sum(item.file.io.bytes.read or 0 for item in items)
         written = sum(item.file.io.bytes.written or 0 for item in items)
-        reading, writing = wall_s(items, use.app, "read"), wall_s(items, use.app, "write")
+        reading = wall_s(items, use.app, "read")
         why = (
             "though the program calls nothing that reads"
             if sure
             else "in the same phases, with holes between the pieces"
         )
-        before = reading + writing
+        before = data_s(items, items, use.app)
         gain = None
         if reading:
             gain = Gain(
                 metric="write_time_s",
                 before_s=before,
-                after_s=writing,
-                best_s=writing,
+                after_s=max(0.0, before - reading),
+                best_s=max(0.0, before - reading),
                 worst_s=before,
                 method="the time of the reads is gone; low: the pieces cost as much as the reads did",
             )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, listed, metadata_s, target_of
 from vani.advisors.models.hints import hint_lines
+from vani.advisors.models.metadata import MAY_HOLD_FLUSHING, OPENING, may_hold_flushing
 from vani.advisors.models.mpiio_use import Use, set_hints, uses
 from vani.units import format_count
 
@@ -21,7 +22,7 @@ class DeferredOpen(Rule):
 
     Looks at
         Shared files that are accessed by collective calls of MPI-IO only: how often they are opened, at least
-        `min_opens` times together, and the time of their metadata operations.
+        `min_opens` times together, and the time of opening and closing them.
     Why
         Each open is a request to the metadata server, which answers them one after another. Collective calls
         are carried out by the aggregators; the other processes open files that they never touch.
@@ -63,6 +64,8 @@ class DeferredOpen(Rule):
                 )
             elif share < self.min_collective:
                 reasons.append(f"{use.app.name} accesses files by independent calls, too")
+            elif may_hold_flushing(profile, use.app.name):
+                reasons.append(MAY_HOLD_FLUSHING)
             elif opens < self.min_opens:
                 reasons.append(f"files are opened {format_count(opens)} times: too seldom to matter")
             elif set_hints(use.layer, {"romio_no_indep_rw"}) == {"romio_no_indep_rw": "true"}:
@@ -75,7 +78,7 @@ class DeferredOpen(Rule):
         own = set_hints(use.layer, {"cb_nodes", "romio_no_indep_rw"})
         given = own.get("cb_nodes", "")
         openers = int(given) if given.isdigit() else profile.job.nodes
-        before = wall_s(items, use.app, "metadata")
+        before = metadata_s(items, use.app, OPENING)
         gain = None
         reason = (
             f"The {format_count(use.app.processes)} processes of {use.app.name} open {listed(use.folder, items)} "
@@ -89,9 +92,8 @@ class DeferredOpen(Rule):
                 after_s=before * (1 + left) / 2,
                 best_s=before * left,
                 worst_s=before,
-                method=f"{format_count(openers)} of {format_count(use.app.processes)} processes still open; half of "
-                "the time of metadata operations is that of opens; low: it is waiting for something else, high: "
-                "all of it",
+                method=f"{format_count(openers)} of {format_count(use.app.processes)} processes still open and close; "
+                "half of that time is theirs; low: all of it is the first open's, high: every open takes as long",
             )
         else:
             reason += " For an expected gain, supply the number of nodes (--job job.yaml): one process on each opens."

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.models.layout_choice import exception, extent, places
 from vani.advisors.models.pfl import parse_options, usage
+from vani.advisors.models.run_time import of_files_s
 from vani.errors import InputError
 from vani.units import format_bytes
 
@@ -73,11 +74,11 @@ class SiteLayout(Rule):
         try:
             layout = parse_options(disk.site_pfl)
         except InputError as error:
-            return [_finding(index, file, place, disk, f"{error.what}", 0.5)]
+            return [_finding(index, file, place, disk, f"{error.what}", 0.5, profile)]
         wrong = self._wrong(layout, disk, extent(file) or 0)
         if wrong is None:
             return self.nothing(f"the site's layout fits the largest file; {exception()}")
-        return [_finding(index, file, place, disk, wrong, 0.6)]
+        return [_finding(index, file, place, disk, wrong, 0.6, profile)]
 
     def _wrong(self, layout: Layout, disk: FileSystem, size: int) -> str | None:
         targets = disk.targets
@@ -97,14 +98,20 @@ class SiteLayout(Rule):
 
 
 def _finding(
-    index: int, file: FileEntity, place: Lustre, disk: FileSystem, wrong: str, confidence: float
+    index: int,
+    file: FileEntity,
+    place: Lustre,
+    disk: FileSystem,
+    wrong: str,
+    confidence: float,
+    profile: Profile,
 ) -> Finding:
     return Finding(
         target=Target("file", file.path, file.apps[0] if file.apps else None),
         reason=f"The default layout of {disk.name} does not fit: {wrong}. It is the site's: show it to "
         f"them; {exception()}. For an expected gain, supply such runs.",
         confidence=round(confidence * place.certainty, 2),
-        touched_s=seconds(file.io.busy_s.write),
+        touched_s=of_files_s([file], profile, "write"),
         recommended={"ask_the_site": True},
         current={"layout": disk.site_pfl},
         evidence=[

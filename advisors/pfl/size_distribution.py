@@ -20,6 +20,7 @@ from vani.advisors.models.layout_choice import (
     targets_text,
 )
 from vani.advisors.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
+from vani.advisors.models.run_time import of_files_s
 from vani.units import GiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class SizeDistribution(Rule):
             target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
             reason=reason,
             confidence=round(0.6 * place.certainty, 2),
-            touched_s=sum(seconds(file.io.busy_s.write) for _, file in files),
+            touched_s=of_files_s([file for _, file in files], profile, "write"),
             recommended={
                 "layout": layout.to_options(),
                 "yaml": layout.to_yaml(),
@@ -198,10 +199,11 @@ class SizeDistribution(Rule):
         path: contention.Path,
         profile: Profile,
     ) -> Gain | None:
-        """Each file's busy time over the model's ratio of its stripes; the bytes' mean width is what counts."""
+        """Each file's time over the model's ratio of its stripes; the bytes' mean width is what counts."""
         default = disk.stripe_count
         busy = sum(seconds(file.io.busy_s.write) for _, file in files)
-        if default is None or default < 1 or not busy:
+        before = of_files_s([file for _, file in files], profile, "write")
+        if default is None or default < 1 or not before:
             return None
         after = best = worst = 0.0
         known: dict[tuple[int, int, int], tuple[float, float, float]] = {}
@@ -215,16 +217,16 @@ class SizeDistribution(Rule):
                     replace(burst, stripe_count=default), replace(burst, stripe_count=wide), path
                 )
             least, expected, most = known[key]
-            spent = seconds(file.io.busy_s.write)
+            spent = before * seconds(file.io.busy_s.write) / busy
             after, best, worst = after + spent / expected, best + spent / most, worst + spent / least
-        if after >= busy:
+        if after >= before:
             return None
         return Gain(
             metric="write_time_s",
-            before_s=busy,
+            before_s=before,
             after_s=after,
             best_s=min(after, best),
-            worst_s=min(busy, max(after, worst)),
+            worst_s=min(before, max(after, worst)),
             method=f"contention model (docs/models.md) file by file, from {targets_text(default)} to as many as hold "
             f"the file's bytes evenly; low: all stages overlap, or repetitions differ by {contention.VARIATION}",
         )

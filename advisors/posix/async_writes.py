@@ -9,6 +9,7 @@ from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Ver
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import data_files
 from vani.advisors.models.overlap import Overlap, overlap
+from vani.advisors.models.run_time import app_share
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class AsyncWrites(Rule):
                 reasons.append(f"{app.name} runs several times: its phases are not those of one run")
                 continue
             inside = app.interface in (None, "posix", "stdio")
-            found = overlap(phases, max((p.end_s for p in phases), default=0.0), inside=inside)
+            end = max((phase.end_s for phase in phases), default=0.0)
+            found = overlap(phases, end, inside=inside, share=app_share(app, "write"))
             if found.phases < self.min_phases:
                 reasons.append(
                     f"{app.name} has fewer than {self.min_phases} phases of writing before a pause"

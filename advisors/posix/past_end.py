@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
 from vani.units import MiB, format_bytes, format_count, format_share
@@ -73,14 +73,15 @@ class ReadsPastEnd(Rule):
         # Where nothing arrives, all reads are in vain.
         vain = [item for item in items if (item.file.io.past_end.read or 0) >= (item.file.io.bytes.read or 0)]
         before = wall_s(items, app, "read")
+        reading = sum(seconds(item.file.io.time_s.read) for item in items)
         gain = None
-        if before and vain:
-            left = max(0.0, before - wall_s(vain, app, "read"))
+        if before and vain and reading:
+            left = max(0.0, 1 - sum(seconds(item.file.io.time_s.read) for item in vain) / reading)
             gain = Gain(
                 metric="read_time_s",
                 before_s=before,
-                after_s=left,
-                best_s=left,
+                after_s=before * left,
+                best_s=before * left,
                 worst_s=before,
                 method="reads of files of which nothing arrives are not made; low: the program waits for data that "
                 "is still to come",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.units import KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class RandomAccesses(Rule):
         )
         share = weighted / operations
         moved, distinct = _moved(items), _distinct(items)
-        before = wall_s(items, app, "read") + wall_s(items, app, "write")
+        before = data_s(items, items, app)
         gain = None
         if before and distinct and moved > self.again * distinct:
             gain = Gain(

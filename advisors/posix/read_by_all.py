@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path, text_literal
 from vani.advisors.models.broadcast import broadcast_s
+from vani.advisors.models.run_time import of_files_s
 from vani.units import MiB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -95,16 +96,17 @@ class ReadByAll(Rule):
             return self.nothing(
                 f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
             )
-        return [self._finding(index, file, system) for index, file in few]
+        return [self._finding(index, file, profile, system) for index, file in few]
 
     def _is_redundant(self, file: FileEntity) -> bool:
         asked = file.io.bytes.read or 0
         return asked >= self.min_share * file.readers * (_distinct(file) or 0)
 
-    def _finding(self, index: int, file: FileEntity, system: System) -> Finding:
+    def _finding(self, index: int, file: FileEntity, profile: Profile, system: System) -> Finding:
         where, size = f"files[{index}]", _distinct(file) or 0
         asked = file.io.bytes.read or 0
-        gain = self._gain(file, size, system)
+        spent = of_files_s([file], profile, "total")
+        gain = self._gain(file, size, spent, system)
         likely = "" if file.io.footprint.read is not None else "most likely "
         reason = (
             f"All {format_count(file.readers)} processes read {likely}the same {format_bytes(size)} of "
@@ -122,7 +124,7 @@ class ReadByAll(Rule):
             target=Target("file", file.path, file.apps[0] if file.apps else None),
             reason=reason,
             confidence=0.5 if file.io.footprint.read is None else 0.8,
-            touched_s=seconds(file.io.busy_s.total),
+            touched_s=spent,
             recommended={"readers": 1, "then": "broadcast"},
             current=current,
             evidence=[
@@ -143,11 +145,11 @@ class ReadByAll(Rule):
             files=frozenset({file.path}),
         )
 
-    def _gain(self, file: FileEntity, size: int, system: System) -> Gain | None:
+    def _gain(self, file: FileEntity, size: int, spent: float, system: System) -> Gain | None:
         """Seconds until the last process has the file.
 
-        Before: the time in which some process opens or reads it (all of them wait for the last), or where
-        they come at different times, the mean of a process. After: what one process needs alone, plus the
+        Before: what the run spends on opening and reading it (all processes wait for the last), or where they
+        come at different times, the mean of a process. After: what one process needs alone, plus the
         broadcast. Alone it needs as long as the bytes take at the rate of one target, and at most what a
         process needed on average.
         """
@@ -158,7 +160,7 @@ class ReadByAll(Rule):
             return None
         # One burst: the accesses are no further apart than they are long.
         together = seconds(file.last_s) - seconds(file.first_s) <= 2 * busy
-        before = busy if together else mean
+        before = spent if together else min(spent, mean)
         network = system.network.bandwidth_per_node or float(self.network_rate)
         sending = broadcast_s(size, file.readers, network)
         # Opening costs what it cost one process at the mean, less its share of waiting for the others, at
@@ -172,11 +174,7 @@ class ReadByAll(Rule):
             best_s=min(before, size / rate + sending),
             worst_s=before,
             method="until the last process has the file: "
-            + (
-                "the time in which any process opens or reads it"
-                if together
-                else "the mean time of a process"
-            )
+            + ("the time in which it is opened and read" if together else "the mean time of a process")
             + ", against one process alone and a broadcast (scatter and ring); low: nobody waits for it",
         )
 

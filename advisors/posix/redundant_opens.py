@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, by_folder, data_files, listed, metadata_s, target_of
+from vani.advisors.models.metadata import (
+    MAY_HOLD_FLUSHING,
+    OPENING,
+    SERVED,
+    count_of,
+    flushes_most,
+    may_hold_flushing,
+    time_of,
+)
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
@@ -22,9 +31,9 @@ class RedundantOpens(Rule):
 
     Looks at
         Data files of POSIX and stdio: opens against those that are needed, one for each process that reads and one
-        for each that writes, at least `min_opens` times as many; or metadata operations against data operations,
-        at least `min_metadata` times as many, where they take at least `min_share` of the files' I/O time. At least
-        `min_redundant` opens (or metadata operations) together.
+        for each that writes, at least `min_opens` times as many; or what a metadata server answers (open, close, stat,
+        rename, not seeks or flushing) against data operations, at least `min_metadata` times as many, where it takes
+        at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
     Why
         Open, stat and close are requests to the metadata server, which all jobs share; it answers them one after
         another, and on a file of several processes each open also calls locks back.
@@ -33,7 +42,7 @@ class RedundantOpens(Rule):
         attributes once and broadcast them.
     Stays silent when
         Every process opens each file once per direction; there are few opens; files belong to MPI-IO or HDF5
-        (MIO005, HD5003).
+        (MIO005, HD5003); most of the I/O time of the files is flushing.
     Source
         Vani paper, section IV (HACC: files are opened and closed several times, four times as many metadata
         operations as reads or writes, half of the I/O time).
@@ -54,6 +63,8 @@ class RedundantOpens(Rule):
     min_metadata = 4.0
     # Ours, well below HACC's half: less time in metadata than this is not what makes I/O slow.
     min_share = 0.25
+    # Ours: where flushing takes most of the time, opens are not what makes I/O slow.
+    most_flushing = 0.5
     # Ours: one for a single process is no matter; eight processes with two each are a pattern.
     min_redundant = 16
 
@@ -61,13 +72,20 @@ class RedundantOpens(Rule):
         mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
         if not mine:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
-        items = [item for item in mine if self._reopened(item.file) or self._asked(item.file)]
+        unknown = {app.name for app in profile.apps if may_hold_flushing(profile, app.name)}
+        items = [
+            item
+            for item in mine
+            if unknown.isdisjoint(item.file.apps) and (self._reopened(item.file) or self._asked(item.file))
+        ]
+        if not items and unknown:
+            return self.nothing(MAY_HOLD_FLUSHING)
         if not items:
             return self.nothing("each process opens a file about once for reading and once for writing")
         findings = []
         for app, folder, group in by_folder(items, profile):
             opens = sum(max(0, i.file.opens - _needed(i.file)) for i in group if self._reopened(i.file))
-            asked = sum(i.file.io.ops.metadata for i in group if not self._reopened(i.file))
+            asked = sum(count_of(i.file.io, SERVED) for i in group if not self._reopened(i.file))
             if opens + asked >= self.min_redundant:
                 findings.append(self._finding(app, folder, group, profile))
         return findings or self.nothing(
@@ -75,19 +93,19 @@ class RedundantOpens(Rule):
         )
 
     def _reopened(self, file: FileEntity) -> bool:
-        return file.opens >= self.min_opens * _needed(file)
+        return file.opens >= self.min_opens * _needed(file) and not flushes_most(file.io, self.most_flushing)
 
     def _asked(self, file: FileEntity) -> bool:
         io = file.io
         data = io.ops.read + io.ops.write
-        many = data > 0 and io.ops.metadata >= self.min_metadata * data
-        return many and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total) > 0
+        many = data > 0 and count_of(io, SERVED) >= self.min_metadata * data
+        return many and time_of([io], SERVED) >= self.min_share * seconds(io.time_s.total) > 0
 
     def _finding(self, app: App | None, folder: str, items: list[Item], profile: Profile) -> Finding:
         opens, needed = sum(i.file.opens for i in items), sum(_needed(i.file) for i in items)
-        metadata = sum(i.file.io.ops.metadata for i in items)
+        metadata = sum(count_of(i.file.io, SERVED) for i in items)
         data = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
-        before = wall_s(items, app, "metadata")
+        before = metadata_s(items, app, OPENING)
         left = min(1.0, needed / opens) if opens else 1.0
         reopened = [item for item in items if self._reopened(item.file)]
         gain = None
@@ -98,20 +116,20 @@ class RedundantOpens(Rule):
                 after_s=before * left,
                 best_s=before * left * 0.5,
                 worst_s=before,
-                method="metadata operations take as long as there are opens; low: the first open of each file is "
-                "what takes long, high: the others also make it wait for them",
+                method="opens and closes take as long as there are opens; low: the first open of each file is what "
+                "takes long, high: the others also make it wait for them",
             )
         time = sum(seconds(i.file.io.time_s.total) for i in items)
-        share = sum(seconds(i.file.io.time_s.metadata) for i in items) / time if time else None
+        share = time_of([i.file.io for i in items], SERVED) / time if time else None
         idle = sum(max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in items)
         current: dict[str, Value] = {"opens": opens, "metadata_ops": metadata, "data_ops": data}
         stats = _stats(app, profile)
         reason = f"{listed(folder, items, app)}: " + (
             f"{format_count(opens)} opens where {format_count(needed)} would do"
             if reopened
-            else f"{metadata / max(1, data):.2g} metadata operations for each read or write"
+            else f"{metadata / max(1, data):.2g} opens, closes and stats for each read or write"
         )
-        reason += f"; metadata operations take {format_share(share)} of the I/O time on them."
+        reason += f"; opening, closing and asking take {format_share(share)} of the I/O time on them."
         if reopened and idle:
             reason += f" {format_count(idle)} of the opening processes move no data."
         if gain is None:
@@ -120,7 +138,7 @@ class RedundantOpens(Rule):
             target=target_of(folder, items, app),
             reason=reason,
             confidence=0.7 if reopened else 0.4,
-            touched_s=before,
+            touched_s=metadata_s(items, app, SERVED),
             recommended={"opens": needed},
             current=current,
             evidence=[entry for item in items[:3] for entry in _evidence(item)] + stats,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.models.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.models.small_io import (
     LARGE,
     SMALL,
@@ -121,9 +121,8 @@ class SmallAccesses(Rule):
     ) -> Finding:
         count = sum(one.count for one in small)
         whole = sum(one.moved[1] for one in small)
-        before = sum(
-            wall_s([one.item for one in small if one.reads is reads], app, "read" if reads else "write")
-            for reads in (False, True)
+        before = data_s(
+            [one.item for one in small if one.reads], [one.item for one in small if not one.reads], app
         )
         rate = process_rate(items[0].file.path, system, reads=small[0].reads)
         gain = aggregated("data_time_s", before, [one.moved for one in small], rate)

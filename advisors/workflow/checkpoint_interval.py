@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
+_SHOWN = 3
+
 
 class CheckpointInterval(Rule):
     """Checkpoints come more often than their cost allows, or could come more often for what they cost.
@@ -109,12 +111,17 @@ class CheckpointInterval(Rule):
                 Evidence(f"phases[{first}].start_s", phases[first].start_s),
                 Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
                 Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
-                Evidence(f"phases[{one.phases[-1]}].start_s", phases[one.phases[-1]].start_s),
+                Evidence(f"phases[{one.phases[-1]}].end_s", phases[one.phases[-1]].end_s),
+                *(
+                    Evidence(f"phases[{index}].repeats.count", repeats.count)
+                    for index in one.phases[:_SHOWN]
+                    if (repeats := phases[index].repeats) is not None
+                ),
             ],
             gain=self._gain(one, shortest) if too_often else None,
             apply=comment(
                 f"in the input of {one.app}: write a checkpoint every {format_seconds(shortest)}"
-                + (f", that is at every {every}th time" if too_often and every > 1 else "")
+                + (f", that is one of {every}" if too_often and every > 1 else "")
             ),
         )
 

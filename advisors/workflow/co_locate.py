@@ -54,9 +54,10 @@ class CoLocate(Rule):
             return self.nothing("no app reads what another app wrote")
         if profile.job.nodes == 1:
             return self.nothing("the job has one node, so all apps share it")
-        groups = [group for group in _groups(edges) if sum(e.bytes_read for e in group) >= self.min_bytes]
+        groups = [group for group in _groups(edges) if _read(group) >= self.min_bytes]
         if not groups:
-            return self.nothing(f"the apps exchange less than {format_bytes(self.min_bytes)}")
+            known = "" if _all_known(edges) else ", as far as the trace tells"
+            return self.nothing(f"the apps exchange less than {format_bytes(self.min_bytes)}{known}")
         return [self._finding(group, profile, system) for group in groups]
 
     def _finding(self, edges: Sequence[AppDependency], profile: Profile, system: System) -> Finding:
@@ -66,16 +67,17 @@ class CoLocate(Rule):
         ranks = {name: _ranks(by_name.get(name)) for name in apps}
         widest = max(ranks.values())
         fits = cores is None or widest <= cores
-        read = sum(edge.bytes_read for edge in edges)
+        read = _read(edges)
         files = sum(edge.files for edge in edges)
         where = (
             "one node"
             if fits
             else f"the same nodes, rank by rank ({widest} processes, {cores} cores per node)"
         )
+        least = "" if _all_known(edges) else "at least "
         reason = (
-            f"{', '.join(apps)} exchange {format_count(files)} files ({format_bytes(read)} read after another wrote "
-            f"them). Run what exchanges files on {where}, so that it can stay there."
+            f"{', '.join(apps)} exchange {format_count(files)} files ({least}{format_bytes(read)} read after another "
+            f"wrote them). Run what exchanges files on {where}, so that it can stay there."
         )
         if profile.job.nodes is None:
             reason += " How many nodes the job has is not known; on one, there is nothing to do."
@@ -116,6 +118,15 @@ class CoLocate(Rule):
         )
 
 
+def _read(edges: Sequence[AppDependency]) -> int:
+    """Bytes read over all edges; those whose bytes are not known count nothing."""
+    return sum(edge.bytes_read or 0 for edge in edges)
+
+
+def _all_known(edges: Sequence[AppDependency]) -> bool:
+    return all(edge.bytes_read is not None for edge in edges)
+
+
 def _groups(edges: Sequence[AppDependency]) -> list[list[AppDependency]]:
     """Edges of apps that are connected, however far: the most bytes first."""
     import networkx as nx  # noqa: PLC0415 - the catalogue is imported without it
@@ -123,7 +134,7 @@ def _groups(edges: Sequence[AppDependency]) -> list[list[AppDependency]]:
     graph: nx.Graph[str] = nx.Graph()
     graph.add_edges_from((edge.producer, edge.consumer) for edge in edges)
     groups = [[edge for edge in edges if edge.producer in apps] for apps in nx.connected_components(graph)]
-    return sorted(groups, key=lambda group: (-sum(edge.bytes_read for edge in group), group[0].producer))
+    return sorted(groups, key=lambda group: (-_read(group), group[0].producer))
 
 
 def _in_order(edges: Sequence[AppDependency]) -> list[str]:

@@ -21,6 +21,9 @@ def io_stats(
     busy_s: float | None = None,
     metadata_s: float = 0.0,
     metadata_ops: int = 0,
+    metadata_kinds: dict[str, Sequence[float]] | None = None,
+    sync_s: float = 0.0,
+    sync_ops: int = 0,
     past_end: int | None = None,
     consecutive: float | None = 1.0,
     strided: float = 0.0,
@@ -28,18 +31,20 @@ def io_stats(
 ) -> dict[str, Any]:
     """An IOSTATS block. Times: `time_s` is data time summed over processes, in the direction of the bytes.
 
-    A footprint of -1 is that of bytes that are each touched once.
+    A footprint of -1 is that of bytes that are each touched once. `metadata_kinds` holds calls and seconds by kind;
+    what is not named there is 0.
     """
     reads, writes = (read or 0) // transfer, (written or 0) // transfer
     whole = max(1, (read or 0) + (written or 0))
     share = (read or 0) / whole
     busy = time_s if busy_s is None else busy_s
 
-    def kinds(data: float, metadata: float, total: float) -> dict[str, float]:
+    def kinds(data: float, metadata: float, sync: float, total: float) -> dict[str, float]:
         return {
             "read": data * share,
             "write": data * (1 - share),
             "metadata": metadata,
+            "sync": sync,
             "total": total,
         }
 
@@ -64,15 +69,25 @@ def io_stats(
             "written": written if footprint_written == -1 else footprint_written,
         },
         "past_end": {"read": past_end},
-        "ops": {"read": reads, "write": writes, "metadata": metadata_ops},
-        "time_s": kinds(time_s, metadata_s, time_s + metadata_s),
-        "busy_s": kinds(busy, min(metadata_s, busy), busy),
+        "ops": {"read": reads, "write": writes, "metadata": metadata_ops, "sync": sync_ops},
+        "time_s": kinds(time_s, metadata_s, sync_s, time_s + metadata_s + sync_s),
+        "busy_s": kinds(busy, min(metadata_s, busy), min(sync_s, busy), busy),
         "ops_share": None,
         "time_share": None,
         "bandwidth": {"read": None, "write": None},
         "transfer_size": {"read": sizes(reads), "write": sizes(writes)},
         "access_pattern": pattern,
+        "metadata_kinds": None
+        if metadata_kinds is None
+        else {name: _cost(*metadata_kinds.get(name, (0, 0.0))) for name in METADATA_KINDS},
     }
+
+
+METADATA_KINDS = ("open", "close", "stat", "seek", "directory", "remove", "other")
+
+
+def _cost(count: float, time_s: float) -> dict[str, float]:
+    return {"count": int(count), "time_s": time_s}
 
 
 def shared(path: str = "/lustre/run/out.h5", **settings: Any) -> dict[str, Any]:
@@ -126,7 +141,7 @@ def profile(
     runtime_s: float = 100.0,
     slowest_s: float | None = 50.0,
     busy_s: float = 60.0,
-    io_time_share: float | None = 0.4,
+    calls_s: float | None = None,
     nodes: int | None = None,
     file_system: str | None = None,
     directory: str | None = None,
@@ -140,9 +155,12 @@ def profile(
     """A run of one app that spends half of its time in I/O.
 
     `interfaces` and `phases` hold settings of the functions of these names, `functions` the calls of its one
-    trace. `change` sets values by path (`apps[0].balance.slowest_rank`), last of all.
+    trace. `calls_s` is the slowest process's time in calls of MPI-IO, of which `slowest_s` are in file-system calls;
+    None: no library is called. `change` sets values by path (`apps[0].balance.slowest_rank`), last of all.
     """
-    io = io_stats(time_s=busy_s * processes / 2, busy_s=busy_s)
+    # What is done to the files is a part of what is done.
+    whole = sum(one["io"]["time_s"]["total"] or 0.0 for one in files)
+    io = io_stats(time_s=max(busy_s * processes / 2, whole), busy_s=busy_s)
     # At any moment of it some process reads and another one writes.
     io["busy_s"] |= {"read": busy_s, "write": busy_s}
     counts = {"total": len(files), "shared": 0, "file_per_process": 0}
@@ -151,6 +169,8 @@ def profile(
         balance = {
             "slowest_rank": 3,
             "slowest_io_time_s": slowest_s,
+            "slowest_call_rank": 3,
+            "slowest_call_time_s": slowest_s if calls_s is None else calls_s,
             "mean_io_time_s": slowest_s,
             "median_io_time_s": slowest_s,
             "busiest_rank": 3,
@@ -159,8 +179,14 @@ def profile(
             "reading_processes": 0,
             "writing_processes": 0,
         }
+    libraries = {}
+    if calls_s is not None:
+        total = calls_s * processes
+        libraries = {"mpiio": {"total": total, "outside_file_system": total * 0.9, "slowest": calls_s}}
+    share = busy_s / runtime_s if runtime_s else None
+    slowest_share = slowest_s / runtime_s if runtime_s and slowest_s is not None else None
     tree = {
-        "schema": "vani.profile/1",
+        "schema": "vani.profile/2",
         "generator": {"name": "vani", "version": "0"},
         "traces": [] if functions is None else [trace(functions, app, processes)],
         "job": {
@@ -182,7 +208,9 @@ def profile(
             "io": io,
             "files": counts,
             "app_dependencies": [],
-            "io_time_share": io_time_share,
+            "io_time_share": None if share is None else min(1.0, share),
+            "io_time_share_slowest": None if slowest_share is None else min(1.0, slowest_share),
+            "library_time_s": libraries,
         },
         "apps": [
             {
@@ -195,8 +223,9 @@ def profile(
                 "files": counts,
                 "process_dependencies": {"edges": 0, "files": 0, "pattern": "none"},
                 "balance": balance,
-                "io_time_share": io_time_share,
+                "io_time_share": None if share is None else min(1.0, share),
                 "phase_gap_s": None,
+                "library_time_s": libraries,
             }
         ],
         "phases": [

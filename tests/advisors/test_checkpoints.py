@@ -9,9 +9,9 @@ from vani.advisors.models.checkpoint import checkpoints
 from vani.units import MiB
 
 
-def found(*phases, **more):
+def found(*phases, slowest_s=60.0, **more):
     settings = {"least_bytes": 1.0, "alike": 0.5, "least_count": 2}
-    return checkpoints(profile(phases=phases), **(settings | more))[0]
+    return checkpoints(profile(phases=phases, slowest_s=slowest_s, busy_s=60), **(settings | more))[0]
 
 
 def phase(start_s, **more):
@@ -35,6 +35,19 @@ def test_what_comes_before_the_first_and_after_the_last_is_not():
         phase(0, written=MiB, busy_s=5.0), phase(10), phase(20), phase(30, written=MiB, busy_s=5.0)
     )
     assert (one.count, one.cost_s) == (2, 1)
+
+
+def test_flushing_is_a_part_of_their_cost():
+    (one,) = found(
+        phase(0, busy_s=3.0, time_s=1.0, sync_s=2.0), phase(10, busy_s=3.0, time_s=1.0, sync_s=2.0)
+    )
+    assert one.cost_s == 3
+
+
+def test_the_run_waits_for_the_slowest_process_and_not_for_all_of_them_in_turn():
+    # Of a minute in which any process does I/O, no process does more than 15 s.
+    (one,) = found(phase(0), phase(10), phase(30), slowest_s=15)
+    assert (one.cost_s, one.share) == (0.25, pytest.approx(0.25 / 15))
 
 
 def test_each_app_has_its_own():

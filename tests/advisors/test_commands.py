@@ -34,7 +34,8 @@ def test_yaml_goes_to_stdout_and_nothing_else_anywhere(path):
 
 def test_advice_goes_to_a_file(path, tmp_path):
     done = run(advise, path, "-o", str(tmp_path / "advice.yaml"), "--select", "LUS,MAT", "--ignore", "LUS")
-    assert done.output == ""
+    assert done.stdout == ""
+    assert done.stderr.startswith("I/O matters: ")
     tree = yaml.safe_load((tmp_path / "advice.yaml").read_text())
     assert [one["rule"] for one in tree["recommendations"]] == ["MAT001"]
     assert tree["no_recommendation"] == []

@@ -1,4 +1,4 @@
-"""What holds for every rule: null inputs, faults, capped gains, severity, contradictions, order, digests."""
+"""What holds for every rule: null inputs, faults, gains in seconds of the run, severity, contradictions, order, digests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from vani.advisors import catalogue
 from vani.advisors.base import Finding, Gain, Rule, Target
 from vani.advisors.commands import comment, lfs_size, quoted_path
 from vani.advisors.conflicts import Judged, resolve
-from vani.advisors.judge import _capped, advise_document, judge
+from vani.advisors.judge import _of_run, _together, advise_document, judge
+from vani.advisors.matter.io_share import IOShare
 from vani.advisors.models.io_time import io_time
 from vani.errors import DocumentError, InputError, VaniError
+from vani.render.wording import expected_gain
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.document import dumps, loads
 from vani.units import GiB, MiB
@@ -133,15 +135,130 @@ def test_a_rule_must_say_something(catalogue_of):
 times = st.floats(0, 1e6)
 
 
-@given(before=times, after=times, best=times, worst=times, slowest=times, busy=times, runtime=times)
-def test_no_gain_exceeds_the_io_time(before, after, best, worst, slowest, busy, runtime):
-    time = io_time(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy))
-    gain = _capped(replace(Plain.finding, gain=Gain("x", before, after, best, worst, "")), time).gain
+@given(
+    before=times, after=times, best=times, worst=times, slowest=times, busy=times, calls=times, runtime=times
+)
+@pytest.mark.parametrize("acts_on", ["file_system", "libraries"])
+@pytest.mark.parametrize("metric", ["x", "runtime_s"])
+def test_no_gain_exceeds_the_io_time(
+    acts_on, metric, before, after, best, worst, slowest, busy, calls, runtime
+):
+    time = io_time(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls))
+    told = Gain(metric, before, after, best, worst, "")
+    gain = _of_run(replace(Plain.finding, gain=told, touched_s=before, acts_on=acts_on), time)
+    most = time.slowest_s if acts_on == "file_system" else time.calls_s
     slack = 1e-9 * (before + 1)
-    assert gain.before_s - gain.after_s <= time.slowest_s + slack
-    assert gain.before_s - gain.best_s <= time.busy_s + slack
-    assert 0 <= gain.best_s <= gain.after_s <= gain.worst_s <= before
-    assert time.mean_s <= time.slowest_s <= time.busy_s <= runtime
+    assert gain.touched_s <= most
+    gain = gain.gain
+    assert gain.before_s - gain.best_s <= most + slack
+    assert 0 <= gain.best_s <= gain.after_s <= gain.worst_s <= gain.before_s <= before
+    assert metric == "runtime_s" or gain.before_s <= most
+    assert time.slowest_s <= time.busy_s <= runtime
+    assert time.slowest_s <= time.calls_s <= runtime
+
+
+def test_a_part_that_takes_longer_than_the_slowest_process_is_scaled_and_its_factor_stays():
+    # Eight processes are at it for 60 s, one after another, and the slowest of them for 20 s.
+    time = io_time(profile(slowest_s=20, busy_s=60))
+    gain = _of_run(replace(Plain.finding, gain=Gain("x", 60, 30, 15, 60, "")), time).gain
+    assert (gain.before_s, gain.after_s, gain.best_s, gain.worst_s) == (20, 10, 5, 20)
+
+
+def _of(catalogue_of, *gains, acts_on="file_system", **settings):
+    """Advice of rules that recommend these, and where I/O matters."""
+    found = [
+        type(
+            f"R{index}",
+            (Plain,),
+            {
+                "id": f"TST{index:03}", "name": f"r{index}", "settles": "",
+                "finding": replace(Plain.finding, gain=gain, acts_on=acts_on, touched_s=gain.before_s),
+            },
+        )
+        for index, gain in enumerate(gains)
+    ]  # fmt: skip
+    catalogue_of(*found, IOShare)
+    return advise(profile(**settings)).recommendations
+
+
+def won(one):
+    return one.expected.before - one.expected.after
+
+
+def test_each_recommendation_acts_on_what_those_before_it_leave(catalogue_of):
+    half = Gain("x", 50, 25, 10, 50, "half of it")
+    matter, *others = _of(catalogue_of, half, half, half, slowest_s=50, busy_s=60)
+    # 50 s, then the 25 s that are left, all of them, then 12.5 s of it.
+    assert [(one.expected.before, won(one)) for one in others] == [(50, 25), (25, 12.5), (12.5, 6.25)]
+    assert sum(map(won, others)) <= won(matter)
+    assert {one.expected.speedup for one in others} == {2}
+    # Each of them alone is worth a quarter of the run.
+    assert {one.severity for one in others} == {"high"}
+    assert others[1].expected.method == "half of it; of the 25 s that those above leave"
+
+
+def test_what_others_win_on_another_part_is_not_taken_away(catalogue_of):
+    _, first, second = _of(
+        catalogue_of, Gain("x", 30, 0, 0, 30, ""), Gain("x", 20, 10, 10, 20, ""), slowest_s=50
+    )
+    assert (won(first), won(second), second.expected.before) == (30, 10, 20)
+
+
+def test_where_nothing_is_left_nothing_is_promised(catalogue_of):
+    _, first, second = _of(
+        catalogue_of, Gain("x", 50, 0, 0, 50, ""), Gain("x", 40, 10, 10, 40, ""), slowest_s=50
+    )
+    assert (won(first), won(second), second.expected.speedup) == (50, 0, None)
+    assert expected_gain(second.expected) == "Expected x: nothing, once those above are followed"
+
+
+def test_what_libraries_do_inside_is_won_by_what_acts_on_them_alone(catalogue_of):
+    whole = Gain("x", 80, 40, 40, 80, "")
+    settings = {"slowest_s": 10, "busy_s": 20, "calls_s": 80}
+    assert [won(one) for one in _of(catalogue_of, whole, whole, **settings)[1:]] == [5, 2.5]
+    assert [won(one) for one in _of(catalogue_of, whole, whole, acts_on="libraries", **settings)[1:]] == [
+        40,
+        20,
+    ]
+
+
+@given(
+    gains=st.lists(st.tuples(times, st.floats(0, 1), st.booleans()), max_size=8),
+    slowest=times, busy=times, calls=times, runtime=times,
+)  # fmt: skip
+def test_all_together_win_no_more_than_the_first_line_names(gains, slowest, busy, calls, runtime):
+    time = io_time(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls))
+    judged = []
+    for before, left, in_libraries in gains:
+        gain = Gain("x", before, before * left, before * left, before, "")
+        acts_on = "libraries" if in_libraries else "file_system"
+        finding = _of_run(replace(Plain.finding, gain=gain, acts_on=acts_on), time)
+        judged.append(Judged(Plain, finding, finding.gain.seconds))
+    together = [one.gain.seconds for one in _together(judged, time)]
+    slack = 1e-9 * (runtime + 1)
+    assert sum(together) <= time.calls_s + slack
+    of_files = [s for s, one in zip(together, judged, strict=True) if one.finding.acts_on == "file_system"]
+    assert sum(of_files) <= time.slowest_s + slack
+    assert all(new <= one.seconds + slack for new, one in zip(together, judged, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "spent", "severity"),
+    [(100, 25, "high"), (100, 24.9, "medium"), (3, 1.0, "high"), (3, 0.99, "low"), (50, 0.4, "info")],
+)
+def test_severity_is_a_share_of_the_run_and_below_a_second_low_at_most(
+    catalogue_of, runtime, spent, severity
+):
+    gain = Gain("x", spent, 0, 0, spent, "")
+    one = _of(catalogue_of, gain, runtime_s=runtime, slowest_s=max(spent, 0.4 * runtime), busy_s=runtime)[1]
+    assert one.severity == severity
+    assert one.confidence == 1.0
+
+
+def test_of_a_run_too_short_to_judge_all_is_half_as_sure(catalogue_of):
+    matter, one = _of(catalogue_of, Gain("x", 0.5, 0, 0, 0.5, ""), runtime_s=0.9, slowest_s=0.5, busy_s=0.5)
+    assert matter.reason.startswith("Too short to judge")
+    assert (one.severity, one.confidence) == ("low", 0.5)
 
 
 @given(
@@ -157,10 +274,11 @@ def test_no_recommendation_promises_more_than_the_io_time(busy, slowest, written
         shared("/lustre/out", processes=processes, written=written, time_s=busy * 2, busy_s=busy),
         shared("/lustre/in", processes=processes, read=read * processes, footprint_read=read, busy_s=busy),
     ]
-    run = profile(files, processes=processes, runtime_s=1000, slowest_s=slowest, busy_s=busy)
+    run = profile(files, processes=processes, runtime_s=1000, slowest_s=min(slowest, busy), busy_s=busy)
     for one in advise(run, system(targets=targets)).recommendations:
         if one.expected is not None:
             assert one.expected.before - one.expected.after <= min(slowest, busy) + 1e-6
+            assert one.rule == "MAT001" or one.expected.before <= min(slowest, busy)
         if one.rule == "LUS002":
             assert 1 <= one.recommended["stripe_count"] <= targets
             size = one.recommended["stripe_size"]
@@ -222,6 +340,12 @@ def test_the_loser_is_shown(catalogue_of):
     assert [(item.rule, "given up for BBB1" in item.why) for item in advice.no_recommendation] == [
         ("AA1", True)
     ]
+
+
+def test_what_python_itself_adds_to_a_class_is_no_threshold():
+    """Since Python 3.13 a class has the number `__firstlineno__`."""
+    rule = type("Later", (Plain,), {"__firstlineno__": 7, "enough": 4})
+    assert rule.thresholds() == {"least": 3, "share": 0.5, "enough": 4}
 
 
 def test_thresholds_are_overridden_by_name():

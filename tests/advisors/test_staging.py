@@ -54,6 +54,20 @@ def test_half_of_the_memory_where_nobody_knows_more():
     assert stores(profile(change={"job.node_local_bb_dirs": []})) == []
 
 
+@pytest.mark.parametrize(("type", "in_memory"), [("tmpfs", True), ("ramfs", True), ("rootfs", True), ("ext4", False)])
+def test_tmp_on_a_ram_disk_is_memory(type, in_memory):
+    change = {"job.node_local_bb_dirs": ["/tmp"], "storage.node_local.dir": "/tmp", "storage.node_local.type": type}
+    (found,) = stores(profile(change=change | {"job.memory_per_node": 1000}))
+    assert (found.dir, found.type, found.uses_memory) == ("/tmp", type, in_memory)
+    # Of a disk without a known size nothing is known; of memory, half is assumed to be left.
+    assert found.capacity == (400 if in_memory else None)
+
+
+def test_a_described_tmpfs_is_memory_whether_its_description_says_so_or_not():
+    near = {"name": "shm", "kind": "node_local", "type": "tmpfs", "dir": "/tmp"}
+    assert stores(a_system=system(change={"burst_buffers": [near]}))[0].uses_memory
+
+
 def test_the_nearest_that_holds_it_is_chosen():
     small, large = store(capacity=10), store("datawarp", "shared", dir=None, capacity=1000)
     assert staging.choose([small, large], total=40, nodes=4, shared=False) is small

@@ -1,0 +1,80 @@
+"""Which metadata operations a server answers, and what of a profile's metadata time they are.
+
+Names and attributes are the metadata server's: open and close, stat, folders, remove and rename. A seek stays in the
+client; truncations, locks and mappings are other matters. Flushing is no metadata, but documents of
+`vani.profile/1` counted it there: where a program flushes, what they say of metadata is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from vani.schema.profile import IOStats, MetadataKinds, Profile
+
+__all__ = [
+    "MAY_HOLD_FLUSHING",
+    "OPENING",
+    "SERVED",
+    "count_of",
+    "flushes_most",
+    "may_hold_flushing",
+    "share_of",
+    "time_of",
+]
+
+OPENING: Final = ("open", "close")
+"""What goes where a file is opened less often."""
+
+SERVED: Final = ("open", "close", "stat", "directory", "remove")
+"""What a metadata server answers."""
+
+MAY_HOLD_FLUSHING: Final = (
+    "how much of the metadata time is flushing (fsync) is not known of a profile that an older Vani made; make it anew"
+)
+"""Why a rule is silent."""
+
+# Calls that flush, as `vani.profile/1` counted them among metadata.
+_FLUSHES: Final = frozenset(
+    {"fsync", "fdatasync", "fflush", "msync", "sync_file_range", "syncfs", "MPI_File_sync"}
+)
+
+
+def share_of(parts: Iterable[IOStats], kinds: Sequence[str]) -> float:
+    """Share of the time of metadata operations that those of `kinds` take, 0..1; 1 where it is not known."""
+    known = [io.metadata_kinds for io in parts if io.metadata_kinds is not None]
+    whole = sum(_time(one, name) for one in known for name in type(one).model_fields)
+    return sum(_time(one, name) for one in known for name in kinds) / whole if whole else 1.0
+
+
+def time_of(parts: Sequence[IOStats], kinds: Sequence[str]) -> float:
+    """Seconds in metadata operations of `kinds`, summed over processes; all of them where kinds are not known."""
+    return sum((io.time_s.metadata or 0.0) * share_of([io], kinds) for io in parts)
+
+
+def count_of(io: IOStats, kinds: Sequence[str]) -> int:
+    """Metadata operations of `kinds`; all of them where kinds are not known."""
+    if io.metadata_kinds is None:
+        return io.ops.metadata
+    return sum(getattr(io.metadata_kinds, name).count for name in kinds)
+
+
+def flushes_most(io: IOStats, share: float) -> bool:
+    """Whether at least `share` of the I/O time is flushing: what is done to metadata does not help there."""
+    return bool(io.time_s.sync and io.time_s.total and io.time_s.sync >= share * io.time_s.total)
+
+
+def may_hold_flushing(profile: Profile, app: str | None = None) -> bool:
+    """Whether metadata of a profile (of one app, if given) may hold flushing, in a document of `vani.profile/1`."""
+    if profile.workflow.io.ops.sync is not None:
+        return False
+    return any(
+        not _FLUSHES.isdisjoint(trace.functions)
+        for trace in profile.traces
+        if app is None or trace.app == app
+    )
+
+
+def _time(kinds: MetadataKinds, name: str) -> float:
+    return float(getattr(kinds, name).time_s or 0.0)

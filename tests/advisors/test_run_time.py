@@ -1,0 +1,70 @@
+"""What a part of the I/O costs the run: neither the sum over processes, nor all the time in which any is at it."""
+
+from __future__ import annotations
+
+import pytest
+from builders import file, profile, shared
+
+from vani.advisors.models.data_files import data_files, data_s, wall_s
+from vani.advisors.models.run_time import app_share, files_s, files_share, of_files_s, of_profile_s
+from vani.units import MiB
+
+
+def made(*files, **settings):
+    return profile(files, **({"processes": 8, "slowest_s": 50, "busy_s": 60} | settings))
+
+
+def cost(found, kind="write"):
+    return files_s(found.files, found.apps[0], kind)
+
+
+def test_files_of_eight_processes_one_after_another_cost_what_one_process_spends():
+    # 8 s summed, 8 s in which any process is at it: each of them 1 s; of 240 s in all that is 50 / 30 of the mean.
+    run = made(*(file(f"/l/{i}", written=MiB, time_s=1, busy_s=1) for i in range(8)))
+    assert cost(run) == pytest.approx(8 * 50 / 240)
+    assert wall_s(data_files(run), run.apps[0], "write") == cost(run)
+
+
+def test_the_slowest_process_has_at_least_the_mean():
+    # The others do a lot elsewhere, but those that use the file spend 5 s each.
+    run = made(shared(written=MiB, processes=2, time_s=10, busy_s=9), change={"apps[0].io.time_s.total": 1e6})
+    assert cost(run) == pytest.approx(5)
+
+
+def test_a_file_of_one_process_costs_that_process():
+    assert cost(made(file(written=MiB, time_s=30, busy_s=30))) == 30
+
+
+def test_no_part_costs_more_than_any_process_is_at_it():
+    assert cost(made(shared(written=MiB, time_s=80, busy_s=2))) == 2
+
+
+def test_no_part_costs_more_than_the_slowest_process_spends_in_all():
+    assert cost(made(file(written=MiB, time_s=55, busy_s=55))) == 50
+
+
+@pytest.mark.parametrize(
+    "unknown", [{"change": {"apps[0].instances": 2}}, {"slowest_s": None}], ids=["several runs", "no balance"]
+)
+def test_where_the_slowest_process_says_nothing_the_busy_time_counts(unknown):
+    run = made(*(file(f"/l/{i}", written=MiB, time_s=1, busy_s=1) for i in range(8)), **unknown)
+    assert cost(run) == 8
+    assert app_share(run.apps[0], "write") == files_share(run.files, run) == 1
+
+
+def test_of_whom_nothing_is_known_the_busy_time_counts():
+    run = made(file(written=MiB, time_s=1, busy_s=1, apps=()))
+    assert of_files_s(run.files, run, "write") == 1
+
+
+def test_reading_and_writing_at_the_same_time_is_not_added_up():
+    run = made(shared(written=MiB, read=MiB, time_s=80, busy_s=10))
+    items = data_files(run)
+    # 5 s each by their shares, and 10 s together; by busy times alone it could be 20 s.
+    assert data_s(items, items, run.apps[0]) == 10
+
+
+def test_a_second_in_which_any_process_writes_may_cost_the_run_less():
+    run = made(slowest_s=15)
+    assert app_share(run.apps[0], "total") == 0.25
+    assert of_profile_s(run, "total") == 15
