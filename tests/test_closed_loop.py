@@ -48,12 +48,13 @@ def test_where_it_cannot_run_it_says_why(example, monkeypatch):
 def test_the_profile_of_the_trace_is_a_profile(example):
     profile = example.Profile.load(EXAMPLE / "montage.profile.yaml")
     assert {app.name for app in profile.apps} >= {"mProject", "mDiff", "mAdd"}
-    costs = {"read": 0.001, "write": 0.002, "metadata": 0.001}
+    costs = {"read": 0.001, "write": 0.002, "metadata": 0.001, "sync": 0.004}
     here = example.retimed(profile, Path("/slow/montage"), costs, 100.0)
     whole = profile.workflow.io.ops
     assert here.workflow.io.time_s.total == pytest.approx(
-        0.001 * whole.read + 0.002 * whole.write + 0.001 * whole.metadata
+        0.001 * whole.read + 0.002 * whole.write + 0.001 * whole.metadata + 0.004 * (whole.sync or 0)
     )
+    assert here.workflow.io_time_share == pytest.approx(here.workflow.io.busy_s.total / here.workflow.runtime_s)
     assert all(file.path.startswith("/slow/montage") for file in here.files if "montage" in file.path)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vani.gate.policy import Asked
     from vani.gate.reading import Figures
     from vani.readers.base import CountsCalls, TraceReader
+    from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice
     from vani.schema.check import Check, Level
     from vani.schema.diff import Diff
@@ -276,9 +277,21 @@ def characterise(
 
 
 def convert(
-    trace: PathLike, store: PathLike, *, scheduler: str | None = None, progress: Progress | None = None
+    trace: PathLike,
+    store: PathLike,
+    *,
+    call_sites: bool = False,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
 ) -> list[Path]:
     """Decode a trace into a Parquet dataset at `store`; for a directory of traces, one below it for each.
+
+    Parameters
+    ----------
+    call_sites
+        Keep from which place in a program or library each call was made.
+    scheduler, progress
+        As in `profile`.
 
     Returns
     -------
@@ -288,11 +301,11 @@ def convert(
     Raises
     ------
     InputError
-        A trace that cannot be read, or a place that cannot be written.
+        A trace that cannot be read or has no call sites that were asked for, or a place that cannot be written.
     """
     from vani.engine.run import Engine  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415
-    from vani.store.write import write_store  # noqa: PLC0415
+    from vani.store.write import check_call_sites, write_store  # noqa: PLC0415
 
     target = Path(store)
     if (
@@ -306,13 +319,17 @@ def convert(
     workload = open_workload([Path(trace)])
     for path, error in workload.refused:
         raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
+    if call_sites:
+        for reader in workload.readers:
+            check_call_sites(reader)
     engine = Engine(scheduler, progress=progress)
     places = []
     try:
         engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent)
         for reader in workload.readers:
             place = target if len(workload.readers) == 1 else target / reader.path.name
-            write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine))
+            run = _decoding(reader, engine)
+            write_store(reader, place, version=vani.__version__, run=run, call_sites=call_sites)
             places.append(place)
     finally:
         engine.close()
@@ -763,6 +780,37 @@ def report(
     InputError
         A document that cannot be read, or advice that was made from another profile.
     """
+    found = report_inputs(
+        profile,
+        advice=advice,
+        system=system,
+        store=store,
+        with_heat_map=format == "html",
+        scheduler=scheduler,
+        progress=progress,
+    )
+    return written_report(found, format)
+
+
+def report_inputs(
+    profile: PathLike | Profile,
+    *,
+    advice: PathLike | Advice | None = None,
+    system: PathLike | System | None = None,
+    store: PathLike | None = None,
+    with_heat_map: bool = True,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> Inputs:
+    """What `report` writes from: the profile, its advice and what happened when.
+
+    Parameters are those of `report`; without `with_heat_map` the calls are not looked at, for formats without plots.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be read, or advice that was made from another profile.
+    """
     from vani.render.report.prepared import Inputs  # noqa: PLC0415 - loads pydantic
 
     source: PathLike | Profile = profile
@@ -773,15 +821,19 @@ def report(
         ).profile
     model, digest = _document(source)
     judged = _advice(advice, source, model, digest, system)
-    inputs = Inputs(
+    return Inputs(
         profile=model,
         profile_sha256=digest,
         advice=judged,
-        heat=heat_map(model, store=store, scheduler=scheduler, progress=progress) if format == "html" else "",
+        heat=heat_map(model, store=store, scheduler=scheduler, progress=progress) if with_heat_map else "",
         rule_names=_rule_names(),
         version=vani.__version__,
         rule_findings=_rule_findings(),
     )
+
+
+def written_report(inputs: Inputs, format: Literal["html", "markdown", "txt"]) -> str:
+    """The report as `report` gives it."""
     if format == "markdown":
         from vani.render.report.markdown import markdown  # noqa: PLC0415
 
@@ -931,7 +983,7 @@ def _decoding(reader: TraceReader, engine: Any) -> Any:
 
 
 def _app(reader: TraceReader, job: Job | None) -> str:
-    """Name of a trace's app: from job.yaml, else from the trace's directory."""
+    """Name of a trace's app: from job.yaml, else from the trace or its directory."""
     if job is not None:
         name = job.apps.get(reader.path.resolve().name)
         if name:

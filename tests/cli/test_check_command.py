@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import ROOT  # type: ignore[attr-defined]
 
 import vani
@@ -340,8 +342,8 @@ class TestDiff:
         new = changed(project, metadata=100)
         text = run("diff", CM1, new)
         assert (text.status, text.err) == (0, "")
-        assert text.out.splitlines()[2:][-4:] == [
-            "Of 346 attributes: 1 worse; 1 matters.",
+        assert re.fullmatch(r"Of \d+ attributes: 1 worse; 1 matters\.", text.out.splitlines()[-4])
+        assert text.out.splitlines()[-3:] == [
             "",
             "* worse  workflow.io.ops.metadata",
             "         76 -> 100  +31.6 %  I/O time 1.42 ms (4.1 %)",
@@ -385,13 +387,17 @@ class TestLargeProfiles:
         '[check.rules]\nfail_on_severity = "high"\n'
     )
 
-    def test_the_gate_takes_less_than_a_second(self, project):
+    def test_the_gate_takes_less_than_a_fifth_of_what_libyaml_takes_to_read_the_profile(self, project):
         large = of_many_files(project / "large.yaml", 10_000)
+        tenth = of_many_files(project / "tenth.yaml", 1_000).read_text()
         (project / "vani.toml").write_text(self.POLICY)
         vani.check(CM1)  # Imports are paid for here, and measured by the next test.
         begin = time.process_time()
+        yaml.load(tenth, yaml.CSafeLoader)
+        between = time.process_time()
         found = vani.check(large)
-        assert time.process_time() - begin < 1.0
+        # Both on the machine as busy as it is now.
+        assert time.process_time() - between < 2 * (between - begin)
         assert (found.verdict, found.counts.passed) == ("pass", 4)
         assert "10,000 hold" in next(one.message for one in found.judgements if "random" in one.check)
 

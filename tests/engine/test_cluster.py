@@ -270,14 +270,13 @@ def test_a_scheduler_needs_no_vani(engine, monkeypatch):
     engine._cluster._check_versions(vani.__version__)
 
 
-@pytest.mark.parametrize("missing", ["distributed", "dask_jobqueue"])
-def test_an_extra_that_is_not_installed(tmp_path, capfd, monkeypatch, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
+def test_batch_jobs_without_dask_jobqueue(tmp_path, capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.chdir(tmp_path)
-    place = ["--scheduler", "tcp://127.0.0.1:9"] if missing == "distributed" else ["--cluster", "slurm"]
-    status, out, err = command(capfd, "convert", MANY_RANKS, "s", *place)
+    status, out, err = command(capfd, "convert", MANY_RANKS, "s", "--cluster", "slurm")
     assert (status, out) == (2, "")
+    assert err.startswith("vani: --cluster needs dask-jobqueue (")
     assert err.endswith("; pip install 'vani-io[cluster]'\n")
     assert err.count("\n") == 1
 

@@ -108,7 +108,7 @@ def test_a_fault_is_told_with_its_place(text, error):
         ("files.size", "files is a list: say which of them, such as files[*] or files[0], before `.size`"),
         ("workflow[0].apps", "workflow is no list: leave out [0]"),
         ("workflow.apps.read", "workflow.apps is a single value: leave out `.read`"),
-        ("workflow.io.ops", "workflow.io.ops is a group: name one of its attributes (read, write, metadata), or write workflow.io.ops.*"),
+        ("workflow.io.ops", "workflow.io.ops is a group: name one of its attributes (read, write, metadata, sync), or write workflow.io.ops.*"),
         ("files[role=outptu].size", "files[].role is never 'outptu'; did you mean 'output'?"),
         ("files[size>=10 s].size", "files[].size is a size, and 10 s is a time"),
         ('files[size>"1"].size', "files[].size is a number: compare it with a number"),

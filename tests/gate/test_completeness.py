@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from gate_cases import changed, policy, verdict
 
@@ -41,6 +43,32 @@ def test_a_damaged_trace_is_a_warning(tmp_path):
     )
     assert failed(tmp_path, changed(**DAMAGED)) == ([told], "pass")
     assert failed(tmp_path, changed(**DAMAGED), fail_on="warning") == ([told], "fail")
+
+
+def test_a_quick_profile_of_a_damaged_trace_is_a_warning_too(tmp_path):
+    found, _ = failed(tmp_path, changed(**DAMAGED | {"traces__0__complete": None}))
+    assert [level for level, *_ in found] == ["warning"]
+
+
+SAID = "Damaged trace: 1 of 16 ranks is lost in part, 3.1 % of the calls"
+
+
+@pytest.mark.parametrize("kind", ["text", "github", "junit", "sarif"])
+def test_every_format_says_what_was_lost(tmp_path, kind):
+    check = verdict(policy(tmp_path, BUDGET), changed(**DAMAGED))
+    assert check.damage.startswith(SAID)
+    module = import_module(f"vani.render.check_{kind}")
+    text = module.summary(check) if kind == "github" else module.render(check, version="1")
+    # Markdown escapes the colon.
+    assert SAID.partition(": ")[2] in text
+    if kind == "text":
+        first, second = text.splitlines()[0], text.partition("are of the rest.\n")[2]
+        assert first.startswith(SAID[:40])
+        assert second.startswith("pass: 1 warning")
+    whole = verdict(policy(tmp_path, BUDGET), changed())
+    assert whole.damage is None
+    text = module.summary(whole) if kind == "github" else module.render(whole, version="1")
+    assert "Damaged" not in text
 
 
 def test_a_trace_that_could_not_be_read_is_a_warning_whatever_the_job_is_called(tmp_path):

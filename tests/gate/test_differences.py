@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from copy import deepcopy
+
 import pytest
 from gate_cases import figures, put, tree
 
@@ -116,7 +119,7 @@ def test_the_number_of_a_rank_is_no_figure():
 
 def test_phases_of_another_kind_are_not_compared():
     b = tree()
-    b["phases"][0] |= {"kind": "read", "runtime_s": 1.0}
+    b["phases"][0] |= {"kind": "mixed", "runtime_s": 1.0}
     b["phases"][0]["io"]["ops"]["write"] = 0
     assert [one.attribute for one in differences(tree(), b).differences] == ['phases[app="v3-cm1like-16r", index=0].kind']
 
@@ -136,7 +139,7 @@ def test_without_times_there_are_no_phases_to_miss():
     b = put(put(tree(), "phases", []), "workflow.runtime_s", None)
     assert {one.status for one in differences(tree(), b).differences} == {"unknown"}
     b = put(tree(), "phases", [])
-    assert [one.status for one in differences(tree(), b).differences] == ["gone"]
+    assert {one.status for one in differences(tree(), b).differences} == {"gone"}
 
 
 def test_quantiles_that_change_alike_are_one_row():
@@ -164,31 +167,47 @@ def test_a_footprint_that_says_what_the_bytes_say_is_a_repetition():
 
 class TestTheRunInAFewLines:
     def test_what_did_not_change_is_there_too(self):
-        lines = as_text(differences(tree(), put(tree(), "workflow.runtime_s", 63.0))).splitlines()
-        assert lines[3:14] == [
-            "                                A         B",
-            "processes                      16        16",
-            "run time                   31.5 s      63 s  +100 %",
-            "I/O time, all processes   34.4 ms   34.4 ms",
-            "I/O of the run time      0.0068 %  0.0068 %",
-            "read                      1.12 MB   1.12 MB",
-            "written                   31.5 MB   31.5 MB",
-            "reads                         272       272",
-            "writes                      7,800     7,800",
-            "metadata operations            76        76",
-            "files                           6         6",
+        one = put(tree(), "workflow.io.ops.sync", 0)
+        lines = as_text(differences(one, put(deepcopy(one), "workflow.runtime_s", 63.0))).splitlines()
+        assert lines[3].split() == ["A", "B"]
+        assert [re.split(r"\s{2,}", line) for line in lines[4 : lines.index("", 4)] if "slowest" not in line] == [
+            ["processes", "16", "16"],
+            ["run time", "31.5 s", "63 s", "+100 %"],
+            ["I/O time, all processes", "34.4 ms", "34.4 ms"],
+            ["I/O of the run time", "0.11 %", "0.11 %"],
+            ["read", "1.12 MB", "1.12 MB"],
+            ["written", "31.5 MB", "31.5 MB"],
+            ["reads", "272", "272"],
+            ["writes", "7,800", "7,800"],
+            ["flushes", "0", "0"],
+            ["metadata operations", "76", "76"],
+            ["files", "6", "6"],
         ]
+        shares = [line for line in lines if "0.11 %" in line and "at most" not in line]
+        assert len({line.index("0.11 %") for line in shares}) == 1
         rows = as_markdown(differences(tree(), put(tree(), "workflow.runtime_s", 63.0))).splitlines()
         assert "| run time | 31.5 s | 63 s | +100 % |" in rows
 
     @pytest.mark.parametrize(
-        ("shares", "told"),
-        [((0.0099, 0.001), "at most 0.99 % of the run time"), ((0.0099, 0.01), None), ((0.001, None), None)],
+        ("calls_s", "told"),
+        [
+            ((0.3, 0.02), "at most 0.95 % of the run time"),
+            ((0.3, 0.32), None),  # 1 % of the run of 31.5 s.
+            ((0.3, None), None),  # A document that does not know time in libraries: the run may wait there.
+        ],
     )
-    def test_whether_anyone_waits_for_it_is_told(self, shares, told):
-        diff = differences(*(put(tree(), "workflow.io_time_share", share) for share in shares))
+    def test_whether_anyone_waits_for_it_is_told_where_time_in_libraries_is_known(self, calls_s, told):
+        diff = differences(*(put(tree(), "apps.0.balance.slowest_call_time_s", seconds) for seconds in calls_s))
         for text in (as_text(diff), as_markdown(diff)):
-            assert (told in text) if told else ("File-system calls take" not in text)
+            assert (told in text) if told else ("hardly waits" not in text)
+        short = [line for line in as_text(diff).splitlines() if line.startswith("I/O calls, slowest process")]
+        assert len(short) == 1 and "300 ms" in short[0]
+
+    @pytest.mark.parametrize("key", ["io_time_share", "io_time_share_slowest"])
+    def test_a_share_of_the_run_alone_makes_it_felt(self, key):
+        both = [put(tree(), "apps.0.balance.slowest_call_time_s", 0.01) for _ in range(2)]
+        assert "hardly waits" in as_text(differences(*both))
+        assert "hardly waits" not in as_text(differences(both[0], put(both[1], f"workflow.{key}", 0.2)))
 
     def test_runs_of_a_baseline_are_their_median(self):
         runs = [put(tree(), "workflow.runtime_s", seconds) for seconds in (20.0, 40.0, 60.0)]

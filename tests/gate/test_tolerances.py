@@ -77,6 +77,14 @@ def test_the_rounding_of_a_document_is_no_difference():
         ("apps.io.access_pattern.consecutive", 0, 0.05, "decrease", "warning"),
         ("apps.io.access_pattern.strided", 0, 0.05, "both", "warning"),
         ("apps.io.time_share.metadata", 0, 0.05, "increase", "warning"),
+        ("apps.io.time_share.sync", 0, 0.05, "increase", "warning"),
+        ("workflow.io_time_share_slowest", 0, 0.05, "increase", "warning"),
+        ("workflow.io.ops.sync", 0, 0, "increase", "error"),
+        ("workflow.io.metadata_kinds.stat.count", 0, 0, "increase", "error"),
+        ("workflow.io.metadata_kinds.stat.time_s", 0.25, 0.1, "increase", "warning"),
+        ("workflow.io.bandwidth.write_synced", 0.25, 0, "decrease", "warning"),
+        ("workflow.library_time_s.mpiio.total", 0.25, 0.1, "increase", "warning"),
+        ("folders.creates", 0, 0, "increase", "error"),
         ("workflow.io.bandwidth.write", 0.25, 0, "decrease", "warning"),
         ("workflow.io.transfer_size.write.p50", 0.1, 0, "decrease", "warning"),
         ("workflow.processes", 0, 0, "both", "warning"),
@@ -91,10 +99,11 @@ def test_the_table(dotted, relative, absolute, direction, level):
 def test_no_line_of_the_table_is_hidden_by_one_above():
     samples = [
         "workflow.processes", "x.access_pattern.random", "x.access_pattern.consecutive", "x.collective_share",
-        "x.ops_share.metadata", "x.io_time_share", "x.ops_share.data", "x.access_pattern.strided", "x.bandwidth.read",
+        "x.ops_share.metadata", "x.time_share.sync", "x.io_time_share", "x.io_time_share_slowest", "x.ops_share.data", "x.access_pattern.strided", "x.bandwidth.read",
         "x.transfer_size.read.p50", "x.granularity.data", "x.ops.read", "x.bytes.read", "x.bytes_written",
-        "x.footprint.read", "x.past_end.read", "files.opens", "x.calls", "x.files.total", "dataset.files",
-        "dataset.size", "x.start_s", "x.end_s", "x.first_s", "x.last_s", "x.phase_gap_s", "x.runtime_s", "x.time_s.read",
+        "x.footprint.read", "x.past_end.read", "files.opens", "x.calls", "x.metadata_kinds.open.count",
+        "x.files.total", "dataset.files", "dataset.size", "folders.files", "folders.creates", "folders.entries", "x.start_s", "x.end_s", "x.first_s", "x.last_s", "x.phase_gap_s", "x.period_s", "x.repeats.count",
+        "x.dominant.share", "x.runtime_s", "x.time_s.read",
     ]  # fmt: skip
     assert len(samples) == len(TABLE)
     for sample, (_, tolerance) in zip(samples, TABLE, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +15,7 @@ from vani.schema.profile import FileEntity, Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
+TRACES = ROOT / "tests" / "data" / "traces"
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&`|\u202e\u2028\x00\x07\x1b[31m\n::error::x\ud800"
 """Everything that a name must not do to a page, a terminal or a merge request."""
@@ -23,6 +25,48 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&`|\
 def golden(name: str = "v3-cm1like-16r") -> Profile:
     """A real profile."""
     return Profile.load(GOLDEN / f"{name}.yaml")
+
+
+@cache
+def profiled(name: str = "v3-ckpt-then-restart-8r", **options: Any) -> Profile:
+    """The profile of a real trace, made now."""
+    with tempfile.TemporaryDirectory() as folder:
+        return api.profile(TRACES / name, store=Path(folder), **options)
+
+
+def of_version_1(profile: Profile) -> Profile:
+    """What reading a document of vani.profile/1 gives: none of what the second version measures."""
+    tree = profile.model_dump(by_alias=True)
+    tree["folders"] = None
+    for part in (tree["workflow"], *tree["apps"]):
+        part["library_time_s"] = None
+    for app in tree["apps"]:
+        if app["balance"]:
+            app["balance"] |= {"slowest_call_rank": None, "slowest_call_time_s": None}
+    for block in _blocks(tree):
+        sync = block["ops"]["sync"] or 0
+        block["ops"] |= {"sync": None, "metadata": block["ops"]["metadata"] + sync}
+        for name in ("time_s", "busy_s"):
+            both = (block[name]["metadata"] or 0.0) + (block[name]["sync"] or 0.0)
+            block[name] |= {"sync": None, "metadata": None if block[name]["metadata"] is None else both}
+        for name in ("ops_share", "time_share"):
+            if block[name] is not None:
+                block[name] |= {"sync": None, "metadata": block[name]["metadata"] + (block[name]["sync"] or 0.0)}
+        block["bandwidth"]["write_synced"] = None
+        block |= {"calls": None, "metadata_kinds": None}
+    return Profile.model_validate(tree)
+
+
+def _blocks(tree: Any) -> Any:
+    """Every block of I/O statistics in a tree."""
+    if isinstance(tree, dict):
+        if "ops" in tree and "busy_s" in tree:
+            yield tree
+        for below in tree.values():
+            yield from _blocks(below)
+    elif isinstance(tree, list):
+        for below in tree:
+            yield from _blocks(below)
 
 
 @cache

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections import Counter, defaultdict
 from functools import cache
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
 import pytest
 import vl_convert
+from report_inputs import of_version_1, profiled
 
 from vani.errors import InputError
 from vani.render.plots.catalogue import Drawing, Missing, draw, kinds, theme
+from vani.render.plots.encoding import KINDS
 from vani.render.plots.image import image
 from vani.schema.profile import Profile
 from vani.schema.timeline import (
@@ -25,6 +29,7 @@ from vani.schema.timeline import (
     ProcessTotals,
     SizeClass,
 )
+from vani.units import format_share
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 NAMES = sorted(p.stem for p in GOLDEN.glob("*.yaml"))
@@ -346,7 +351,7 @@ def test_phases_lie_where_the_profile_says(name):
     profile = golden(name)
     found = drawing("phases", profile)
     got = sorted((v["from"], v["to"], v["kind"]) for v in values_of(found.spec))
-    wanted = sorted((p.start_s, p.end_s, p.kind) for p in profile.phases)
+    wanted = sorted((start, end, p.kind) for p in profile.phases for start, end in p.spans)
     assert len(got) == len(wanted)
     for (a, b, kind), (c, d, other) in zip(got, wanted, strict=True):
         assert (a, b) == (pytest.approx(c, rel=1e-6), pytest.approx(d, rel=1e-6))
@@ -381,7 +386,9 @@ def test_a_thousand_times_too_many_phases_are_joined_with_neighbours():
     (one, *_) = profile.phases
     many = [
         one.model_copy(
-            update={"index": i, "start_s": i * 0.01, "end_s": i * 0.01 + 0.001, "runtime_s": 0.001}
+            update={
+                "index": i, "start_s": i * 0.01, "end_s": i * 0.01 + 0.001, "runtime_s": 0.001, "repeats": None
+            }
         )
         for i in range(20_000)
     ]
@@ -455,6 +462,66 @@ def test_ops_and_patterns_of_the_workload_are_those_of_the_profile(name):
         assert shares.get(kind, 0.0) == pytest.approx(getattr(io.access_pattern, kind), rel=1e-6)
 
 
+# --- flushing -------------------------------------------------------------------------------------------------------
+
+
+def test_flushing_is_drawn_beside_reads_writes_and_metadata():
+    # A checkpoint: fsync is 11 % of its calls and 88 % of their time.
+    profile = profiled("v3-ckpt-then-restart-8r")
+    io = profile.workflow.io
+    assert io.ops.sync == 40
+    ops = drawing("ops", profile)
+    amounts = {(v["row"], v["kind"]): v["amount"] for v in values_of(ops.spec)}
+    assert amounts[0, "sync"] == 40
+    assert amounts[1, "sync"] == pytest.approx(io.time_s.sync, rel=1e-6)
+    assert ops.description.startswith("The workload's 377 file-system calls are 54 % data, 11 % flushing and 35 % metadata; ")
+    assert "6.6 % data, 88 % flushing and 5.7 % metadata." in ops.description
+    layers = drawing("layers", profile)
+    assert {v["kind"]: v["seconds"] for v in values_of(layers.spec)}["sync"] == pytest.approx(io.time_s.sync, rel=1e-6)
+    assert "sync 624 ms" in layers.description
+    files = drawing("files", profile)
+    drawn = sum(v["seconds"] for v in values_of(files.spec) if v["kind"] == "sync")
+    assert drawn == pytest.approx(sum(f.io.time_s.sync for f in profile.files), rel=1e-6)
+    for found in (ops, layers, files):
+        heads = found.table[0]
+        assert "sync" in heads or "sync (s)" in heads
+        assert "flush" in found.description + found.caption or found is files
+
+
+def test_the_legend_lists_the_kinds_that_occur_in_one_order_of_colours():
+    legends = [drawing(kind, profiled("v3-ckpt-then-restart-8r")).spec for kind in ("ops", "layers", "files")]
+    for spec in legends:
+        colour = (spec.get("encoding") or spec["layer"][0]["encoding"])["color"]
+        assert colour["scale"]["domain"] == ["read", "write", "metadata", "mixed", "sync"]
+        assert colour["legend"]["values"] == ["read", "write", "sync", "metadata"]  # As they lie in the bars.
+
+
+def test_layers_with_calls_show_flushing_of_each_library():
+    profile = profiled("v3-ckpt-then-restart-8r")
+    heat = heat_like(profile)
+    heat = heat.model_copy(update={"layers": [LayerCost(layer="posix", read=1.0, write=0.5, metadata=0.25, sync=3.0)]})
+    found = drawing("layers", profile, heat)
+    got = {v["kind"]: (v["from"], v["to"], v["share"]) for v in values_of(found.spec)}
+    assert got == {
+        "read": (0.0, 1.0, "21 %"), "write": (1.0, 1.5, "11 %"), "sync": (1.5, 4.5, "63 %"), "metadata": (4.5, 4.75, "5.3 %"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["ops", "layers", "files", "phases"])
+def test_a_document_that_counted_flushing_as_metadata_shows_no_flushing(kind):
+    profile = of_version_1(profiled("v3-ckpt-then-restart-8r"))
+    found = drawing(kind, profile)
+    assert "sync (s)" not in found.table[0] and "sync" not in found.table[0]
+    assert "flush" not in found.description + found.caption
+    assert '"kind": "sync"' not in json.dumps(found.spec)
+
+
+def test_phases_say_how_much_of_the_run_is_io_as_all_other_texts_do():
+    profile = profiled("v3-cm1like-16r")
+    share = profile.workflow.io.busy_s.total / profile.workflow.runtime_s
+    assert f"of which I/O takes {format_share(share)}." in drawing("phases", profile).description
+
+
 def workflow(apps: int = 5) -> Profile:
     """A workflow of apps in a row, with a dependency that skips one and one that leads back."""
     edges = [(i, i + 1) for i in range(apps - 1)] + [(0, 2), (3, 1)]
@@ -485,6 +552,18 @@ def test_apps_stand_below_those_that_they_read_from():
     assert [nodes[f"step{i}"] for i in range(5)] == sorted(nodes.values())
     curves = found.spec["layer"][0]["data"]["values"]
     assert len(curves) == len(found.table[1]) == 6
+
+
+def test_bytes_that_no_call_in_the_trace_moved_are_unknown_in_the_graph_of_apps():
+    profile = workflow()
+    edges = [
+        d.model_copy(update={"bytes_written": None, "bytes_read": None} if d.producer == "step0" else {})
+        for d in profile.workflow.app_dependencies
+    ]
+    profile = profile.model_copy(update={"workflow": profile.workflow.model_copy(update={"app_dependencies": edges})})
+    found = drawing("apps", profile)
+    assert "step0 to step1 unknown bytes" in found.description
+    assert {row[:2]: row[3:] for row in found.table[1]}["step0", "step1"] == (None, None)
 
 
 def test_a_single_app_has_no_graph_of_apps():
@@ -615,8 +694,45 @@ def contrast(a: str, b: str) -> float:
 @pytest.mark.parametrize(("dark", "ground"), [(False, "#ffffff"), (True, "#15181b")])
 def test_colours_stand_out_from_their_ground(dark, ground):
     config = theme(dark)
-    assert all(contrast(c, ground) >= 3 for c in config["range"]["category"][:4])
+    assert all(contrast(c, ground) >= 3 for c in config["range"]["category"][: len(KINDS)])
     assert contrast(config["axis"]["labelColor"], ground) >= 7
+
+
+# How a colour (linear, red to blue) looks to somebody without one of the three cones: Machado, Oliveira and Fernandes,
+# A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009.
+SIGHT = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+
+
+def apart(a: str, b: str, sight: str) -> float:
+    """Distance of two colours in CIE L*a*b*, as they look to such eyes; 2.3 can just be told apart side by side."""
+
+    def lab(colour: str) -> tuple[float, float, float]:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        r, g, b = (min(1.0, max(0.0, sum(w * p for w, p in zip(row, linear, strict=True)))) for row in SIGHT[sight])
+        white = (0.95047, 1.0, 1.08883)
+        xyz = (0.4124564 * r + 0.3575761 * g + 0.1804375 * b, 0.2126729 * r + 0.7151522 * g + 0.072175 * b,
+               0.0193339 * r + 0.119192 * g + 0.9503041 * b)  # fmt: skip
+        x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in map(truediv, xyz, white))
+        return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+    return math.dist(lab(a), lab(b))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("sight", SIGHT)
+def test_flushing_has_a_colour_that_all_eyes_tell_from_those_of_the_other_kinds(dark, sight):
+    colours = dict(zip(KINDS, theme(dark)["range"]["category"], strict=False))
+    known = {"read": "#56B4E9", "write": "#F08A3C", "metadata": "#2BC49B", "mixed": "#E09CC4"} if dark else {
+        "read": "#0072B2", "write": "#D55E00", "metadata": "#007A5A", "mixed": "#9A4F7F"
+    }  # fmt: skip
+    assert {kind: colours[kind] for kind in known} == known
+    assert min(apart(colours["sync"], other, sight) for other in known.values()) > 20
 
 
 def test_letters_of_a_column_are_those_of_a_paper():

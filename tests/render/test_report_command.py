@@ -11,6 +11,7 @@ from vani import api
 from vani.cli.main import main
 from vani.errors import InputError
 from vani.schema.profile import Profile
+from vani.units import format_bytes, format_share
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "tests" / "data" / "traces" / "v3-posix-mix-nonmpi"
@@ -45,6 +46,32 @@ def test_a_format_that_is_named_wins_and_stdout_has_the_report_alone(desk, capfd
     out, err = capfdbinary.readouterr()
     assert out.startswith(b"## I/O of ")
     assert err == b""
+
+
+def test_a_file_that_was_written_is_told_with_the_verdict_in_plain_lines(desk, capfdbinary):
+    assert run("report", "profile.yaml", "-o", "r.md") == 0
+    out, err = capfdbinary.readouterr()
+    share = Profile.load("profile.yaml").workflow.io_time_share
+    verdict, wrote = err.decode().splitlines()
+    assert verdict.startswith(f"I/O takes {format_share(share)} of the run, ")
+    assert wrote == f"wrote r.md (Markdown, {format_bytes((desk / 'r.md').stat().st_size)})"
+    assert out == b"" and b"\x1b" not in err and not any(line.endswith(b" ") for line in err.splitlines())
+
+
+def test_quiet_is_silent(desk, capfdbinary):
+    assert run("report", "profile.yaml", "-o", "r.md", "--quiet") == 0
+    assert capfdbinary.readouterr() == (b"", b"")
+
+
+def test_damage_is_the_first_line_that_is_told(desk, capfd):
+    trace = shutil.copytree(ROOT / "tests" / "data" / "traces" / "v3-ckpt-then-restart-8r", desk / "cut")
+    whole = (trace / "ug.cfg").read_bytes()
+    (trace / "ug.cfg").write_bytes(whole[: int(0.6 * len(whole))])
+    assert run("report", trace, "-o", "r.txt") == 0
+    first, _, wrote = capfd.readouterr().err.splitlines()
+    assert first.startswith("Damaged trace: 4 of 8 ranks are lost (cut, ranks 4 to 7: ")
+    assert wrote.startswith("wrote r.txt (text, ")
+    assert " ".join((desk / "r.txt").read_text().split()).startswith(first)
 
 
 def test_two_runs_give_the_same_bytes(desk):

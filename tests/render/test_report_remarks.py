@@ -3,67 +3,66 @@
 from __future__ import annotations
 
 import pytest
-from report_inputs import golden, inputs_of, judged
+from report_inputs import golden, inputs_of, judged, profiled
 
 from vani.render.report.bounds import LEVELS
+from vani.render.report.page import page
 from vani.render.report.prepared import prepare
-from vani.render.report.remarks import library_time, remarks
+from vani.render.report.remarks import remarks
 from vani.render.report.text import text
 from vani.schema.advice import NoRecommendation
-from vani.schema.profile import AppDependency
+from vani.schema.profile import AppDependency, FileLevelDependencies, LibraryTime, ProcessDependencies
 
 
 def said(profile, advice=None):
     return " ".join(remarks(profile, judged() if advice is None else advice, LEVELS[0]))
 
 
-def with_layer(layer, seconds, profile=None):
-    """A profile whose app spends so many seconds, summed over its 16 processes, in calls of a library."""
-    profile = profile or golden()
-    one = profile.interfaces[0].model_copy(update={"layer": layer, "time_s": seconds, "app": profile.apps[0].name})
-    return profile.model_copy(update={"interfaces": [one, *profile.interfaces]})
+def with_library(layer, share, profile=None):
+    """A profile whose slowest process, rank 3, spends this share of the run in calls of a library."""
+    profile = profile or profiled("v3-cm1like-16r")
+    runtime = profile.workflow.runtime_s
+    (app,) = profile.apps
+    slow = {"slowest_call_rank": 3, "slowest_call_time_s": None if share is None else share * runtime}
+    app = app.model_copy(update={"balance": app.balance.model_copy(update=slow)})
+    time = LibraryTime(total=10.0, outside_file_system=7.5, slowest=(share or 0.0) * runtime)
+    workflow = profile.workflow.model_copy(update={"library_time_s": {layer: time}})
+    return profile.model_copy(update={"apps": [app], "workflow": workflow})
 
 
 # --- time in libraries ---------------------------------------------------------------------------------------
 
 
 def test_half_of_the_run_in_hdf5_is_told_though_hardly_any_of_it_is_io_time():
-    # 16 processes of a run of 31.5 s: 252 s are half of their time; 34.4 ms of it are file-system calls.
-    app = golden().apps[0]
-    profile = with_layer("hdf5", 0.5 * app.runtime_s * app.processes)
-    (one,) = library_time(profile)
-    assert one.startswith("On average a process spends 50 % of the run in calls of HDF5, but 0.0068 % in file-system calls")
-    assert one in said(profile)
+    words = said(with_library("hdf5", 0.5))
+    assert "rank 3 is inside HDF5 calls for 50 % of the run; 75 % of that time is exchange and waiting" in words
+    assert "On average" not in words
+
+
+def test_the_bar_shows_time_in_libraries_where_the_run_waits_there():
+    made = page(inputs_of(with_library("mpiio", 0.5)))
+    assert 'class="called" x="0" y="0" width="500"' in made
+    assert "; pale: with its calls of I/O libraries, 50 %." in made
+    assert "while I/O takes so little of the run" not in made
+    assert 'class="called"' not in page(inputs_of(with_library("mpiio", 0.04)))
 
 
 def test_then_nothing_needs_to_be_done_about_storage_alone():
-    app = golden().apps[0]
-    profile = with_layer("mpiio", 0.5 * app.runtime_s * app.processes)
-    assert "Nothing needs to be done about storage." in text(inputs_of(profile))
+    assert "Nothing needs to be done about storage." in text(inputs_of(with_library("mpiio", 0.5)))
     assert "Nothing needs to be done." in text(inputs_of(golden()))
 
 
-@pytest.mark.parametrize(("layer", "share"), [("hdf5", 0.04), ("stdio", 0.5), ("hdf5", None)])
-def test_little_or_unknown_time_and_time_of_the_file_system_itself_are_not_told(layer, share):
-    app = golden().apps[0]
-    seconds = None if share is None else share * app.runtime_s * app.processes
-    assert library_time(with_layer(layer, seconds)) == []
+@pytest.mark.parametrize("share", [0.04, None])
+def test_little_or_unknown_time_in_libraries_is_not_told(share):
+    assert "inside" not in said(with_library("hdf5", share))
 
 
 def test_a_profile_without_times_says_nothing_about_libraries():
-    profile = with_layer("hdf5", 100.0)
-    apps = [app.model_copy(update={"runtime_s": None}) for app in profile.apps]
-    assert library_time(profile.model_copy(update={"apps": apps})) == []
+    quick = profiled("v3-ior-ssf-hdf5-4r", quick=True)
+    assert "inside" not in said(quick)
 
 
 # --- what is in no number --------------------------------------------------------------------------------------
-
-
-def test_a_damaged_trace_says_that_its_numbers_lack_something():
-    trace = golden().traces[0].model_copy(update={"path": "/t/one", "complete": False, "problems": ["is cut", "rank 3 is lost", "so is rank 4"]})
-    profile = golden().model_copy(update={"traces": [trace, trace]})
-    words = "/t/one is not complete, and what it lacks is in no number here: is cut (and 2 more problems); 1 more trace is damaged"
-    assert words in said(profile)
 
 
 def test_problems_that_the_table_of_traces_does_not_show_are_counted():
@@ -81,6 +80,37 @@ def test_files_that_are_read_but_were_never_seen_to_be_written_are_told():
     workflow = golden().workflow.model_copy(update={"app_dependencies": edges})
     words = said(golden().model_copy(update={"workflow": workflow}))
     assert words.startswith("Others read files of mMakeHdr to which no write is in the trace")
+    # A profile of today says that it does not know the bytes, whether or not it knows those that were read.
+    edges = [
+        AppDependency(producer="mImgtbl", consumer="mAdd", files=1, bytes_written=None, bytes_read=None),
+        AppDependency(producer="mProject", consumer="mAdd", files=1, bytes_written=10, bytes_read=None),
+    ]
+    workflow = golden().workflow.model_copy(update={"app_dependencies": edges})
+    words = said(golden().model_copy(update={"workflow": workflow}))
+    assert words.startswith("Others read files of mImgtbl to which no write is in the trace")
+
+
+def test_dependencies_say_how_they_are_known():
+    edges = [AppDependency(producer="print", consumer="scan", files=1, bytes_written=None, bytes_read=None)]
+    level = FileLevelDependencies(edges=56, files=1, pattern="all_to_all")
+
+    def shown(**counts):
+        inside = ProcessDependencies(edges=12, files=1, pattern="irregular", **counts)
+        (app,) = golden().apps
+        profile = golden().model_copy(
+            update={
+                "workflow": golden().workflow.model_copy(update={"app_dependencies": edges}),
+                "apps": [app.model_copy(update={"process_dependencies": inside})],
+            }
+        )
+        between, within = prepare(inputs_of(profile)).dependencies.rows
+        assert [cell.text for cell in between.cells[-2:]] == ["unknown", "unknown"]
+        return within.cells[2].note
+
+    assert shown(edges_by_extents=12, file_level=level) == "no regular shape; 12 pairs"
+    assert shown(edges_by_extents=10, file_level=level) == "no regular shape; 12 pairs, 2 of them known by the file only"
+    assert shown(edges_by_extents=None, file_level=level).endswith("12 pairs, 12 of them known by the file only")
+    assert shown() == "no regular shape; 12 pairs", "a profile of an older version"
 
 
 def test_why_there_are_no_times_is_said_once():
@@ -106,8 +136,11 @@ def test_io_that_matters_without_a_finding_is_no_all_clear():
     assert "\nNo rule knows what to change.\n" in text(inputs_of(golden(), advice))
 
 
-def test_of_several_traces_the_bar_is_that_of_all_together():
-    app = golden().apps[0].model_copy(update={"instances": 3})
-    several = prepare(inputs_of(golden().model_copy(update={"apps": [app]}))).verdict
-    one = prepare(inputs_of(golden())).verdict
-    assert (one.who, several.who) == ("the slowest process", "all traces together")
+def test_the_bar_is_the_time_of_any_process_and_the_line_that_of_the_slowest():
+    workflow = profiled().workflow
+    verdict = prepare(inputs_of(profiled())).verdict
+    assert (verdict.share, verdict.slowest_share) == (workflow.io_time_share, workflow.io_time_share_slowest)
+    assert verdict.share == pytest.approx(workflow.io.busy_s.total / workflow.runtime_s)
+    assert verdict.called_share is None
+    alone = prepare(inputs_of(profiled("v3-posix-mix-nonmpi"))).verdict
+    assert alone.share is not None and alone.slowest_share is None

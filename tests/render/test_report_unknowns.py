@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from report_inputs import golden
+from report_inputs import golden, of_version_1, profiled
 
 from vani.render.report.unknowns import unknowns
 
@@ -26,6 +26,67 @@ def test_every_null_of_a_real_profile_is_named_once_and_has_a_reason(name):
     found = unknowns(profile)
     assert sorted(one.attribute for one in found) == sorted(set(nulls(profile.model_dump(by_alias=True))))
     assert [one.attribute for one in found if one.reason == "the profile does not say why" or not one.reason] == []
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", ["v3-ckpt-then-restart-8r", "v3-ior-ssf-hdf5-4r"])
+def test_every_null_of_the_second_version_is_named_once_and_has_a_reason(name, quick):
+    profile = profiled(name, quick=quick)
+    found = unknowns(profile)
+    assert sorted(one.attribute for one in found) == sorted(set(nulls(profile.model_dump(by_alias=True))))
+    assert [one.attribute for one in found if one.reason == "the profile does not say why" or not one.reason] == []
+
+
+def test_what_an_older_document_does_not_tell_is_said_to_be_lacking():
+    found = {one.attribute: one for one in unknowns(of_version_1(profiled()))}
+    new = [
+        "workflow.io.ops.sync", "apps[].io.time_share.sync", "phases[].io.busy_s.sync", "files[].io.calls",
+        "dataset.io.metadata_kinds", "workflow.io.bandwidth.write_synced", "workflow.library_time_s",
+        "apps[].balance.slowest_call_time_s", "folders",
+    ]  # fmt: skip
+    for attribute in new:
+        one = found[attribute]
+        assert (one.reason, one.is_expected) == (
+            "the profile is of vani.profile/1, which did not tell it: profile the trace again",
+            False,
+        )
+    assert not [one for one in unknowns(profiled()) if "vani.profile/1" in one.reason]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason"),
+    [
+        ("files[].io.bandwidth.write_synced", "without a flush"),
+        ("excluded.io.metadata_kinds", "without a metadata operation"),
+        ("workflow.io.calls[].bytes", "where they move no data"),
+    ],
+)
+def test_what_calls_and_flushes_do_not_have_is_not_called_missing(attribute, reason):
+    one = next(one for one in unknowns(profiled()) if one.attribute == attribute)
+    assert (one.reason, one.is_expected) == (reason, True)
+
+
+def test_the_row_of_all_other_functions_lacks_no_name():
+    profile = profiled()
+    calls = [*profile.workflow.io.calls, profile.workflow.io.calls[-1].model_copy(update={"name": None})]
+    io = profile.workflow.io.model_copy(update={"calls": calls})
+    profile = profile.model_copy(update={"workflow": profile.workflow.model_copy(update={"io": io})})
+    one = next(one for one in unknowns(profile) if one.attribute == "workflow.io.calls[].name")
+    assert (one.reason, one.null, one.is_expected) == ("in the row of all other functions together", 1, True)
+
+
+def test_an_impossible_rate_is_not_known_and_the_reason_is_told():
+    profile = profiled()
+    io = profile.workflow.io
+    io = io.model_copy(update={"bandwidth": io.bandwidth.model_copy(update={"write": None, "write_synced": None})})
+    why = {**profile.provenance, "io.bandwidth.write": "no memory delivers that"}
+    profile = profile.model_copy(
+        update={"workflow": profile.workflow.model_copy(update={"io": io}), "provenance": why}
+    )
+    found = {one.attribute: one for one in unknowns(profile)}
+    for side in ("write", "write_synced"):
+        one = found[f"workflow.io.bandwidth.{side}"]
+        assert "no memory delivers that" in one.reason and not one.is_expected
 
 
 def test_the_reason_is_that_of_the_provenance():

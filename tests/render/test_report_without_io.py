@@ -38,7 +38,9 @@ def nothing():
     document["workflow"]["files"] = dict.fromkeys(document["workflow"]["files"], 0)
     for app in document["apps"]:
         app |= {"interface": None, "phase_gap_s": None}
-        app["balance"] |= dict.fromkeys(("slowest_io_time_s", "mean_io_time_s", "median_io_time_s"), 0.0)
+        app["balance"] |= dict.fromkeys(
+            ("slowest_io_time_s", "mean_io_time_s", "median_io_time_s", "slowest_call_time_s"), 0.0
+        )
     sizes = {"known": 0, "min": None, "p50": None, "p90": None, "max": None, "histogram": {}}
     document["dataset"] |= {"size": None, "files": 0, "format": {}, "size_distribution": sizes}
     return Profile.model_validate(document | {"files": [], "phases": [], "interfaces": []})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 import vani
-from vani.cli.output import check_output, emit, eyes, quiet_option, watched
+from vani.cli.output import check_output, emit, quiet_option, shows_summary, summary_console
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -82,10 +82,10 @@ def advise(
 
         emit(render_script(advice, version=vani.__version__), script)
     emit(_written(advice, kind), output)
-    if watched(quiet=quiet) and not (kind == "text" and output is None):
+    if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         from vani.render.advice_text import render  # noqa: PLC0415
 
-        render(advice, None, eyes())
+        render(advice, None, summary_console())
 
 
 def _number_of_files(text: str | None) -> int | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, keep_inputs, progress_bar, quiet_option, watched
+from vani.cli.output import check_output, keep_inputs, progress_bar, quiet_option, shows_progress
 from vani.errors import one_line
 
 __all__ = ["baseline"]
@@ -51,7 +51,7 @@ def save(
     keep_inputs([output], profiles)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    look = watched(quiet=quiet)
+    look = shows_progress(quiet=quiet)
     with progress_bar(show=look and any(one.is_dir() for one in profiles)) as progress:
         place = api.save_baseline(
             *profiles, output=output, add=add, keep=keep, policy=policy, progress=progress

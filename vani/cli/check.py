@@ -17,11 +17,12 @@ import vani
 from vani.cli.output import (
     check_output,
     emit_all,
-    eyes,
     keep_inputs,
     progress_bar,
     quiet_option,
-    watched,
+    shows_progress,
+    shows_summary,
+    summary_console,
 )
 from vani.errors import InputError
 
@@ -107,12 +108,11 @@ def check(
     day = _day(today)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    look = watched(quiet=quiet)
     # Of a profile, nothing that is made here becomes garbage before the verdict is there.
     if profile.is_file():
         gc.disable()
     try:
-        with progress_bar(show=look and profile.is_dir()) as progress:
+        with progress_bar(show=shows_progress(quiet=quiet) and profile.is_dir()) as progress:
             found = api.check(
                 profile,
                 policy=policy,
@@ -134,10 +134,11 @@ def check(
     emit_all(texts)
     if summary is not None:
         _summarise(found, summary)
-    if look and not any(one == "text" and path is None for one, path in wanted):
+    on_screen = shows_summary(next((path for _, path in wanted if path is not None), None), quiet=quiet)
+    if on_screen and not any(one == "text" and path is None for one, path in wanted):
         from vani.render.check_text import render  # noqa: PLC0415
 
-        eyes().print(render(found, version=vani.__version__), markup=False, end="", soft_wrap=True)
+        summary_console().print(render(found, version=vani.__version__), markup=False, end="", soft_wrap=True)
     ctx.exit(0 if found.verdict == "pass" else 1)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, emit, eyes, quiet_option, watched
+from vani.cli.output import check_output, emit, quiet_option, shows_summary, summary_console
 
 __all__ = ["collect"]
 
@@ -19,19 +19,36 @@ __all__ = ["collect"]
     "--dataset",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder of the input: formats, sizes and dims are sampled.",
+    help="Folder of the input: formats, sizes, shapes and values are sampled.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(0, 10_000_000),
+    metavar="N",
+    help="Read so many values of the data set (8192), to tell their distribution; 0: none.",
+)
+@click.option(
+    "--dtype",
+    metavar="TYPE",
+    help="Type of the values in raw files, as NumPy names it: float32, >f8, int16, ...",
 )
 @quiet_option
-def collect(output: Path | None, dataset: Path | None, quiet: bool) -> None:
+def collect(
+    output: Path | None, dataset: Path | None, sample: int | None, dtype: str | None, quiet: bool
+) -> None:
     """Write down what only the running job knows: nodes, cores, limits, mounts, data set.
 
     Run it inside the job, then give the file to `vani profile --job`.
     """
     check_output(output)
+    if dataset is None and (sample is not None or dtype is not None):
+        raise click.UsageError("--sample and --dtype are about the data set: name it with --dataset")
+    from vani.collect import Bounds  # noqa: PLC0415
     from vani.collect import collect as run  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 
-    job = run(dataset=dataset)
+    bounds = Bounds() if sample is None else Bounds(values=sample)
+    job = run(dataset=dataset, bounds=bounds, raw_type=dtype)
     emit(dumps(job), output)
-    if watched(quiet=quiet) and job.unknown:
-        eyes().print(f"{len(job.unknown)} facts are unknown; the document says why", markup=False)
+    if shows_summary(output, quiet=quiet) and job.unknown:
+        summary_console().print(f"{len(job.unknown)} facts are unknown; the document says why", markup=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from vani.cli.output import eyes, progress_bar, quiet_option, watched
+from vani.cli.output import progress_bar, quiet_option, shows_progress, summary_console
 from vani.cli.where import where_options
 from vani.errors import one_line
 
@@ -17,9 +17,12 @@ __all__ = ["convert"]
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
+@click.option(
+    "--call-sites", is_flag=True, help="Keep from which place in a program or library each call was made."
+)
 @where_options
 @quiet_option
-def convert(trace: Path, store: Path, scheduler: Any, quiet: bool) -> None:
+def convert(trace: Path, store: Path, call_sites: bool, scheduler: Any, quiet: bool) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE.
 
     STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
@@ -29,10 +32,9 @@ def convert(trace: Path, store: Path, scheduler: Any, quiet: bool) -> None:
     from vani.engine.allocator import keep_freed_memory  # noqa: PLC0415
 
     keep_freed_memory()
-    look = watched(quiet=quiet)
-    with progress_bar(show=look) as progress:
-        places = run(trace, store, scheduler=scheduler, progress=progress)
-    if look:
-        console = eyes()
+    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
+        places = run(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
+    if shows_progress(quiet=quiet):
+        console = summary_console()
         for place in places:
             console.print(f"wrote {one_line(str(place))}", markup=False, soft_wrap=True)

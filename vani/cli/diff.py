@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.output import check_output, emit, keep_inputs, progress_bar, quiet_option, watched
+from vani.cli.output import check_output, emit, keep_inputs, progress_bar, quiet_option, shows_progress
 
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
@@ -50,7 +50,7 @@ def diff(
     keep_inputs([output], [a, b])
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    look = watched(quiet=quiet)
+    look = shows_progress(quiet=quiet)
     with progress_bar(show=look and (a.is_dir() or b.is_dir())) as progress:
         found = api.diff(a, b, strip=strip or None, progress=progress)
     emit(_written(found, kind, everything=everything), output)

@@ -33,7 +33,7 @@ _COMMANDS = {
     "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),
     "rules": ("vani.cli.explain:rules", "List the rules of the catalogue."),
     "systems": ("vani.cli.systems:systems", "List the machines whose descriptions are bundled."),
-    "demo": ("vani.cli.demo:demo", "Profile and advise on a bundled real trace."),
+    "demo": ("vani.cli.demo:demo", "Profile, advise and report on a bundled real trace."),
 }
 
 

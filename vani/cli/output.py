@@ -1,4 +1,4 @@
-"""Where output goes: documents to stdout or a file, everything for eyes to stderr."""
+"""Where output goes: documents to stdout or a file, summaries and progress to stderr."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,13 @@ __all__ = [
     "check_output",
     "emit",
     "emit_all",
-    "eyes",
     "keep_inputs",
     "progress_bar",
     "quiet_option",
     "scheduler_option",
-    "watched",
+    "shows_progress",
+    "shows_summary",
+    "summary_console",
 ]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
@@ -47,11 +49,20 @@ _STAGES = {
     "timeline": "laying out calls",
 }
 _SHOW_AFTER_S = 1.0
+_PAGE_WIDTH = 100
 
 
-def watched(*, quiet: bool) -> bool:
-    """Someone looks at stderr: it is a terminal, and --quiet was not given."""
+def shows_progress(*, quiet: bool) -> bool:
+    """Whether progress is shown: on a terminal only, where lines can be wiped."""
     return not quiet and sys.stderr.isatty()
+
+
+def shows_summary(output: Path | None, *, quiet: bool) -> bool:
+    """Whether a summary is printed: on a terminal, and wherever the document went to a file.
+
+    Standard error of a batch job is its log. A command whose document goes to stdout is a part of a pipe, and silent.
+    """
+    return not quiet and (sys.stderr.isatty() or (output is not None and str(output) != "-"))
 
 
 def check_output(*outputs: Path | None) -> None:
@@ -125,30 +136,39 @@ def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:
             emit(text, None)
 
 
-def eyes() -> Console:
-    """A rich console on stderr."""
+def summary_console() -> Console:
+    """A rich console on stderr; without colours and as wide as a page where that is no terminal."""
     from rich.console import Console  # noqa: PLC0415
 
-    return Console(stderr=True, highlight=False, soft_wrap=False)
+    if sys.stderr.isatty():
+        return Console(stderr=True, highlight=False, soft_wrap=False)
+    return Console(stderr=True, highlight=False, soft_wrap=False, color_system=None, width=_PAGE_WIDTH)
 
 
 @contextmanager
 def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     """A progress bar on stderr, which appears when work takes longer than a second."""
-    console = eyes() if show else None
+    console = summary_console() if show else None
     # On a terminal that cannot move its cursor, a bar would be many lines.
     if console is None or not console.is_interactive:
         yield None
         return
     import threading  # noqa: PLC0415
 
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    class Clock(ProgressColumn):
+        """Time since the command began; rich's own column stops with the first stage."""
+
+        def render(self, task: Task) -> Text:
+            return Text(str(timedelta(seconds=int(task.elapsed or 0.0))), style="progress.elapsed")
 
     columns = (
         TextColumn("{task.description:<20}"),
         BarColumn(),
         TextColumn("{task.fields[count]:>10}"),
-        TimeElapsedColumn(),
+        Clock(),
     )
     bar = Progress(*columns, console=console, transient=True)
     # Without a total the bar only moves, which is all that can be said about a single piece of work.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, progress_bar, quiet_option, scheduler_option, watched
+from vani.cli.output import check_output, progress_bar, quiet_option, scheduler_option, shows_progress
 from vani.errors import InputError
 
 __all__ = ["plot"]
@@ -99,7 +99,7 @@ def plot(
     loaded = Profile.load(profile)
     heat = None
     if wanted.needs_calls or wanted.uses_calls:
-        with progress_bar(show=watched(quiet=quiet)) as progress:
+        with progress_bar(show=shows_progress(quiet=quiet)) as progress:
             heat = api.heat_map(loaded, store=store, scheduler=scheduler, progress=progress)
     found = draw(kind, loaded, heat=heat)
     if isinstance(found, Missing):

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vani.cli.output import check_output, emit, eyes, progress_bar, quiet_option, watched
+from vani.cli.output import (
+    check_output,
+    emit,
+    progress_bar,
+    quiet_option,
+    shows_progress,
+    shows_summary,
+    summary_console,
+)
 from vani.cli.where import where_options
 from vani.errors import InputError
 
@@ -80,7 +88,7 @@ def _number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> in
     type=click.Choice(["apps", "processes"]),
     default="apps",
     show_default=True,
-    help="Nodes of the graph.",
+    help="Nodes of the graph: apps, or the processes of all apps.",
 )
 @where_options
 @quiet_option
@@ -101,7 +109,7 @@ def profile(
     """Characterise the I/O of a run from its trace.
 
     Each TRACE is a directory that a tracer left, or a directory of several: together they are one workload.
-    The profile goes to stdout as YAML, a summary for eyes to stderr.
+    The profile goes to stdout as YAML, a summary to stderr.
     """
     from vani.render.graph import check_suffix, graph_text  # noqa: PLC0415 - `vani --help` pays for nothing
 
@@ -113,7 +121,7 @@ def profile(
                 todo="leave --graph or --quick out",
             )
     check_output(output, graph)
-    look = watched(quiet=quiet)
+    look = shows_summary(output, quiet=quiet)
     from vani.engine.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
 
     if quick:
@@ -123,12 +131,12 @@ def profile(
         made = characterise_quickly(
             *traces, job=job, system=system, phase_gap=phase_gap, files=files, quick=True
         )
-        _hand_on(made, output, look=look)
+        _deliver(made, output, look=look)
         return
     keep_freed_memory()
     from vani.api import characterise  # noqa: PLC0415 - loads Arrow
 
-    with progress_bar(show=look) as progress:
+    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
         found = characterise(
             *traces,
             job=job,
@@ -141,12 +149,12 @@ def profile(
         )
     if graph is not None:
         emit(graph_text(found.graph(graph_of), graph), graph)
-    _hand_on(found.profile, output, look=look)
+    _deliver(found.profile, output, look=look)
 
 
-def _hand_on(profile: Profile, output: Path | None, *, look: bool) -> None:
+def _deliver(profile: Profile, output: Path | None, *, look: bool) -> None:
     emit(profile.to_yaml(), output)
     if look:
         from vani.render.profile_text import render  # noqa: PLC0415
 
-        render(profile, eyes(), saved=output)
+        render(profile, summary_console(), saved=output)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
-from vani.cli.output import check_output, emit, progress_bar, quiet_option, scheduler_option, watched
-from vani.errors import InputError
+from vani.cli.output import (
+    check_output,
+    emit,
+    progress_bar,
+    quiet_option,
+    scheduler_option,
+    shows_progress,
+    shows_summary,
+    summary_console,
+)
+from vani.errors import InputError, one_line
+from vani.units import format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
 
 __all__ = ["report"]
 
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "txt"}
+_NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 # Whoever asks for one of these would not be glad of a page under its name.
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
@@ -76,14 +90,28 @@ def report(
         )
     named = _SUFFIXES.get(suffix)
     chosen = cast(Literal["html", "markdown", "txt"], kind or named or "html")
-    with progress_bar(show=watched(quiet=quiet)) as progress:
-        text = api.report(
+    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
+        inputs = api.report_inputs(
             profile,
             advice=advice,
             system=system,
             store=store,
-            format=chosen,
+            with_heat_map=chosen == "html",
             scheduler=scheduler,
             progress=progress,
         )
+        text = api.written_report(inputs, chosen)
     emit(text, output)
+    if output is not None and str(output) != "-" and shows_summary(output, quiet=quiet):
+        _summarise(inputs.profile, f"wrote {output} ({_NAMES[chosen]}, {format_bytes(len(text.encode()))})")
+
+
+def _summarise(profile: Profile, wrote: str) -> None:
+    """What was lost, whether I/O matters, and what was written."""
+    from vani.render.verdict import how_much  # noqa: PLC0415
+    from vani.schema.damage import damage  # noqa: PLC0415
+
+    lost = damage(profile)
+    console = summary_console()
+    for line in filter(None, (lost, how_much(profile, whole=lost is None), wrote)):
+        console.print(one_line(line), markup=False, soft_wrap=True)

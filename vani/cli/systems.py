@@ -41,18 +41,26 @@ def show(name: str, output: Path | None) -> None:
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
 )
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the data lies, for its default layout; by default this folder.",
+)
 @quiet_option
-def detect(output: Path | None, quiet: bool) -> None:
+def detect(output: Path | None, data: Path | None, quiet: bool) -> None:
     """Describe the machine that this runs on; what could not be found out is said on stderr.
 
     Best run inside a job: burst buffers and network are those of the node.
     """
     from vani.collect.system import detect as run  # noqa: PLC0415
-    from vani.errors import one_line  # noqa: PLC0415
+    from vani.errors import InputError, one_line  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 
     check_output(output)
-    system, missing = run()
+    if data is not None and not data.exists():
+        raise InputError("no such folder", where=data, todo="name the folder of the data")
+    system, missing = run(data=data)
     emit(dumps(system), output)
     if not quiet:
         for sentence in missing:

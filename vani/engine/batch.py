@@ -149,8 +149,9 @@ def open_jobs(jobs: BatchJobs) -> Any:
             where=f"--cluster {jobs.system}",
             todo="run this where jobs are submitted, such as a login node",
         )
+    import dask  # noqa: PLC0415 - heavy, and needed for a cluster only
+
     try:
-        import dask  # noqa: PLC0415 - heavy, and needed for a cluster only
         import dask_jobqueue  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise InputError(
@@ -216,7 +217,7 @@ def _telling(job: Any, answers: list[str | None]) -> Any:
         else:
             answers.append(None)
 
-    from distributed.core import Status  # noqa: PLC0415 - an extra
+    from distributed.core import Status  # noqa: PLC0415 - heavy
 
     return type(job.__name__, (job,), {"start": start})
 

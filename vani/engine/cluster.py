@@ -105,12 +105,8 @@ class Cluster:
     # ------------------------------------------------------------- connection
 
     def _connect(self) -> Any:
-        try:
-            from distributed import Client  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise InputError(
-                "a Dask cluster needs dask.distributed", todo="pip install 'vani-io[cluster]'"
-            ) from error
+        from distributed import Client  # noqa: PLC0415 - heavy, and needed for a cluster only
+
         if not isinstance(self.place, (str, SchedulerFile, BatchJobs)):
             return self.place
         # What goes wrong is told in one line; Dask's own log would tell it again in many.

@@ -135,8 +135,13 @@ class Here:
             ) from error
         except BaseException:
             # Nobody waits for what was begun: parts of a million calls take seconds each.
-            for child in set(multiprocessing.active_children()) - self._others:
+            children = set(multiprocessing.active_children()) - self._others
+            # First, or else the pool's own thread may find the children gone and trip over what was cancelled.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for child in children:
                 child.terminate()
+            for child in children:
+                child.join()
             self.close()
             raise
 

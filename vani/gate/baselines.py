@@ -20,6 +20,7 @@ from vani.gate.reading import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import loads
+from vani.schema.lifts import profile_2
 
 __all__ = [
     "FILES",
@@ -47,7 +48,7 @@ _LEFT_OUT: Final = {
     "schema", "generator", "traces", "provenance", "timeline", "histogram", "common", "hints",
     "ops_share", "time_share",
 }  # fmt: skip
-_LEFT_OUT_OF_MANY: Final = {"footprint", "past_end", "busy_s", "transfer_size", "bandwidth"}
+_LEFT_OUT_OF_MANY: Final = {"metadata_kinds", "footprint", "past_end", "busy_s", "transfer_size", "bandwidth"}
 _MANY: Final = ("files", "phases")
 _IN_RUNS: Final = "in_runs"
 _GLOB: Final = "*?["
@@ -280,7 +281,7 @@ def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str
         left_out = {*left_out, *_LEFT_OUT_OF_MANY}
         order = sorted(order, key=lambda i: (-_io_time(node[i]), str(node[i].get("path")), i))[:FILES]
     reduced = [_reduced(node[i], "", strip, left_out) for i in order]
-    if key != "files":
+    if key not in ("files", "folders"):
         return reduced
     short = [str(identity[0]) for identity in Names(strip).identities(key, node)]
     return [one | {"path": short[i]} for i, one in zip(order, reduced, strict=True)]
@@ -334,7 +335,7 @@ def runs_of(document: Baseline, where: str) -> list[Tree]:
     everyone = tuple(range(count))
     if _checked(document.figures, "", everyone, where) > _MAX_VALUES:
         raise DocumentError("holds too many figures", where=where, todo="save it with fewer runs")
-    return [_apart(document.figures, everyone, number) for number in everyone]
+    return [_lifted(_apart(document.figures, everyone, number)) for number in everyone]
 
 
 def _checked(node: Any, key: str, present: tuple[int, ...], where: str) -> int:
@@ -369,6 +370,16 @@ def _present(entity: Mapping[str, Any], key: str, present: tuple[int, ...], wher
 
 def _wrong(what: str, where: str) -> DocumentError:
     return DocumentError(what, where=where, todo="save the baseline anew with `vani baseline save`")
+
+
+def _lifted(run: Tree) -> Tree:
+    """A run with the shares of `vani.profile/2`, whose profile may have been of /1: that had no number for flushing."""
+    ops: Any = run
+    for key in ("workflow", "io", "ops"):
+        ops = ops.get(key) if isinstance(ops, Mapping) else None
+    if not isinstance(ops, Mapping) or "sync" in ops:
+        return run
+    return {key: below for key, below in profile_2(run).items() if key != "schema"}
 
 
 def _apart(node: Any, present: Sequence[int], number: int) -> Any:

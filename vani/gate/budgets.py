@@ -50,7 +50,7 @@ def _aggregate(check: BudgetCheck, found: list[Match]) -> Finding:
 def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
     why = "leads to nothing in this profile"
     total = figures.model.dataset.files
-    if check.leaves[0].dotted.startswith("files.") and figures.listed < total:
+    if check.leaves[0].dotted.startswith("files.") and total is not None and figures.listed < total:
         why += f", which lists {figures.listed:,} of {total:,} files (`vani profile --files all` lists all)"
     if check.leaves[0].dotted.startswith("phases.") and figures.model.workflow.runtime_s is None:
         return f"{why}: without times (--quick) there are no phases"

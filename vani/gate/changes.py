@@ -8,6 +8,7 @@ from typing import Final
 
 from vani.gate.entities import Names
 from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
+from vani.gate.flushing import flushing_beside
 from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
 from vani.gate.policy import ChangeCheck
 from vani.gate.quantity import Dimension, shown
@@ -44,6 +45,9 @@ def _each(
         seen.add(match.trail)
         absent = 0 if leaf.in_table else None
         earlier = [find(match.trail, run, names, absent=absent) for run in runs]
+        if _is_counted_otherwise(match, figures, runs, names):
+            yield _said(check, match, "cannot be compared: only one of the two counts flushing with it")
+            continue
         made = _one(check, match, earlier, figures, limits)
         if made is not None:
             yield made
@@ -56,6 +60,15 @@ def _each(
                 continue
             seen.add(match.trail)
             yield _said(check, match, _why_gone(match, figures))
+
+
+def _is_counted_otherwise(match: Match, figures: Figures, runs: Sequence[Tree], names: Names) -> bool:
+    """Whether the profile has metadata without flushing and the baseline with it, or the other way round."""
+    beside = flushing_beside(match.trail)
+    if beside is None:
+        return False
+    known = [tree for tree in (figures.tree, *runs) if find(match.trail, tree, names)[1] is not None]
+    return len({find(beside, tree, names)[1] is not None for tree in known}) > 1
 
 
 def _one(
@@ -86,8 +99,9 @@ def _said(check: ChangeCheck, match: Match, why: str) -> Pending:
 
 def _why_gone(match: Match, figures: Figures) -> str:
     what = "is in the baseline and not in the profile"
-    if match.trail[0] == "files" and figures.listed < figures.model.dataset.files:
-        what += f", which lists {figures.listed:,} of {figures.model.dataset.files:,} files"
+    total = figures.model.dataset.files
+    if match.trail[0] == "files" and total is not None and figures.listed < total:
+        what += f", which lists {figures.listed:,} of {total:,} files"
     return what
 
 

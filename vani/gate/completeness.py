@@ -22,7 +22,8 @@ def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Finding]:
     found = [
         _finding(trace.path, "is damaged", trace.problems, strip)
         for trace in profile.traces
-        if trace.complete is False
+        # Quick profiles know of damage, not that there is none.
+        if trace.complete is False or trace.problems
     ]
     for key, why in profile.provenance.items():
         if key.startswith(_LEFT_OUT) and key.endswith("]"):

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 from vani.gate.attribute import AnyKey, Key, key_text
 from vani.gate.columns import Column
 from vani.gate.entities import IDENTITIES, Names, aliases_of, label
+from vani.gate.flushing import flushing_beside
 from vani.gate.matching import number
 from vani.gate.quantity import Dimension
 from vani.gate.reading import Tree
@@ -46,17 +47,23 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
 _SKIPPED: Final = {"schema", "generator", "provenance"}
 _DERIVED: Final = {
     "ops_share", "time_share", "start_s", "end_s", "first_s", "last_s", "busy_s", "path",
-    "slowest_rank", "busiest_rank",
+    "slowest_rank", "slowest_call_rank", "busiest_rank",
 }  # fmt: skip
+_SLOWEST_CALLS: Final = "max(apps[*].balance.slowest_call_time_s)"
+"""Of the key figures the one that a file-system call alone does not tell."""
+
 _FIGURES: Final[tuple[tuple[str, Literal["bytes", "seconds", "share", "count"]], ...]] = (
     ("workflow.processes", "count"),
     ("workflow.runtime_s", "seconds"),
     ("workflow.io.time_s.total", "seconds"),
     ("workflow.io_time_share", "share"),
+    ("workflow.io_time_share_slowest", "share"),
+    (_SLOWEST_CALLS, "seconds"),
     ("workflow.io.bytes.read", "bytes"),
     ("workflow.io.bytes.written", "bytes"),
     ("workflow.io.ops.read", "count"),
     ("workflow.io.ops.write", "count"),
+    ("workflow.io.ops.sync", "count"),
     ("workflow.io.ops.metadata", "count"),
     ("workflow.files.total", "count"),
 )
@@ -64,7 +71,8 @@ _REPEATING: Final = ("apps", "phases", "dataset")
 _RANKS: Final = {"worse": 0, "changed": 1, "new": 1, "gone": 1, "better": 2, "within": 3, "unknown": 4}
 _KINDS: Final = {
     "read": "read", "bytes_read": "read", "readers": "read", "write": "write", "written": "write",
-    "bytes_written": "write", "writers": "write", "metadata": "metadata", "opens": "metadata",
+    "bytes_written": "write", "writers": "write", "write_synced": "write", "sync": "sync", "metadata": "metadata",
+    "metadata_kinds": "metadata", "opens": "metadata",
 }  # fmt: skip
 # What the tolerance calls noise in a time is noise in a rate over that time.
 _SHORT_S: Final = tolerance_of("io.time_s.total").absolute
@@ -98,18 +106,29 @@ def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Dif
         matters=sum(one.matters for one in own),
         compared=found.compared,
     )
-    figures = [_figure(text, unit, a.runs, b.runs) for text, unit in _FIGURES]
+    figures = [
+        _figure(text, unit, *_alike(text.split("."), a.runs, b.runs))
+        if text != _SLOWEST_CALLS
+        else _figure(text, unit, list(map(_slowest_calls, a.runs)), list(map(_slowest_calls, b.runs)))
+        for text, unit in _FIGURES
+    ]
     return Diff(
         version=version, a=a.source, b=b.source, figures=figures, counts=counts, differences=differences
     )
 
 
 def _figure(
-    text: str, unit: Literal["bytes", "seconds", "share", "count"], a: Sequence[Tree], b: Sequence[Tree]
+    text: str, unit: Literal["bytes", "seconds", "share", "count"], a: Sequence[Any], b: Sequence[Any]
 ) -> KeyFigure:
-    before, after = (_median([_at(run, text.split(".")) for run in runs]) for runs in (a, b))
+    before, after = _median(a), _median(b)
     change = None if not before or after is None else (after - before) / abs(before)
     return KeyFigure(attribute=text, unit=unit, before=before, after=after, change=change)
+
+
+def _slowest_calls(run: Tree) -> int | float | None:
+    """Seconds that the slowest process spends in I/O calls of any kind, those of libraries included."""
+    times = (number(_at(app, ("balance", "slowest_call_time_s"))) for app in _entities(run, ("apps",)))
+    return max((time for time in times if time is not None), default=None)
 
 
 def _order(one: Difference) -> tuple[bool, int, float, float, str]:
@@ -183,7 +202,7 @@ class _Comparison:
     ) -> Iterator[Difference]:
         if set(keys) & _DERIVED or keys[-2:] == ("bytes", "total"):
             return
-        old, new = ([_at(one, keys) for one in side] for side in (before, after))
+        old, new = _alike(keys, before, after)
         if isinstance(leaf.steps[-1], AnyKey):
             yield from self._table(text, target, keys, leaf, old, new, (before, after), group)
         else:
@@ -265,7 +284,7 @@ class _Comparison:
         group: str,
     ) -> Difference:
         seconds, share = self._io_time(entities, keys)
-        if unit == "rate" and seconds is not None and seconds < _SHORT_S:
+        if unit == "rate" and status != "unknown" and seconds is not None and seconds < _SHORT_S:
             status = "within"
         rest = ".".join(keys)
         same_as = self.seen.get((rest, *values)) if group in _REPEATING else None
@@ -341,6 +360,20 @@ def _at(node: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         node = node.get(key) if isinstance(node, Mapping) else None
     return node
+
+
+def _alike(keys: Sequence[str], before: Sequence[Any], after: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The values on both sides; metadata that was counted with flushing is unknown beside some that was not."""
+    old, new = ([_at(one, keys) for one in side] for side in (before, after))
+    beside = flushing_beside(keys)
+    if beside is not None:
+        apart = [[_at(one, beside) is not None for one in side] for side in (before, after)]
+        if any(map(any, apart)):
+            old, new = (
+                [value if is_apart else None for value, is_apart in zip(*pair, strict=True)]
+                for pair in ((old, apart[0]), (new, apart[1]))
+            )
+    return old, new
 
 
 def _entities(run: Tree, path: Sequence[str]) -> list[Any]:

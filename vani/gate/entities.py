@@ -21,6 +21,7 @@ IDENTITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "interfaces": ("app", "layer"),
     "traces": ("path",),
     "app_dependencies": ("producer", "consumer"),
+    "folders": ("path",),
 }
 """By the key of a list: attributes that tell its entities apart. Entries of other lists go by position."""
 

@@ -57,6 +57,7 @@ _GOOD_SHARE: Final = Tolerance(0.0, 0.05, "decrease", "warning")
 _BAD_SHARE: Final = Tolerance(0.0, 0.05, "increase", "warning")
 _SHARE: Final = Tolerance(0.0, 0.05, "both", "warning")
 _SIZE: Final = Tolerance(0.1, 0, "decrease", "warning")
+_REPEATED: Final = Tolerance(0.0, 1, "both", "warning")
 
 TABLE: Final[tuple[tuple[str, Tolerance], ...]] = (
     ("workflow.processes", _SAME),
@@ -64,7 +65,9 @@ TABLE: Final[tuple[tuple[str, Tolerance], ...]] = (
     ("*.access_pattern.consecutive", _GOOD_SHARE),
     ("*collective_share", _GOOD_SHARE),
     ("*_share.metadata", _BAD_SHARE),
+    ("*_share.sync", _BAD_SHARE),
     ("*io_time_share", _BAD_SHARE),
+    ("*io_time_share_slowest", _BAD_SHARE),
     ("*_share.*", _SHARE),
     ("*.access_pattern.*", _SHARE),
     ("*.bandwidth.*", _RATE),
@@ -77,14 +80,21 @@ TABLE: Final[tuple[tuple[str, Tolerance], ...]] = (
     ("*.past_end.*", _EXACT),
     ("*.opens", _EXACT),
     ("*.calls", _EXACT),
+    ("*.metadata_kinds.*.count", _EXACT),
     ("*.files.*", _EXACT),
     ("dataset.files", _EXACT),
     ("dataset.size", _EXACT),
+    ("folders.files", _EXACT),
+    ("folders.creates", _EXACT),
+    ("folders.entries", _EXACT),
     ("*.start_s", _MOMENT),
     ("*.end_s", _MOMENT),
     ("*.first_s", _MOMENT),
     ("*.last_s", _MOMENT),
     ("*phase_gap_s", _MOMENT),
+    ("*.period_s", _MOMENT),
+    ("*.repeats.count", _REPEATED),
+    ("*.dominant.share", _SHARE),
     ("*_s", _TIME),
     ("*_s.*", _TIME),
 )

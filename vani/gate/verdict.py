@@ -20,6 +20,7 @@ from vani.gate.matching import columns_of
 from vani.gate.policy import Asked
 from vani.gate.reading import Figures, Tree
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
+from vani.schema.damage import damage
 
 __all__ = ["columns_asked", "judge"]
 
@@ -85,6 +86,7 @@ def judge(
         schema="vani.check/1",
         version=version,
         profile=Source(path=figures.path, sha256=figures.sha256),
+        damage=damage(figures.model),
         policy=asked.source,
         baselines=list(baselines),
         fail_on=least,

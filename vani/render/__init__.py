@@ -1,1 +1,1 @@
-"""Documents as text for eyes and for other programs."""
+"""Documents as text for people and for other programs."""

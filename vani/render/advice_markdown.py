@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.wording import expected_gain, target
+from vani.render.wording import expected_gain, matters, target
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -22,10 +22,16 @@ def render(advice: Advice) -> str:
     Text from traces is escaped: it can be neither markup nor a link, nor end a block of code.
     """
     lines = ["# Advice", ""]
+    if advice.damage is not None:
+        lines += [f"**{escaped(advice.damage)}**", ""]
+    lines += [escaped(matters(advice, None)), ""]
     lines += [f"Profile: {code(advice.profile.path or 'given as a model')}  "]
     lines += [f"Machine: {code(advice.system.name or 'none was described')}", ""]
     if advice.recommendations:
-        lines += ["| | rule | severity | target | seconds won | confidence |", "| --- | --- | --- | --- | --- | --- |"]
+        lines += [
+            "| | rule | severity | target | seconds won | confidence |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
         lines += [_row(number, one) for number, one in enumerate(advice.recommendations, 1)]
     else:
         lines += ["Nothing is recommended."]

@@ -33,12 +33,14 @@ _STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold", "info": "
 
 
 def render(advice: Advice, profile: Profile | None, console: Console) -> None:
-    """Print advice for eyes.
+    """Print advice for people.
 
     Paths come from traces: control characters are escaped and nothing is read as markup. Lines to paste are
     never broken. `profile` is asked for the first line where the advice has none; None: not known.
     """
     todo, others = things_to_do(advice)
+    if advice.damage is not None:
+        console.print(Text(one_line(advice.damage), style="bold red"), highlight=False)
     console.print(Text(matters(advice, profile), style="bold"), highlight=False)
     console.print(Text(judged_by(advice), style="dim"), highlight=False)
     if advice.profile.files is not None:

@@ -29,7 +29,7 @@ _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _STATUSES: Final = {"fail": "failed", "excepted": "excepted", "unknown": "unknown", "pass": "passed"}
 _LONGEST_TITLE: Final = 200
 _LONGEST_TEXT: Final = 2000
-# A cell is for eyes; the whole text is in the other formats.
+# A cell is for people; the whole text is in the other formats.
 _LONGEST_CELL: Final = 500
 # For the line that says what was left out.
 _ROOM_AT_THE_END: Final = 1000
@@ -117,6 +117,7 @@ def summary(check: Check) -> str:
     head = [
         f"## {badge} vani check",
         "",
+        *([] if check.damage is None else [_escaped(check.damage), ""]),
         f"{verdict_line(check)} (fails on: {check.fail_on})",
         "",
         f"Profile {_code(check.profile.path)}"

@@ -59,6 +59,8 @@ def _properties(suite: ET.Element, check: Check, version: str) -> None:
         "verdict": check.verdict,
         "fail_on": check.fail_on,
     }
+    if check.damage is not None:
+        known["damage"] = check.damage
     properties = ET.SubElement(suite, "properties")
     for name, value in known.items():
         ET.SubElement(properties, "property", name=name, value=one_line(value))

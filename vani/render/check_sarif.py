@@ -45,6 +45,8 @@ def render(check: Check, *, version: str) -> str:
     if len(found) > MOST_RESULTS:
         text = f"{len(found) - MOST_RESULTS} results are left out: code hosts take {MOST_RESULTS}"
         notes.append({"level": "warning", "message": {"text": text}})
+    if check.damage is not None:
+        notes.insert(0, {"level": "warning", "message": {"text": one_line(check.damage)}})
     invocation: dict[str, Any] = {"executionSuccessful": True}
     if notes:
         invocation["toolExecutionNotifications"] = notes
@@ -58,6 +60,7 @@ def render(check: Check, *, version: str) -> str:
             "failOn": check.fail_on,
             "counts": check.counts.model_dump(),
             "profile": _source(check.profile),
+            "damage": _text(check.damage),
             "policy": None if check.policy is None else _source(check.policy),
             "baselines": [_source(one) for one in check.baselines],
         },

@@ -24,6 +24,8 @@ def render(check: Check, *, version: str) -> str:
     """Write the verdict for people, without colours; names from traces cannot leave their line."""
     del version
     lines = [headline(check), *_sources(check)]
+    if check.damage is not None:
+        lines.insert(0, _line(one_line(check.damage)))
     shown: Counter[str] = Counter()
     for one in check.judgements:
         if one.status != "fail":

@@ -21,15 +21,20 @@ LISTED: Final = 20
 """Rows that are shown without --all."""
 
 _ALIKE: Final = 3
+_RUN_TIME: Final = "workflow.runtime_s"
+_CALLED: Final = "max(apps[*].balance.slowest_call_time_s)"
 _FIGURES: Final = {
     "workflow.processes": "processes",
-    "workflow.runtime_s": "run time",
+    _RUN_TIME: "run time",
     "workflow.io.time_s.total": "I/O time, all processes",
     "workflow.io_time_share": "I/O of the run time",
+    "workflow.io_time_share_slowest": "I/O of it, slowest process",
+    _CALLED: "I/O calls, slowest process",
     "workflow.io.bytes.read": "read",
     "workflow.io.bytes.written": "written",
     "workflow.io.ops.read": "reads",
     "workflow.io.ops.write": "writes",
+    "workflow.io.ops.sync": "flushes",
     "workflow.io.ops.metadata": "metadata operations",
     "workflow.files.total": "files",
 }
@@ -125,15 +130,26 @@ def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
 
 
 def weight(diff: Diff) -> str | None:
-    """A sentence where I/O takes so little of the run time that no change of it is felt; else None."""
-    shares = next(
-        ((one.before, one.after) for one in diff.figures if one.attribute == "workflow.io_time_share"), ()
-    )
-    known = [one for one in shares if isinstance(one, (int, float))]
-    if len(known) < 2 or max(known) >= _LITTLE:
+    """A sentence where I/O takes so little of the run time that no change of it is felt; else None.
+
+    Nothing is said where only the time in file-system calls is known: a run may wait in its libraries.
+    """
+    found: list[float] = []
+    for side in ("before", "after"):
+        known = {one.attribute: getattr(one, side) for one in diff.figures}
+        runtime, called = known.get(_RUN_TIME), known.get(_CALLED)
+        share, slowest = (
+            known.get(f"workflow.{name}") for name in ("io_time_share", "io_time_share_slowest")
+        )
+        if not runtime or called is None or share is None:
+            return None
+        found += [called / runtime, share, slowest or 0.0]
+    if max(found) >= _LITTLE:
         return None
-    most = format_share(max(known))
-    return f"File-system calls take at most {most} of the run time: whoever waits for the run hardly waits for them."
+    return (
+        f"I/O calls, those of libraries included, take at most {format_share(max(found))} of the run time: whoever "
+        "waits for the run hardly waits for them."
+    )
 
 
 def headline(diff: Diff) -> str:

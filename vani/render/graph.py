@@ -26,7 +26,10 @@ def check_suffix(path: Path) -> str:
 
 
 def graph_text(graph: Any, path: Path) -> str:
-    """Write a networkx.DiGraph in the format that the suffix of `path` names; see `check_suffix`."""
+    """Write a networkx.DiGraph in the format that the suffix of `path` names; see `check_suffix`.
+
+    DOT draws edges dashed of which only the files are known, not the bytes.
+    """
     if check_suffix(path) == ".json":
         document = {
             "directed": True,
@@ -37,8 +40,10 @@ def graph_text(graph: Any, path: Path) -> str:
     lines = ["digraph vani {", "  rankdir=LR;", "  node [shape=box];"]
     lines += [f"  {_quoted(node)};" for node in graph.nodes]
     for a, b, data in graph.edges(data=True):
-        label = ", ".join(f"{key}={value}" for key, value in data.items())
-        lines.append(f"  {_quoted(a)} -> {_quoted(b)} [label={_quoted(label)}];")
+        label = ", ".join(f"{key}={'unknown' if value is None else value}" for key, value in data.items())
+        # What no extents prove is drawn lighter.
+        style = ", style=dashed" if data.get("files_by_extents") == 0 else ""
+        lines.append(f"  {_quoted(a)} -> {_quoted(b)} [label={_quoted(label)}{style}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 

@@ -42,8 +42,16 @@ def render(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
         }
         for one in advice.no_recommendation
     ]
-    properties = {"profile": advice.profile.model_dump(), "system": advice.system.model_dump()}
-    return document(results, rules=rules, version=version, properties=properties)
+    properties: dict[str, Any] = {
+        "profile": advice.profile.model_dump(),
+        "system": advice.system.model_dump(),
+    }
+    invocation = None
+    if advice.damage is not None:
+        properties["damage"] = one_line(advice.damage)
+        said = {"level": "warning", "message": {"text": one_line(advice.damage)}}
+        invocation = {"executionSuccessful": True, "toolExecutionNotifications": [said]}
+    return document(results, rules=rules, version=version, properties=properties, invocation=invocation)
 
 
 def _rule(id_: str, name: str | None, page: str | None) -> dict[str, Any]:

@@ -24,7 +24,12 @@ _WORD: Final = re.compile(r"""(?:[A-Za-z0-9_@%+=:,./-]|'[^']*'|"'")+""")
 _WIDTH: Final = 100
 
 # Of `lfs`, what changes a layout: subcommand (and option) -> the function of the script that does it.
-_STEPS: Final = {"setstripe": "layout", "migrate": "migrate", "setdirstripe": "directory", "mkdir": "directory"}
+_STEPS: Final = {
+    "setstripe": "layout",
+    "migrate": "migrate",
+    "setdirstripe": "directory",
+    "mkdir": "directory",
+}
 
 _HEAD: Final = r"""#!/bin/sh
 # Made by vani advise {version} from {profile}.
@@ -179,7 +184,11 @@ def render(advice: Advice, *, version: str) -> str:
             steps.append(call)
             undo.insert(0, shlex.join([_STEPS[words[1]], str(number), words[-1]]))
         if later:
-            job += ["", *about, *(f"say {shlex.quote(one_line(line))}" for line in ["", *_titled(one), *later])]
+            job += [
+                "",
+                *about,
+                *(f"say {shlex.quote(one_line(line))}" for line in ["", *_titled(one), *later]),
+            ]
     head = _HEAD.format(version=version, profile=one_line(advice.profile.path or "a profile"))
     body = _function("steps", steps) + _function("take_back", undo) + _function("in_the_job", job)
     return head + _FUNCTIONS + body + _FOOT.replace("{need}", "need lfs; " if undo else "")

@@ -41,7 +41,7 @@ def matters(advice: Advice, profile: Profile | None) -> str:
     share = profile.workflow.io_time_share if profile is not None else None
     if share is None:
         return f"Whether I/O matters was not asked ({MATTERS} was left out)."
-    return f"A process spends {format_share(share)} of the run in I/O on average ({MATTERS} was left out)."
+    return f"Some process does I/O in {format_share(share)} of the run ({MATTERS} was left out)."
 
 
 def things_to_do(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
@@ -73,6 +73,8 @@ def expected_gain(expected: Expected) -> str:
     """What following a recommendation is expected to bring, with its range."""
     what = expected.metric.removesuffix("_s").replace("_", " ")
     before, after = format_seconds(expected.before), format_seconds(expected.after)
+    if expected.before == 0:
+        return one_line(f"Expected {what}: nothing, once those above are followed")
     if before == after and expected.before is not None:
         most = f", at most {expected.high:.3g} times as fast" if (expected.high or 1.0) >= 1.005 else ""
         return one_line(f"Expected {what}: {before} as before{most}")

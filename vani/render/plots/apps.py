@@ -40,9 +40,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     names = {app.name for app in shown}
     edges = sorted(
         (d for d in dependencies if d.producer in names and d.consumer in names),
-        key=lambda d: (-d.bytes_read, -d.bytes_written, d.producer, d.consumer),
+        key=lambda d: (-(d.bytes_read or 0), -(d.bytes_written or 0), d.producer, d.consumer),
     )[:_MOST_EDGES]
-    most, most_read = max(moved.values(), default=0), max((d.bytes_read for d in edges), default=0)
+    most, most_read = max(moved.values(), default=0), max((d.bytes_read or 0 for d in edges), default=0)
     spec = drawn(
         [
             Node(
@@ -58,9 +58,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             Edge(
                 d.producer,
                 d.consumer,
-                _share(d.bytes_read, most_read),
+                _share(d.bytes_read or 0, most_read),
                 f"{name(d.producer, 24)} to {name(d.consumer, 24)}: {count(d.files, 'file')}, "
-                f"{format_bytes(d.bytes_written)} written, {format_bytes(d.bytes_read)} read",
+                f"{_moved(d.bytes_written)} written, {_moved(d.bytes_read)} read",
             )
             for d in edges
         ],
@@ -72,7 +72,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         else ""
     )
     said = "; ".join(
-        f"{name(d.producer, 24)} to {name(d.consumer, 24)} {format_bytes(d.bytes_read)}" for d in edges[:8]
+        f"{name(d.producer, 24)} to {name(d.consumer, 24)} {_moved(d.bytes_read)}" for d in edges[:8]
     )
     return Drawing(
         kind=KIND,
@@ -96,6 +96,11 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     )
 
 
+def _moved(size: int | None) -> str:
+    """Bytes of a dependency; null where calls that moved them are not in the trace."""
+    return "unknown bytes" if size is None else format_bytes(size)
+
+
 def _share(value: int, most: int) -> float:
     """0..1 on a scale of logarithms, a million times less than the most being 0."""
     return max(0.0, 1 + math.log10(value / most) / 6) if value and most else 0.0
@@ -112,7 +117,7 @@ def _tooltip(app: App) -> str:
     return (
         f"{name(app.name)}: {format_bytes(app.io.bytes.read)} read, {format_bytes(app.io.bytes.written)} "
         f"written, "
-        f"{count(app.files.total, 'file')}{inside}"
+        f"{'unknown files' if app.files.total is None else count(app.files.total, 'file')}{inside}"
     )
 
 

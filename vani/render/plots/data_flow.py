@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import chart, count, name, number, tail
+from vani.render.plots.encoding import KINDS, chart, count, name, number, tail
 from vani.schema.profile import Profile
 from vani.schema.timeline import FileUse, HeatMap
 from vani.units import format_bytes
@@ -190,7 +190,7 @@ def _spec(
     colours = {
         "field": "kind",
         "type": "nominal",
-        "scale": {"domain": ["read", "write", "metadata", "mixed"]},
+        "scale": {"domain": list(KINDS)},
         "legend": {
             "title": None,
             "values": [s for s in ("read", "write") if sides[s]],

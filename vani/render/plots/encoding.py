@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vani.render.report.bounds import clip
+from vani.schema.profile import IOStats
 
 __all__ = [
     "BYTES",
@@ -16,6 +17,7 @@ __all__ = [
     "SHARE",
     "SIZE_BINS",
     "by_size",
+    "call_kinds",
     "chart",
     "colour",
     "count",
@@ -31,7 +33,11 @@ __all__ = [
 ]
 
 # The same thing has the same colour in every plot: `theme` lists colours in this order.
-KINDS = ("read", "write", "metadata", "mixed")
+KINDS = ("read", "write", "metadata", "mixed", "sync")
+
+_CALL_KINDS = ("read", "write", "sync", "metadata")
+# A document of vani.profile/1 counted flushing as metadata.
+_CALL_KINDS_1 = ("read", "write", "metadata")
 
 # A space between number and unit, as in all texts.
 _SCALED = "replace(format(datum.value, '.3~s'), regexp('([^0-9]?)$'), ' $1')"
@@ -52,6 +58,11 @@ SIZE_BINS = (
 NO_TIMES = "the profile holds no times: it was made with --quick; make it again without"
 
 _LONGEST_NAME = 36
+
+
+def call_kinds(io: IOStats | None) -> tuple[str, ...]:
+    """Kinds of calls that a block tells apart, flushing (`sync`) beside the writes that it completes; of None all."""
+    return _CALL_KINDS if io is None or io.ops.sync is not None else _CALL_KINDS_1
 
 
 def chart(values: Sequence[dict[str, Any]], height: int, **rest: Any) -> dict[str, Any]:
@@ -91,7 +102,7 @@ def number(value: float) -> float:
 def colour(title: str | None, kinds: Iterable[str] = KINDS, field: str = "kind") -> dict[str, Any]:
     """Colour by kind of call; the legend lists those that occur."""
     found = set(kinds)
-    shown = [k for k in KINDS if k in found]
+    shown = [k for k in (*_CALL_KINDS, "mixed") if k in found]
     return {
         "field": field,
         "type": "nominal",

@@ -57,7 +57,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             },
         ],
     )
-    unknown = profile.dataset.files - sizes.known
+    unknown = (profile.dataset.files or 0) - sizes.known
     return Drawing(
         kind=KIND,
         title=TITLE,
@@ -65,7 +65,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "rather than bandwidth; "
         "they can be packed together."
         + (
-            f" The size of {count(unknown, 'further file')} is not known: they were only read."
+            f" The size of {count(unknown, 'further file')} is not known: most such files were only read."
             if unknown > 0
             else ""
         ),

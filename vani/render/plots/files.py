@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import (
-    KINDS,
     NO_TIMES,
+    call_kinds,
     chart,
     colour,
     count,
@@ -36,18 +37,19 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         return "the profile lists no file"
     if all(f.io.time_s.total is None for f in profile.files):
         return NO_TIMES
-    groups = [g for g in file_groups(profile.files) if any(_seconds([g]))]
+    kinds = call_kinds(profile.workflow.io)
+    groups = [g for g in file_groups(profile.files) if any(_seconds([g], kinds))]
     if not groups:
         return "no time was spent in I/O on files"
     shown, rest = groups[:_MOST], groups[_MOST:]
-    rows = [(_label(g), _seconds([g])) for g in shown]
+    rows = [(_label(g), _seconds([g], kinds)) for g in shown]
     if rest:
-        rows.append((f"{_REST} ({sum(len(g.files) for g in rest):,})", _seconds(rest)))
+        rows.append((f"{_REST} ({sum(len(g.files) for g in rest):,})", _seconds(rest, kinds)))
     values: list[dict[str, Any]] = []
     ends: list[dict[str, Any]] = []
     for i, (_, seconds) in enumerate(rows):
         begin = 0.0
-        for kind, amount in zip(KINDS[:3], seconds, strict=True):
+        for kind, amount in zip(kinds, seconds, strict=True):
             if amount:
                 values.append(
                     {
@@ -103,12 +105,12 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     listed, all_files = len(profile.files), profile.dataset.files
     cut = (
         f" The profile lists {listed:,} of {all_files:,} files, those with most I/O time."
-        if listed < all_files
+        if all_files is not None and listed < all_files
         else ""
     )
-    total = sum(sum(_seconds([g])) for g in groups)
+    total = sum(sum(_seconds([g], kinds)) for g in groups)
     first = groups[0]
-    first_s = sum(_seconds([first]))
+    first_s = sum(_seconds([first], kinds))
     return Drawing(
         kind=KIND,
         title=TITLE,
@@ -120,9 +122,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         f"{_label(first)}, which moves {format_bytes(_bytes(first))}.",
         spec=spec,
         table=(
-            ("files", "number of files", "read (s)", "write (s)", "metadata (s)", "bytes"),
+            ("files", "number of files", *(f"{kind} (s)" for kind in kinds), "bytes"),
             tuple(
-                (name(g.name, 80), len(g.files), *(number(s) for s in _seconds([g])), _bytes(g))
+                (name(g.name, 80), len(g.files), *(number(s) for s in _seconds([g], kinds)), _bytes(g))
                 for g in groups[:_TABLE_ROWS]
             ),
         ),
@@ -134,8 +136,8 @@ def _label(group: FileGroup) -> str:
     return tail(group.name, 40) + many
 
 
-def _seconds(groups: list[FileGroup]) -> list[float]:
-    return [sum(getattr(f.io.time_s, kind) or 0.0 for g in groups for f in g.files) for kind in KINDS[:3]]
+def _seconds(groups: list[FileGroup], kinds: Sequence[str]) -> list[float]:
+    return [sum(getattr(f.io.time_s, kind) or 0.0 for g in groups for f in g.files) for kind in kinds]
 
 
 def _bytes(group: FileGroup) -> int:
@@ -143,5 +145,9 @@ def _bytes(group: FileGroup) -> int:
 
 
 PLOT = Plot(
-    KIND, TITLE, "seconds in reads, writes and metadata calls of each file or dataset", _draw, position=90
+    KIND,
+    TITLE,
+    "seconds in reads, writes, flushes and metadata calls of each file or dataset",
+    _draw,
+    position=90,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import KINDS, NO_TIMES, chart, colour, number, seconds_axis, up_to
+from vani.render.plots.encoding import NO_TIMES, call_kinds, chart, colour, number, seconds_axis, up_to
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_seconds, format_share
@@ -30,6 +30,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         return NO_TIMES
     if not costs or not any(seconds for _, _, seconds in costs):
         return "no time was spent in I/O"
+    kinds = call_kinds(None if heat is not None else profile.workflow.io)
+    whole = {layer: sum(s for at, _, s in costs if at == layer) for layer, _, _ in costs}
     processes = profile.workflow.processes
     runtime = profile.workflow.runtime_s or (heat.runtime_s if heat is not None else 0.0)
     layers = list(dict.fromkeys(layer for layer, _, _ in costs))
@@ -40,7 +42,6 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             continue
         begin = ends.get(layer, 0.0)
         ends[layer] = begin + seconds
-        share = seconds / (processes * runtime) if processes and runtime else 0.0
         values.append(
             {
                 "layer": layer,
@@ -48,7 +49,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 "seconds": number(seconds),
                 "from": number(begin),
                 "to": number(ends[layer]),
-                "share": format_share(share),
+                "share": format_share(seconds / whole[layer]),
             }
         )
     totals = [
@@ -82,7 +83,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                         {"field": "layer", "type": "nominal"},
                         {"field": "kind", "type": "nominal"},
                         {"field": "seconds", "type": "quantitative", "format": ",.6~g"},
-                        {"field": "share", "type": "nominal", "title": "of the run, mean of processes"},
+                        {"field": "share", "type": "nominal", "title": "of the layer's time"},
                     ],
                 },
             },
@@ -100,12 +101,15 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             "the calls that it makes of others: a long bar of HDF5 or MPI-IO over a short bar of POSIX is "
             "time in the "
             "library or in waiting for other processes, not in the file system."
+            + (" Bars of sync are flushing, such as fsync." if any(cost.sync for cost in heat.layers) else "")
         )
     else:
         caption = (
             "Seconds in file-system calls, summed over processes, by what the calls do. Long bars of "
             "metadata are opens, "
-            "closes, seeks and stats rather than data. Time in the libraries above needs the decoded calls."
+            "closes, seeks and stats rather than data"
+            + ("; those of sync are flushing, such as fsync" if "sync" in kinds else "")
+            + ". Time in the libraries above needs the decoded calls."
         )
     said = "; ".join(
         f"{layer}: " + ", ".join(f"{kind} {format_seconds(s)}" for at, kind, s in costs if at == layer and s)
@@ -120,13 +124,13 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         f"{said}.",
         spec=spec,
         table=(
-            ("layer", *(f"{kind} (s)" for kind in KINDS[:3])),
+            ("layer", *(f"{kind} (s)" for kind in kinds)),
             tuple(
                 (
                     layer,
                     *(
                         next((number(s) for at, k, s in costs if at == layer and k == kind), 0.0)
-                        for kind in KINDS[:3]
+                        for kind in kinds
                     ),
                 )
                 for layer in layers
@@ -136,19 +140,22 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 
 def _from_calls(heat: HeatMap) -> list[tuple[str, str, float]]:
-    return [(_NAMES[cost.layer], kind, getattr(cost, kind)) for cost in heat.layers for kind in KINDS[:3]]
+    return [
+        (_NAMES[cost.layer], kind, getattr(cost, kind)) for cost in heat.layers for kind in call_kinds(None)
+    ]
 
 
 def _from_profile(profile: Profile) -> list[tuple[str, str, float]]:
     """The profile tells kinds apart for file-system calls alone."""
     time = profile.workflow.io.time_s
-    return [(_FILE_SYSTEM, kind, getattr(time, kind) or 0.0) for kind in KINDS[:3]]
+    kinds = call_kinds(profile.workflow.io)
+    return [(_FILE_SYSTEM, kind, getattr(time, kind) or 0.0) for kind in kinds]
 
 
 PLOT = Plot(
     KIND,
     TITLE,
-    "seconds in reads, writes and metadata calls of each library",
+    "seconds in reads, writes, flushes and metadata calls of each library",
     _draw,
     position=30,
     uses_calls=True,

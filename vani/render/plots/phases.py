@@ -50,7 +50,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     )
     numbers = {app: i for i, app in enumerate(shown)}
     kept = [p for p in profile.phases if p.app in numbers]
-    bars = [_bar(p) for p in sorted(kept, key=lambda p: (numbers[p.app], p.start_s))]
+    bars = sorted((bar for p in kept for bar in _bars(p)), key=lambda bar: (numbers[bar.app], bar.start))
     gap = 0.0
     drawn = bars
     while len(drawn) > _MOST_BARS:
@@ -113,7 +113,6 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             },
         ],
     )
-    inside = _covered(bars)
     longest = max(bars, key=lambda b: (b.end - b.start, -b.start))
     left_out = (
         f" {len(first) - len(shown)} apps with less I/O time are left out." if len(first) > len(shown) else ""
@@ -124,6 +123,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         if len(drawn) < len(bars)
         else ""
     )
+    spaced = (
+        " Repetitions are drawn evenly spaced and equally long." if any(p.count > 1 for p in profile.phases) else ""
+    )
     return Drawing(
         kind=KIND,
         title=TITLE,
@@ -131,38 +133,39 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "communicates or "
         "waits instead (thin bars between). Look for phases that come back at a steady distance, such as "
         "checkpoints, "
-        f"and for apps that wait for another one's output.{left_out}{joined}",
-        description=f"{count(len(profile.phases), 'phase')} of {count(len(first), 'app')} in a run of "
-        f"{format_seconds(runtime)}; some app "
-        f"is in a phase of I/O for {format_share(min(1.0, inside / runtime)) if runtime else 'all'} of it. "
-        f"The longest is a "
+        f"and for apps that wait for another one's output.{left_out}{joined}{spaced}",
+        description=f"{count(sum(p.count for p in profile.phases), 'phase')} of {count(len(first), 'app')} in a run of "
+        f"{format_seconds(runtime)}{_share_of_run(profile)}. The longest is a "
         f"{longest.kind} phase of {name(longest.app, 24)} from {format_seconds(longest.start)} to "
         f"{format_seconds(longest.end)}.",
         spec=spec,
         table=(
-            ("app", "phase", "kind", "from (s)", "to (s)", "bytes", "operations"),
+            ("app", "phase", "times", "kind", "from (s)", "to (s)", "bytes", "operations"),
             tuple(
                 (
                     name(p.app, 40),
                     p.index,
+                    p.count,
                     p.kind,
                     number(p.start_s),
                     number(p.end_s),
-                    bar.bytes,
-                    bar.operations,
+                    _moved(p),
+                    p.io.ops.all,
                 )
-                for p, bar in ((p, _bar(p)) for p in profile.phases[:_TABLE_ROWS])
+                for p in profile.phases[:_TABLE_ROWS]
             ),
         ),
     )
 
 
-def _bar(phase: Phase) -> _Bar:
-    ops = phase.io.ops
-    moved = (phase.io.bytes.read or 0) + (phase.io.bytes.written or 0)
-    return _Bar(
-        phase.app, phase.kind, phase.start_s, phase.end_s, 1, moved, ops.read + ops.write + ops.metadata
-    )
+def _moved(phase: Phase) -> int:
+    return (phase.io.bytes.read or 0) + (phase.io.bytes.written or 0)
+
+
+def _bars(phase: Phase) -> list[_Bar]:
+    """One for each repetition, with what they do on average."""
+    moved, operations = round(_moved(phase) / phase.count), round(phase.io.ops.all / phase.count)
+    return [_Bar(phase.app, phase.kind, start, end, 1, moved, operations) for start, end in phase.spans]
 
 
 def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
@@ -215,13 +218,9 @@ def _lives(profile: Profile) -> dict[str, tuple[float, float]]:
     return lives
 
 
-def _covered(bars: list[_Bar]) -> float:
-    """Seconds in which some app is in a phase."""
-    total, reached = 0.0, 0.0
-    for bar in sorted(bars, key=lambda b: b.start):
-        total += max(0.0, bar.end - max(bar.start, reached))
-        reached = max(reached, bar.end)
-    return total
+def _share_of_run(profile: Profile) -> str:
+    share = profile.workflow.io_time_share
+    return "" if share is None else f", of which I/O takes {format_share(share)}"
 
 
 PLOT = Plot(KIND, TITLE, "when each app reads, writes or does something else", _draw, position=50)

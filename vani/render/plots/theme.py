@@ -9,9 +9,10 @@ __all__ = ["GROUND", "theme"]
 GROUND = {"light": "#ffffff", "dark": "#15181b"}
 """What plots are drawn on, as in the report: they are transparent, but letters over lines have a halo of it."""
 
-# Okabe and Ito, "Color Universal Design" (2008): read, write, metadata, mixed, further ones. Each differs from its
-# background by a contrast of 3 or more (WCAG 2.2, 1.4.11), for which some are lighter on dark and darker on light.
-_ON_LIGHT = ["#0072B2", "#D55E00", "#007A5A", "#9A4F7F", "#8C6D00", "#2B87B8", "#595959"]
+# Okabe and Ito, "Color Universal Design" (2008): read, write, metadata, mixed, sync, further ones. Each differs from
+# its background by a contrast of 3 or more (WCAG 2.2, 1.4.11), for which some are lighter on dark and darker on light;
+# their yellow, which stands beside orange and green, is a brown on light.
+_ON_LIGHT = ["#0072B2", "#D55E00", "#007A5A", "#9A4F7F", "#5B3A00", "#2B87B8", "#595959"]
 _ON_DARK = ["#56B4E9", "#F08A3C", "#2BC49B", "#E09CC4", "#F0E442", "#8FD0F5", "#B3B3B3"]
 # Viridis (van der Walt and Smith, 2015), from few to many.
 _VIRIDIS = [

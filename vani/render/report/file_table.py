@@ -14,20 +14,6 @@ from vani.units import format_bytes, format_count, format_share
 
 __all__ = ["file_table"]
 
-_COLUMNS = (
-    Column("File or dataset"),
-    Column("Role"),
-    Column("Processes", number=True),
-    Column("Size", number=True),
-    Column("Read", number=True),
-    Column("Written", number=True),
-    Column("Data calls", number=True),
-    Column("Metadata calls", number=True),
-    Column("I/O time", number=True),
-    Column("Transfer size", number=True),
-    Column("Access"),
-)
-
 _PATTERNS = ("consecutive", "sequential", "strided", "random")
 
 
@@ -36,15 +22,20 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
     folder = _folder([file.path for group in groups for file in group.files])
     rows = []
     members_left = limits.all_members
+    flushed = any(file.io.ops.sync for file in profile.files)
+    described = any(file.format_attributes is not None for file in profile.files)
     for group in groups[: limits.groups]:
         shown = group.files[: min(limits.members, members_left)] if len(group.files) > 1 else ()
         members_left -= len(shown)
-        rows.append(_group_row(group, shown, len(folder), limits))
+        rows.append(_group_row(group, shown, len(folder), limits, flushed=flushed, described=described))
     left_out = len(groups) - len(rows)
-    table = Table("files", _caption(profile, groups, folder, limits), _COLUMNS, tuple(rows), left_out)
+    columns = _columns(flushed=flushed, described=described)
+    table = Table("files", _caption(profile, groups, folder, limits), columns, tuple(rows), left_out)
     notes = []
     listed, total = len(profile.files), profile.workflow.files.total
-    if listed < total:
+    if total is None:
+        notes.append("Files that were renamed are not listed: which calls were on them hangs on the order of calls.")
+    elif listed < total:
         notes.append(
             f"The profile lists {format_count(listed)} of {format_count(total)} files, those with the most I/O time "
             "(`vani profile --files all` lists all); totals of the workload count every file."
@@ -57,9 +48,21 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
     return table, notes
 
 
+def _columns(*, flushed: bool, described: bool) -> tuple[Column, ...]:
+    numbers = ("Processes", "Size", "Read", "Written", "Data calls", *(("Flushes",) if flushed else ()))
+    return (
+        Column("File or dataset"),
+        Column("Role"),
+        *(Column(title, number=True) for title in (*numbers, "Metadata calls", "I/O time", "Transfer size")),
+        Column("Access"),
+        *((Column("Holds"),) if described else ()),
+    )
+
+
 def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits: Limits) -> str:
     files, total = len(profile.files), profile.workflow.files.total
-    listed = f"{format_count(files)} of {format_count(total)}" if files < total else format_count(files)
+    part = total is not None and files < total
+    listed = f"{format_count(files)} of {format_count(total)}" if part else format_count(files)
     caption = f"{listed} file{'' if total == files == 1 else 's'}"
     if folder:
         caption += f" in `{clip(folder, limits.path).replace('`', '')}`"
@@ -82,10 +85,21 @@ def _folder(paths: Sequence[str]) -> str:
     return folder if folder.count("/") > 2 and all(path.startswith(folder) for path in paths) else ""
 
 
-def _group_row(group: FileGroup, shown: Sequence[FileEntity], skipped: int, limits: Limits) -> Row:
-    """A row without the `skipped` first letters of paths."""
+def _group_row(
+    group: FileGroup,
+    shown: Sequence[FileEntity],
+    skipped: int,
+    limits: Limits,
+    *,
+    flushed: bool,
+    described: bool,
+) -> Row:
+    """A row without the `skipped` first letters of paths.
+
+    `flushed`: with the number of flushes; `described`: with what is known of the files' arrays.
+    """
     if len(group.files) == 1:
-        return _file_row(group.files[0], skipped, limits)
+        return _file_row(group.files[0], skipped, limits, flushed=flushed, described=described)
     files = group.files
     shared = sum(file.access == "shared" for file in files)
     users = sorted({file.processes for file in files})
@@ -109,15 +123,18 @@ def _group_row(group: FileGroup, shown: Sequence[FileEntity], skipped: int, limi
         size(_sum(files, lambda file: file.io.bytes.read)),
         size(_sum(files, lambda file: file.io.bytes.written)),
         count(sum(file.io.ops.read + file.io.ops.write for file in files)),
+        *([count(sum(file.io.ops.sync or 0 for file in files))] if flushed else ()),
         count(sum(file.io.ops.metadata for file in files)),
         seconds(_sum(files, lambda file: file.io.time_s.total)),
         _transfer(files),
         _access(files),
+        *([words(_holds(files))] if described else ()),
     )
-    return Row(cells, tuple(_file_row(file, skipped, limits) for file in shown), len(files) - len(shown))
+    members = tuple(_file_row(file, skipped, limits, flushed=flushed, described=described) for file in shown)
+    return Row(cells, members, len(files) - len(shown))
 
 
-def _file_row(file: FileEntity, skipped: int, limits: Limits) -> Row:
+def _file_row(file: FileEntity, skipped: int, limits: Limits, *, flushed: bool, described: bool) -> Row:
     cells = (
         words(clip(file.path[skipped:], limits.path)),
         words(file.role or "not known"),
@@ -126,12 +143,29 @@ def _file_row(file: FileEntity, skipped: int, limits: Limits) -> Row:
         size(file.io.bytes.read),
         size(file.io.bytes.written),
         count(file.io.ops.read + file.io.ops.write),
+        *([count(file.io.ops.sync)] if flushed else ()),
         count(file.io.ops.metadata),
         seconds(file.io.time_s.total),
         _transfer([file]),
         _access([file]),
+        *([words(_holds([file]))] if described else ()),
     )
     return Row(cells)
+
+
+def _holds(files: Sequence[FileEntity]) -> str:
+    """What is known of the arrays in the files (table XI); empty where that is nothing, or they differ."""
+    found = files[0].format_attributes
+    if found is None or any(file.format_attributes != found for file in files):
+        return ""
+    arrays = (
+        None
+        if found.datasets is None
+        else f"{format_count(found.datasets)} array{'s'[: found.datasets != 1]}"
+    )
+    dims = None if found.dims is None else f"{found.dims}-D"
+    chunks = None if not found.chunks else f"chunks of {' x '.join(map(str, found.chunks))}"
+    return ", ".join(filter(None, (arrays, " ".join(filter(None, (dims, found.type))), chunks)))
 
 
 def _sum(files: Iterable[FileEntity], of: Callable[[FileEntity], float | None]) -> float | None:

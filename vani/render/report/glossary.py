@@ -111,6 +111,13 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
                 "file-per-process",
             ),
             _term(
+                "flushing",
+                "A call that hands on what was written before: fsync and fdatasync wait until it is on storage, fflush "
+                "gives it to the operating system. Programs flush to be safe from a crash, and pay with waiting.",
+                "flush",
+                "flushes",
+            ),
+            _term(
                 "footprint",
                 "Distinct bytes of files that were touched. 100 processes that read the same 4 KiB move 400 KiB and "
                 "have a footprint of 4 KiB.",
@@ -135,6 +142,13 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
                 "For several processes it is summed, so it can exceed the run time.",
             ),
             _term(
+                "I/O of the run",
+                "Time in which at least one process is in a file-system call, as a share of the run time. Beside it "
+                "stands the I/O time of the slowest process, since most parallel programs wait for it.",
+                "share of the run",
+                is_marked=False,
+            ),
+            _term(
                 "imbalance",
                 "Some processes spend much more time in I/O, or move many more bytes, than the mean. The others "
                 "usually wait for the slowest.",
@@ -151,7 +165,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "metadata operation",
-                "A call about files that moves no data: open, close, stat, seek, sync, mkdir, rename, ... "
+                "A call about files that neither moves nor flushes data: open, close, stat, seek, mkdir, rename, ... "
                 "On a parallel file system one server, or a few, must answer all of them.",
                 "metadata operations",
                 "metadata",
@@ -167,8 +181,9 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "phase",
-                "A stretch of an app's run in which its processes do I/O without a longer pause; what lies between "
-                "is computation or communication.",
+                "A stretch of an app's run in which its processes do I/O: until all of them pause for longer, most of "
+                "them begin the same anew, or they turn from reading to writing or back. What lies between is "
+                "computation or communication. Phases that are alike are one row.",
                 "phases",
             ),
             _term(

@@ -10,16 +10,16 @@ from vani.render.advice_markdown import code, escaped, fenced
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.prepared import Gap, Inputs, Prepared, prepare
-from vani.render.report.tables import Row, Table
+from vani.render.report.tables import Row, Table, one_by_one
 
 __all__ = ["MOST_LETTERS", "markdown"]
 
 MOST_LETTERS: Final = 60_000
 """Code hosts take comments of at most 65,536 letters."""
 
-_LIMITS: Final = replace(LEVELS[2], groups=15, rows=15, items=10, lines=20, path=120, prose=900)
+_LIMITS: Final = replace(LEVELS[2], groups=15, rows=15, calls=6, items=10, lines=20, path=120, prose=900)
 
-_PATHS: Final = ("files", "traces")
+_PATHS: Final = ("files", "folders", "traces")
 """Tables whose first column holds paths."""
 
 
@@ -40,7 +40,8 @@ def markdown(inputs: Inputs) -> str:
 
 def _top(report: Prepared) -> list[str]:
     verdict = report.verdict
-    lines = [
+    lines = [f"**{escaped(report.damage)}**", ""] if report.damage else []
+    lines += [
         f"## I/O of {escaped(report.title)}",
         "",
         f"**{escaped(verdict.headline)}.** {escaped(verdict.sentence)}",
@@ -86,13 +87,13 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
         yield _fold(
             f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines
         )
-    yield _fold("Where the time goes", _table(report.kinds) + _table(report.layers))
+    yield _fold("Where the time goes", _cost(report))
     if report.balance.rows:
         yield _fold("Balance of processes", _table(report.balance))
     if len(report.apps.rows) > 1 or (report.dependencies is not None and report.dependencies.rows):
         yield _fold("Apps", _table(report.apps) + _table(report.dependencies))
     if report.files.rows:
-        yield _fold("Files", _table(report.files))
+        yield _fold("Files", _table(report.files) + _table(report.folders))
     if report.phases is not None and report.phases.rows:
         yield _fold("Phases", _table(report.phases))
     if report.silent:
@@ -101,6 +102,17 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
     if report.gaps:
         yield _fold("What is not known", [*(_gap(gap) for gap in report.gaps), ""])
     yield _fold("About this report", _about(report))
+
+
+def _cost(report: Prepared) -> list[str]:
+    split = [f"Metadata: {escaped(one_by_one(report.metadata))}.", ""] if report.metadata is not None else []
+    return [
+        *_table(report.kinds),
+        *_table(report.calls),
+        *split,
+        *_table(report.libraries),
+        *_table(report.layers),
+    ]
 
 
 def _gap(gap: Gap) -> str:

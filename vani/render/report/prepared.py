@@ -6,6 +6,7 @@ by `Limits`; what a bound left out is in `left_out`.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,28 +14,35 @@ from dataclasses import dataclass, field
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.report.bounds import LEVELS, Limits, clip
+from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
 from vani.render.report.datasets import FileGroup, file_groups
 from vani.render.report.file_table import file_table
 from vani.render.report.items import Item, Silent, item, silent
-from vani.render.report.remarks import library_time, remarks
+from vani.render.report.remarks import remarks
 from vani.render.report.structure import (
     app_table,
     balance_table,
     dependency_table,
-    kind_table,
+    folder_table,
     layer_table,
     phase_table,
     trace_table,
 )
 from vani.render.report.tables import Table
 from vani.render.report.unknowns import Unknown, unknowns
+from vani.render.verdict import is_in_libraries
 from vani.render.wording import MATTERS, judged_by, matters, things_to_do
 from vani.schema.advice import Advice
+from vani.schema.damage import damage
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
 __all__ = ["Fact", "Gap", "Inputs", "Prepared", "Sources", "Verdict", "prepare"]
+
+_SO_FAR = ", as far as what is left of the trace tells"
+# What must not be said of a damaged trace without more words; advice may be older than its profile's damage.
+_LITTLE = re.compile(r"(hardly|does not) matter")
 
 
 @dataclass(frozen=True)
@@ -71,12 +79,14 @@ class Verdict:
     sentence: str
     does_matter: bool | None
     """None: the advice does not say."""
+    share: float | None
+    """Time in which any process does I/O, as a share of the run."""
     slowest_share: float | None
-    """I/O time of `who` as a share of the run."""
-    who: str
-    """The slowest process, or all traces together where there are several."""
-    mean_share: float | None
-    """The same of the processes on average; None where their runs are only parts of the workload's."""
+    """I/O time of the slowest process as a share of the run; None also where there is one process only."""
+    called_share: float | None
+    """The same with its time in calls of I/O libraries; None where that tells no more."""
+    is_damaged: bool
+    """A part of the run is in no number."""
     is_in_libraries: bool
     """Libraries take time in which no file-system call runs."""
     basis: Item | None
@@ -89,7 +99,8 @@ class Verdict:
             return "What to do is not known"
         if self.does_matter:
             return "No rule knows what to change"
-        return f"Nothing needs to be done{' about storage' if self.is_in_libraries else ''}"
+        about = " about storage" if self.is_in_libraries else ""
+        return f"Nothing needs to be done{about}{_SO_FAR if self.is_damaged else ''}"
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,8 @@ class Prepared:
     """A report."""
 
     title: str
+    damage: str
+    """What the traces lost, to be said first; empty where they are whole."""
     facts: tuple[Fact, ...]
     verdict: Verdict
     todo: tuple[Item, ...]
@@ -122,16 +135,20 @@ class Prepared:
     """All recommendations, those of `todo` first."""
     silent: tuple[Silent, ...]
     remarks: tuple[str, ...]
-    """What keeps the numbers from being what they seem: damage, a machine that is not described, ..."""
+    """What keeps the numbers from being what they seem: time in libraries, reads past the end, ..."""
     machine: str
     plots: tuple[Drawing | Missing, ...]
     kinds: Table
+    calls: Table | None
+    metadata: Table | None
+    libraries: Table | None
     apps: Table
     balance: Table
     layers: Table
     phases: Table | None
     dependencies: Table | None
     files: Table
+    folders: Table | None
     traces: Table
     gaps: tuple[Gap, ...]
     """Attributes that are not known."""
@@ -179,6 +196,7 @@ def prepare(
     tables = (
         app_table(profile, limits), balance_table(profile, limits), layer_table(profile, limits),
         phase_table(profile, limits), dependency_table(profile, limits), trace_table(profile, limits),
+        folder_table(profile, limits),
     )  # fmt: skip
     left_out += notes
     left_out += [
@@ -191,6 +209,7 @@ def prepare(
         left_out.append(f"{format_count(len(origins) - limits.rows)} entries of `provenance` in the profile.")
     return Prepared(
         title=_title(profile, limits),
+        damage=clip(damage(profile) or "", limits.prose),
         facts=_facts(profile),
         verdict=_verdict(inputs, limits),
         todo=tuple(ordered[: len(first)]),
@@ -200,12 +219,16 @@ def prepare(
         machine=judged_by(advice),
         plots=plots,
         kinds=kind_table(profile),
+        calls=call_table(profile, limits),
+        metadata=metadata_table(profile),
+        libraries=library_table(profile),
         apps=tables[0],
         balance=tables[1],
         layers=tables[2],
         phases=tables[3],
         dependencies=tables[4],
         files=files,
+        folders=tables[6],
         traces=tables[5],
         gaps=_gaps([one for one in unknown if not one.is_expected], limits),
         none=_gaps([one for one in unknown if one.is_expected], limits),
@@ -231,8 +254,6 @@ def _facts(profile: Profile) -> tuple[Fact, ...]:
     workflow, job = profile.workflow, profile.job
     instances = sum(app.instances for app in profile.apps)
     moved, files = workflow.io.bytes, workflow.files
-    seconds = workflow.io.time_s.total
-    each = None if seconds is None else seconds / max(1, workflow.processes)
     return (
         Fact(
             "Apps",
@@ -245,12 +266,26 @@ def _facts(profile: Profile) -> tuple[Fact, ...]:
         Fact("Read", format_bytes(moved.read), _calls(workflow.io.ops.read)),
         Fact("Written", format_bytes(moved.written), _calls(workflow.io.ops.write)),
         Fact("Files", format_count(files.total), f"{format_count(files.shared)} shared"),
-        Fact("I/O time a process", format_seconds(each), _slowest(profile)),
+        Fact("I/O", _of_run(workflow.io_time_share), _slowest(profile)),
+        *_values(profile),
     )
+
+
+def _values(profile: Profile) -> tuple[Fact, ...]:
+    """The law of the data set's values; nothing where none was sampled."""
+    found = profile.dataset.distribution
+    if found is None:
+        return ()
+    note = f"of {format_count(found.values)} values in {format_count(found.files)} files"
+    return (Fact("Values", found.name or f"of no known law; nearest is {found.closest}", note),)
 
 
 def _calls(number: int) -> str:
     return f"{format_count(number)} call{'' if number == 1 else 's'}"
+
+
+def _of_run(share: float | None) -> str:
+    return "unknown" if share is None else f"{format_share(share)} of the run"
 
 
 def _slowest(profile: Profile) -> str:
@@ -266,35 +301,38 @@ def _slowest(profile: Profile) -> str:
     if not worst:
         return ""
     of = f" of {clip(name, 40)}" if len(profile.apps) > 1 else ""
-    return f"most in {rank}{of}: {format_seconds(worst)}"
+    share = profile.workflow.io_time_share_slowest
+    part = "" if share is None else f", {format_share(share)}"
+    return f"slowest process, {rank}{of}: {format_seconds(worst)}{part}"
 
 
 def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
     first = next((one for one in inputs.advice.recommendations if one.rule == MATTERS), None)
-    words = matters(inputs.advice, inputs.profile)
-    head, colon, tail = words.partition(": ")
-    slowest = first.current.get("io_share_slowest_process") if first is not None else None
-    mean = first.current.get("io_share_mean") if first is not None else None
-    several = sum(app.instances for app in inputs.profile.apps) > 1
-    if mean is None and not several:
-        mean = inputs.profile.workflow.io_time_share
+    head, colon, tail = matters(inputs.advice, inputs.profile).partition(": ")
+    workflow = inputs.profile.workflow
+    is_damaged = damage(inputs.profile) is not None
+    if is_damaged and _LITTLE.search(head):
+        head += _SO_FAR
     return Verdict(
-        headline=clip(head, limits.prose),
+        headline=clip(head.removesuffix("."), limits.prose),
         sentence=clip(_capital(tail), limits.prose) if colon else "",
         does_matter=None if first is None else first.severity != "info",
-        slowest_share=_share(slowest),
-        who="all traces together" if several else "the slowest process",
-        mean_share=_share(mean),
-        is_in_libraries=bool(library_time(inputs.profile)),
+        share=workflow.io_time_share,
+        slowest_share=workflow.io_time_share_slowest if workflow.processes > 1 else None,
+        called_share=_called_share(inputs.profile),
+        is_damaged=is_damaged,
+        is_in_libraries=is_in_libraries(inputs.profile),
         basis=None if first is None else item(0, first, limits),
     )
 
 
-def _share(value: object) -> float | None:
-    """A number as a share 0..1; None for anything else: advice comes from a file that anybody may have written."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+def _called_share(profile: Profile) -> float | None:
+    """Time of the slowest process in I/O calls of any kind, where the run waits in libraries."""
+    runtime = profile.workflow.runtime_s
+    times = [app.balance.slowest_call_time_s or 0.0 for app in profile.apps if app.balance is not None]
+    if not runtime or not times or not is_in_libraries(profile):
         return None
-    return min(1.0, float(value))
+    return min(1.0, max(times) / runtime)
 
 
 def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:

@@ -1,4 +1,4 @@
-"""Tables of what a workload is made of: apps and their balance, layers, phases, dependencies, traces."""
+"""Tables of what a workload is made of: apps and their balance, layers, phases, dependencies, folders, traces."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from vani.render.report.tables import (
     Row,
     Table,
     count,
-    rate,
     seconds,
     share,
     size,
     without_empty,
     words,
 )
-from vani.schema.profile import App, Phase, Profile, RankBalance
+from vani.render.when import costliest_metadata
+from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBalance
 from vani.units import format_count, format_seconds, format_share
 
 __all__ = [
     "app_table",
     "balance_table",
     "dependency_table",
-    "kind_table",
+    "folder_table",
     "layer_table",
     "phase_table",
     "trace_table",
@@ -39,48 +39,7 @@ _SHAPES = {
     "all_to_all": "all read from all",
     "irregular": "no regular shape",
 }
-
-
-def kind_table(profile: Profile) -> Table:
-    """Reading, writing and metadata side by side."""
-    io = profile.workflow.io
-    rows = (
-        ("Reading", "read", io.ops.read, io.bytes.read, io.time_s.read, io.bandwidth.read),
-        ("Writing", "write", io.ops.write, io.bytes.written, io.time_s.write, io.bandwidth.write),
-    )
-    cells = [
-        Row(
-            (
-                words(name),
-                count(calls),
-                size(moved),
-                seconds(time),
-                _speed(profile, side, speed) if calls else words(""),
-            )
-        )
-        for name, side, calls, moved, time, speed in rows
-    ]
-    nothing = words("")
-    cells.append(
-        Row((words("Metadata"), count(io.ops.metadata), nothing, seconds(io.time_s.metadata), nothing))
-    )
-    columns = (
-        Column("Kind"),
-        Column("Calls", number=True),
-        Column("Bytes", number=True),
-        Column("I/O time", number=True),
-        Column("Bandwidth", number=True),
-    )
-    caption = (
-        "All file-system calls of the workload. I/O time is summed over processes; bandwidth is bytes divided by the "
-        "time in which at least one process reads (or writes)."
-    )
-    return Table("kinds", caption, columns, tuple(cells))
-
-
-def _speed(profile: Profile, side: str, speed: float | None) -> Cell:
-    """A bandwidth; one that the profile itself doubts is none."""
-    return words("not plausible") if f"io.bandwidth.{side}" in profile.provenance else rate(speed)
+_DOING = {"read": "reading", "write": "writing", "sync": "flushing"}
 
 
 def app_table(profile: Profile, limits: Limits) -> Table:
@@ -106,7 +65,7 @@ def app_table(profile: Profile, limits: Limits) -> Table:
         Column("App"),
         Column("Processes", number=True),
         Column("Run time", number=True),
-        Column("I/O share of run", number=True),
+        Column("I/O share of its run", number=True),
         Column("Read", number=True),
         Column("Written", number=True),
         Column("Files", number=True),
@@ -123,9 +82,7 @@ def balance_table(profile: Profile, limits: Limits) -> Table:
     apps = [
         app
         for app in _costliest(profile.apps)
-        if app.balance is not None
-        and app.processes > 1
-        and app.io.ops.read + app.io.ops.write + app.io.ops.metadata
+        if app.balance is not None and app.processes > 1 and app.io.ops.all
     ]
     rows = tuple(
         _balance_row(app, app.balance, limits) for app in apps[: limits.rows] if app.balance is not None
@@ -221,6 +178,7 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
     columns = (
         Column("App"),
         Column("Phase", number=True),
+        Column("Times", number=True),
         Column("Kind"),
         Column("Begins", number=True),
         Column("Lasts", number=True),
@@ -230,7 +188,10 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
         Column("I/O time", number=True),
         Column("Operations come"),
     )
-    caption = "I/O phases, most I/O time first; times since the workload began."
+    caption = (
+        "I/O phases, most I/O time first, those that are alike in one row: when the first begins, how long "
+        "one lasts on average, and what all of them read and write; times since the workload began."
+    )
     return Table("phases", caption, columns, rows, max(0, len(order) - limits.rows))
 
 
@@ -239,9 +200,10 @@ def _phase_row(phase: Phase, limits: Limits) -> Row:
         (
             words(clip(phase.app, limits.path)),
             count(phase.index),
-            words(phase.kind),
+            count(phase.count, _apart(phase)),
+            words(phase.kind, _spent(phase)),
             seconds(phase.start_s),
-            seconds(phase.runtime_s),
+            seconds(phase.runtime_s / phase.count),
             count(phase.processes),
             size(phase.io.bytes.read),
             size(phase.io.bytes.written),
@@ -249,6 +211,22 @@ def _phase_row(phase: Phase, limits: Limits) -> Row:
             words(phase.frequency.kind, f"{_about(phase.frequency.ops_per_process)} a process"),
         )
     )
+
+
+def _apart(phase: Phase) -> str:
+    period = phase.repeats.period_s if phase.repeats is not None else None
+    return "" if period is None else f"{format_seconds(period)} apart"
+
+
+def _spent(phase: Phase) -> str:
+    """What the time of a phase went to, where its kind does not tell."""
+    if phase.dominant is None or phase.dominant.kind == phase.kind != "metadata":
+        return ""
+    if phase.dominant.kind == "metadata":
+        doing, share = costliest_metadata(phase)
+    else:
+        doing, share = _DOING[phase.dominant.kind], phase.dominant.share
+    return f"{format_share(share)} of its I/O time {doing}"
 
 
 def _about(number: float) -> str:
@@ -261,7 +239,9 @@ def dependency_table(profile: Profile, limits: Limits) -> Table | None:
     edges = profile.workflow.app_dependencies
     if edges is None:
         return None
-    order = sorted(edges, key=lambda edge: (-edge.bytes_read, -edge.files, edge.producer, edge.consumer))
+    order = sorted(
+        edges, key=lambda edge: (-(edge.bytes_read or 0), -edge.files, edge.producer, edge.consumer)
+    )
     rows = [
         Row(
             (
@@ -280,9 +260,7 @@ def dependency_table(profile: Profile, limits: Limits) -> Table | None:
         if inside is None or not inside.edges:
             continue
         name = words(clip(app.name, limits.path))
-        shape = words(
-            "between processes", f"{_SHAPES[inside.pattern]}; {inside.edges} pair{'s' * (inside.edges > 1)}"
-        )
+        shape = words("between processes", f"{_SHAPES[inside.pattern]}; {_pairs(inside)}")
         rows.append(Row((name, name, shape, count(inside.files), words(""), words(""))))
     columns = (
         Column("Writes"),
@@ -292,13 +270,59 @@ def dependency_table(profile: Profile, limits: Limits) -> Table | None:
         Column("Bytes written", number=True),
         Column("Bytes read", number=True),
     )
-    caption = "Files that one app or process wrote before another one read them."
+    caption = "Files of which one app or process read what another one had written."
     if order and len(rows) > len(order):
         caption += " Bytes are counted between apps, not between the processes of one."
     table = Table(
         "dependencies", caption, columns, tuple(rows[: limits.rows]), max(0, len(rows) - limits.rows)
     )
     return without_empty(table)
+
+
+def _pairs(inside: ProcessDependencies) -> str:
+    """`12 pairs`, `12 pairs, 2 of them known by the file only`."""
+    by_file = 0
+    if inside.edges_by_extents is not None:
+        by_file = inside.edges - inside.edges_by_extents
+    elif inside.file_level is not None:
+        by_file = inside.edges
+    found = f"{inside.edges} pair{'s' * (inside.edges > 1)}"
+    return f"{found}, {by_file} of them known by the file only" if by_file else found
+
+
+def folder_table(profile: Profile, limits: Limits) -> Table | None:
+    """Folders with most metadata time; None where the profile does not tell them."""
+    folders = profile.folders
+    if folders is None:
+        return None
+    timed = any(folder.metadata_time_s is not None for folder in folders)
+    rows = []
+    for folder in folders[: limits.rows]:
+        cells = [
+            words(clip(folder.path, limits.path)),
+            count(folder.files),
+            count(folder.creates),
+            count(folder.entries),
+            size(folder.bytes.read),
+            size(folder.bytes.written),
+        ]
+        rows.append(Row((*cells, seconds(folder.metadata_time_s)) if timed else tuple(cells)))
+    columns = [
+        Column("Folder"),
+        Column("Files", number=True),
+        Column("Created", number=True),
+        Column("Entries", number=True),
+        Column("Read", number=True),
+        Column("Written", number=True),
+    ]
+    if timed:
+        columns.append(Column("Metadata time", number=True))
+    caption = (
+        f"Folders of the data set, most metadata {'time' if timed else 'operations'} first. All files of the run are "
+        "counted, also those that are not listed. Processes that create or open files in one folder at once wait for "
+        "each other there."
+    )
+    return Table("folders", caption, tuple(columns), tuple(rows), max(0, len(folders) - limits.rows))
 
 
 def trace_table(profile: Profile, limits: Limits) -> Table:

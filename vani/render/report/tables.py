@@ -12,6 +12,7 @@ __all__ = [
     "Row",
     "Table",
     "count",
+    "one_by_one",
     "rate",
     "seconds",
     "share",
@@ -90,6 +91,15 @@ def rate(number: float | None, note: str = "") -> Cell:
 def share(number: float | None, note: str = "") -> Cell:
     """A cell with a share 0..1, in percent."""
     return Cell(format_share(number), number, note)
+
+
+def one_by_one(table: Table) -> str:
+    """A short table as a part of a sentence: `opening 61 (37 ms), working on folders 10 (3.21 ms)`."""
+    said = []
+    for row in table.rows:
+        name, number, *more = (cell.text for cell in row.cells)
+        said.append(f"{name} {number}" + (f" ({more[0]})" if more else ""))
+    return ", ".join(said)
 
 
 def without_empty(table: Table) -> Table:

@@ -11,22 +11,24 @@ from vani.render.profile_text import shortened
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.prepared import Inputs, Prepared, prepare
-from vani.render.report.tables import Cell, Column, Table
+from vani.render.report.tables import Cell, Column, Table, one_by_one
 
 __all__ = ["text"]
 
 _WIDTH: Final = 80
 _LEAST_NAME: Final = 16
-_LIMITS: Final = replace(LEVELS[2], groups=12, rows=12, items=10, lines=30, path=240, prose=800)
+_LIMITS: Final = replace(LEVELS[2], groups=12, rows=12, calls=6, items=10, lines=30, path=240, prose=800)
 
 # What of a wide table is worth the room; all columns where it is not listed.
 _KEPT: Final[Mapping[str, tuple[str, ...]]] = {
     "layers": ("Layer", "App", "Calls", "Read", "Written", "Time"),
     "balance": ("App", "Slowest process", "Its I/O time", "Mean I/O time", "Times the mean"),
-    "apps": ("App", "Processes", "Run time", "I/O share of run", "Read", "Written"),
+    "apps": ("App", "Processes", "Run time", "I/O share of its run", "Read", "Written"),
+    "calls": ("Function", "Calls", "Time", "Share of it", "Bytes"),
+    "folders": ("Folder", "Files", "Created", "Written", "Metadata time"),
     "dependencies": ("Writes", "Reads later", "Files", "Bytes read"),
     "files": ("File or dataset", "Role", "Read", "Written", "I/O time"),
-    "phases": ("App", "Kind", "Begins", "Lasts", "Processes", "I/O time"),
+    "phases": ("App", "Times", "Kind", "Begins", "Lasts", "Processes", "I/O time"),
 }
 
 
@@ -38,6 +40,9 @@ def text(inputs: Inputs) -> str:
 
 
 def _lines(report: Prepared) -> Iterator[str]:
+    if report.damage:
+        yield from _wrapped(report.damage)
+        yield ""
     yield from _wrapped(report.title)
     yield "=" * min(_WIDTH, len(report.title))
     yield from _facts(report)
@@ -54,12 +59,17 @@ def _lines(report: Prepared) -> Iterator[str]:
         yield ""
         yield f"{report.verdict.without_advice}."
     yield from _table("Where the time goes", report.kinds)
+    yield from _table("Functions", report.calls)
+    yield from _metadata(report)
+    yield from _table("Time in libraries", report.libraries)
     yield from _table("Layers", report.layers)
     yield from _table("Balance of processes", report.balance)
     if len(report.apps.rows) > 1:
         yield from _table("Apps", report.apps)
     yield from _table("Dependencies", report.dependencies)
     yield from _table("Files", report.files)
+    if report.folders is not None and len(report.folders.rows) > 1:
+        yield from _table("Folders", report.folders)
     yield from _table("Phases", report.phases)
     others = report.advice[len(report.todo) :]
     if others:
@@ -106,6 +116,12 @@ def _item(one: Item) -> Iterator[str]:
     if one.left_lines:
         yield f"     ({one.left_lines} more lines: see advice.yaml)"
     yield ""
+
+
+def _metadata(report: Prepared) -> Iterator[str]:
+    if report.metadata is not None:
+        yield ""
+        yield from _wrapped(f"Metadata: {one_by_one(report.metadata)}.", hang=2)
 
 
 def _table(title: str, table: Table | None) -> Iterator[str]:

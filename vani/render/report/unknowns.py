@@ -26,6 +26,9 @@ _ABSENT: Final = {
     "interfaces[].collective_share": "where the layer has no collective calls",
     "interfaces[].transfer": "where the layer has no choice of collective or independent calls, or no call tells",
     "interfaces[].hints": "where the layer takes no hints, or no call of the trace sets one",
+    "middleware.granularity.metadata": "without transfers much smaller than those of the data",
+    "apps[].process_dependencies.edges_by_extents": "where extents were too many to keep",
+    "apps[].process_dependencies.file_level": "in documents of older versions",
     "files[].stride": "without strided operations",
     "files[].interface": "where the file was only opened",
     "phases[].frequency.size": "without data operations",
@@ -45,7 +48,22 @@ _UNSEEN: Final = {
 }
 """The same where something is."""
 
-_NULL: Final = re.compile(r"\bnull:? ((?:where|without|for|as|only)\b[^;.]*)")
+_OF_ANY_IO: Final = {
+    "metadata_kinds": "without a metadata operation",
+    "calls[].name": "in the row of all other functions together",
+}
+"""The same by what stands behind `io.` of any entity."""
+
+_SECOND_VERSION: Final = re.compile(
+    r"(?:.*\.)?(?:io\.(?:(?:ops|time_s|busy_s|ops_share|time_share)\.sync|bandwidth\.write_synced|calls|metadata_kinds)"
+    r"|library_time_s|balance\.slowest_call_(?:rank|time_s)|folders|middleware\.(?:granularity|access_pattern)"
+    r"|storage\.node_local\.type|dataset\.distribution|files\[\]\.format_attributes|phases\[\]\.(?:repeats|dominant)"
+    r"|process_dependencies\.(?:edges_by_extents|file_level))"
+)
+_OLDER: Final = "the profile is of vani.profile/1, which did not tell it: profile the trace again"
+"""Why attributes of `vani.profile/2` are null in a document that was lifted: no other lacks the number of flushes."""
+
+_NULL: Final = re.compile(r"\b[Nn]ull:? ((?:where|without|for|as|only)\b[^;.]*)")
 
 
 @dataclass(frozen=True)
@@ -69,6 +87,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
     that is not known, the others alone are counted.
     """
     found = []
+    is_older = profile.workflow.io.ops.sync is None
     for path, meaning in _nullable():
         values = list(_values(profile, path))
         nulls = [stats for value, stats in values if value is None]
@@ -76,8 +95,11 @@ def unknowns(profile: Profile) -> list[Unknown]:
             continue
         attribute = ".".join(path)
         without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
+        if is_older and _SECOND_VERSION.fullmatch(attribute):
+            found.append(Unknown(attribute, _OLDER, len(nulls), len(values), False))
+            continue
         if without == len(nulls):
-            reason = meaning or _ABSENT.get(attribute, "without I/O")
+            reason = _OF_ANY_IO.get(_behind_io(attribute)) or meaning or _ABSENT.get(attribute, "without I/O")
             found.append(Unknown(attribute, reason, without, len(values), True))
             continue
         reason, is_expected = _reason(attribute, meaning, profile)
@@ -88,27 +110,38 @@ def unknowns(profile: Profile) -> list[Unknown]:
 def _is_without(attribute: str, stats: IOStats) -> bool:
     """Whether there is no call from which the attribute of this block, or of what it is of, could be told."""
     ops = stats.ops
-    if attribute.startswith(_OF_IO):
-        return not ops.read + ops.write + ops.metadata
-    last = attribute.rpartition(".io.")[2]
+    last = _behind_io(attribute)
+    if attribute.startswith(_OF_IO) or last in ("ops_share", "time_share"):
+        return not ops.all
     if last == "access_pattern":
         return not ops.read + ops.write
-    if last in ("ops_share", "time_share"):
-        return not ops.read + ops.write + ops.metadata
+    if last == "metadata_kinds":
+        return not ops.metadata
+    if last == "bandwidth.write_synced":
+        return not (ops.write and ops.sync)
+    if last == "calls[].name":
+        return True
     of = {"bandwidth": ("read", "write"), "transfer_size": ("read", "write"), "past_end": ("read",)}
     name, _, side = last.partition(".")
     return side in of.get(name, ()) and not getattr(ops, side)
+
+
+def _behind_io(attribute: str) -> str:
+    return attribute.rpartition(".io.")[2]
 
 
 def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     plain = attribute.replace("[]", "")
     exact = profile.provenance.get(attribute) or profile.provenance.get(plain)
     # `io.past_end` stands for that block of every entity; `interfaces` is about the list, not about what is null in it.
-    inside = f"{plain}.".partition(".")[1] + f"{plain}.".partition(".")[2]
+    # A rate of writes is impossible with and without the flushes behind them.
+    inside = f"{plain.replace('bandwidth.write_synced', 'bandwidth.write')}."
+    inside = inside.partition(".")[1] + inside.partition(".")[2]
     blocks = [why for key, why in profile.provenance.items() if f".{key}." in inside]
     if meaning:
         # Beside it, provenance may tell where the values of other entries are from: that is no reason.
-        return f"{meaning} ({blocks[0]})" if blocks else meaning, not blocks
+        is_expected = not blocks and not meaning.endswith("not read")
+        return f"{meaning} ({blocks[0]})" if blocks else meaning, is_expected
     if exact is not None:
         return exact, False
     if attribute in _ABSENT:

@@ -1,0 +1,148 @@
+"""`vani demo`: its commands work as they stand, and make what it made; nothing that is there is lost."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT  # type: ignore[attr-defined]
+
+TRACE = ROOT / "vani" / "demo" / "ior-shared-file-8r"
+DOCUMENTS = ("profile.yaml", "advice.yaml", "report.html")
+# What pip writes where the path of the interpreter has a blank: a shell script that is Python, too.
+SCRIPT = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
+from vani.cli.main import main
+
+main()
+"""
+
+
+def commands_of(shown: str) -> list[str]:
+    """Commands alone begin with exactly two blanks."""
+    return [line[2:] for line in shown.splitlines() if line[:2] == "  " and line[2:3].strip()]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def run_in_a_shell(commands: list[str]) -> None:
+    done = subprocess.run(["/bin/sh", "-eu"], input="\n".join(commands), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_commands_make_what_the_demo_made_and_kept(run, desk):
+    done = run("demo", "-o", "it's my run", "--copy", "a copy/of it")
+    assert (done.status, done.err) == (0, "")
+    assert contents(desk / "a copy" / "of it") == contents(TRACE)
+    made = contents(desk / "it's my run")
+    assert sorted(made) == sorted(DOCUMENTS)
+    for name in DOCUMENTS:
+        (desk / "it's my run" / name).unlink()
+
+    commands = commands_of(done.out)
+    assert len(commands) == 3
+    assert "'a copy/of it'" in commands[0]
+    run_in_a_shell(commands)
+    assert contents(desk / "it's my run") == made
+
+
+def test_without_options_nothing_is_kept_and_the_commands_name_the_bundled_trace(run, desk, monkeypatch, tmp_path):
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    done = run("demo")
+    assert (done.status, done.err) == (0, "")
+    assert list(desk.iterdir()) == list((tmp_path / "scratch").iterdir()) == []
+    profile, *_ = commands = commands_of(done.out)
+    assert profile.endswith(f" profile {shlex.quote(str(TRACE))} -o profile.yaml")
+    run_in_a_shell(commands)
+    assert sorted(path.name for path in desk.iterdir()) == sorted(DOCUMENTS)
+    assert "8 processes write /lustre/scratch/proj/ior/ssf_posix.dat" in done.out
+    assert done.out.splitlines()[-2].startswith("-o DIR keeps profile.yaml, advice.yaml and report.html (")
+
+
+def test_a_trace_below_the_current_folder_is_named_from_there(run, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert " profile vani/demo/ior-shared-file-8r -o profile.yaml" in commands_of(run("demo").out)[0]
+
+
+def test_the_program_is_named_as_the_shell_finds_it(desk):
+    script = desk / "my programs" / "vani"
+    script.parent.mkdir()
+    script.write_text(SCRIPT.format(python=sys.executable))
+    script.chmod(0o755)
+    found = {"PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}"}
+    other = {"PATH": os.environ["PATH"].replace(str(Path(sys.executable).parent), "")}
+    for path, place, program in (
+        (found, desk, "vani"),
+        (other, desk, "'my programs/vani'"),
+        (other, script.parent, "./vani"),
+    ):
+        done = subprocess.run(
+            [script, "demo"], capture_output=True, text=True, check=True, cwd=place, env={**os.environ, **path}
+        )
+        named = [line.partition(" profile ")[0] for line in commands_of(done.stdout)[:1]]
+        named += [done.stdout.splitlines()[-1].removeprefix("Now your own: ").partition(" profile ")[0]]
+        named += [line[7:].partition(" advise ")[0] for line in done.stdout.splitlines() if line[:4] == "Next"]
+        assert named == [program] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-o", "file"], "file: is not a folder; name a folder"),
+        (["-o", "file/below"], "file: is not a folder; name a folder"),
+        (["-o", "full"], "full/advice.yaml: is there already, and is not replaced; name another folder"),
+        (["--copy", "full"], "full: is there already, and is not replaced; name a new folder"),
+        (["--copy", "empty"], "empty: is there already, and is not replaced; name a new folder"),
+        (["--copy", "file"], "file: is there already, and is not replaced; name a new folder"),
+        (["--copy", "gone"], "gone: is there already, and is not replaced; name a new folder"),
+        (["--copy", "file/below"], "file: is not a folder; name a folder"),
+        (["--copy", "new", "-o", "./new"], "new: is named for two outputs; give each its own name"),
+        (["-o", "/proc/new"], "/proc/new: cannot be made (No such file or directory); name another folder"),
+        *(
+            pytest.param(
+                [option, "locked/new"],
+                "locked: cannot be written: this folder is read-only; name another one",
+                marks=pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere"),
+            )
+            for option in ("-o", "--copy")
+        ),
+    ],
+)
+def test_what_is_there_stays_and_one_line_says_why(run, desk, arguments, line):
+    (desk / "file").write_text("mine")
+    (desk / "full").mkdir()
+    (desk / "full" / "advice.yaml").write_text("mine")
+    (desk / "empty").mkdir()
+    (desk / "gone").symlink_to("nowhere")
+    (desk / "locked").mkdir(mode=0o555)
+    before = sorted(desk.rglob("*"))
+    done = run("demo", *arguments)
+    assert (done.status, done.out, done.line) == (2, "", line)
+    assert sorted(desk.rglob("*")) == before
+    assert (desk / "file").read_text() == (desk / "full" / "advice.yaml").read_text() == "mine"
+
+
+def test_a_copy_that_cannot_be_written_is_told(run):
+    done = run("demo", "--copy", "/proc/new")
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith("/proc/new: cannot write here (")
+
+
+def test_a_copy_is_ones_own_where_the_package_is_read_only(run, desk, monkeypatch, tmp_path):
+    package = tmp_path / "package"
+    shutil.copytree(TRACE, package / "demo" / TRACE.name)
+    for path in (package / "demo" / TRACE.name).iterdir():
+        path.chmod(0o444)
+    (package / "demo" / TRACE.name).chmod(0o555)
+    monkeypatch.setattr("vani.__file__", str(package / "__init__.py"))
+    assert run("demo", "--copy", "mine").status == 0
+    assert all(path.stat().st_mode & 0o200 for path in (desk / "mine", *(desk / "mine").iterdir()))

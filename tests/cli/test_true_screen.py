@@ -1,0 +1,113 @@
+"""What the first screen says is what the calls of the trace and the profile's YAML say, on all real traces."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from conftest import TRACES  # type: ignore[attr-defined]
+from rich.console import Console
+
+import vani
+from vani.advisors.models import io_time
+from vani.calls import FileClass, Flag, Layer
+from vani.errors import VaniError
+from vani.render import verdict
+from vani.render.profile_text import render
+from vani.units import format_share
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+
+def _traces():
+    places = sorted(TRACES.iterdir())
+    for folder in ("traces", "traces-new"):
+        places += sorted((SHARED / folder).glob("*"))
+    names = {p.name: p for p in places if p.is_dir() and "killed" not in p.name and "truncated" not in p.name}
+    large = {"v3-large-smallio-8r"}
+    return [
+        pytest.param(path, id=name, marks=[pytest.mark.slow] if name in large else [])
+        for name, path in sorted(names.items())
+    ]
+
+
+def _screen(profile) -> str:
+    text = io.StringIO()
+    render(profile, Console(file=text, width=200, color_system=None), saved=Path("p.yaml"))
+    return text.getvalue()
+
+
+def _time_by_function(stores) -> Counter[str]:
+    """Time of counted calls on files of the data set, by function, straight from the store."""
+    found: Counter[str] = Counter()
+    for store in stores:
+        table = pq.read_table(store / "_functions.parquet")
+        names = dict(zip(*(table[c].to_pylist() for c in ("func", "name")), strict=True))
+        files = pq.read_table(store / "_files.parquet")
+        dataset = {
+            code
+            for code, kind in zip(files["file"].to_pylist(), files["class"].to_pylist(), strict=True)
+            if kind == FileClass.DATASET
+        }
+        columns = ["func", "layer", "flags", "file", "duration_ns"]
+        for part in sorted((store / "calls").glob("*.parquet")):
+            table = pq.read_table(part, columns=columns)
+            for func, layer, flags, file, lasts in zip(*(table[c].to_pylist() for c in columns), strict=True):
+                if layer <= Layer.STDIO and not flags & Flag.NESTED and file in dataset:
+                    found[names[func]] += lasts
+    return found
+
+
+@pytest.mark.parametrize("trace", _traces())
+def test_the_screen_says_what_the_calls_and_the_yaml_say(trace, tmp_path):
+    try:
+        stores = vani.convert(trace, tmp_path / "store")
+        profile = vani.profile(trace)
+    except VaniError as error:
+        pytest.skip(str(error))
+    screen = _screen(profile)
+    _the_cause_is_the_function_with_most_time(profile, screen, stores)
+    _the_shares_can_be_recomputed(profile, " ".join(screen.split()))
+
+
+def _the_cause_is_the_function_with_most_time(profile, screen, stores):
+    shown = re.search(r"^Why +(\S+): ", screen, re.MULTILINE)
+    if shown is None:
+        assert not profile.workflow.io.time_s.total
+        return
+    spent = _time_by_function(stores)
+    most, longest = spent.most_common(1)[0]
+    # A call that only probed for a file that is not there is counted apart, though its path is like any other.
+    apart = {call.name: round((call.time_s or 0.0) * 1e9) for call in profile.excluded.io.calls or ()}
+    assert spent[shown[1]] >= longest - apart.get(most, 0)
+
+
+def _the_shares_can_be_recomputed(profile, screen):
+    tree = yaml.safe_load(profile.to_yaml())
+    workflow = tree["workflow"]
+    shown = re.search(
+        r"I/O takes ([\d.]+ %) of the run(?: \([^)]*\))?(?:, ([\d.]+ %) in the slowest)?", screen
+    )
+    if shown is None:
+        assert not workflow["io"]["time_s"]["total"]
+        return
+    assert shown[1] == format_share(min(1.0, workflow["io"]["busy_s"]["total"] / workflow["runtime_s"]))
+    slowest = max(app["balance"]["slowest_io_time_s"] for app in tree["apps"] if app["balance"])
+    if shown[2]:
+        assert shown[2] == format_share(min(1.0, slowest / workflow["runtime_s"]))
+    calls = workflow["io"]["calls"]
+    cause = re.search(r"Why \S+: [\d,]+ calls?, ([\d.]+ %) of the I/O time", screen)
+    assert cause[1] == format_share(calls[0]["time_s"] / sum(c["time_s"] for c in calls))
+    inside = re.search(r"is inside \S+ calls for ([\d.]+ %) of the run", screen)
+    if inside:
+        longest = max(app["balance"]["slowest_call_time_s"] for app in tree["apps"] if app["balance"])
+        assert inside[1] == format_share(min(1.0, longest / workflow["runtime_s"]))
+
+
+def test_the_screen_and_the_rule_that_asks_whether_io_matters_have_one_threshold():
+    assert verdict.HARDLY == io_time.HARDLY

@@ -1,0 +1,144 @@
+"""Flushing is a kind of its own: it is checked as such, and never compared with documents that called it metadata."""
+
+from __future__ import annotations
+
+import pytest
+from gate_cases import TODAY, figures, made, of_version_1, policy, put, verdict
+
+from vani.gate.baselines import baseline_of, runs_of
+from vani.gate.difference import Side, compare
+from vani.gate.verdict import judge
+from vani.render.diff_text import render
+from vani.schema.baseline import Baseline, BaselineRun
+from vani.schema.check import Source
+from vani.schema.document import dumps, loads
+
+RUN = BaselineRun(version="0", sha256="0")
+
+
+def side(tree: dict, *, is_saved: bool = False) -> Side:
+    return Side(Source(path="x.yaml", sha256=""), (figures(tree).tree if not is_saved else tree,), True, is_saved)
+
+
+def saved(*trees: dict) -> list[dict]:
+    """The runs of a baseline, as they are once it was saved and read."""
+    return runs_of(loads(dumps(baseline_of([(RUN, one) for one in trees])), Baseline), "x")
+
+
+def rows(diff) -> dict[str, str]:
+    return {one.attribute: one.status for one in diff.differences}
+
+
+# --- what can be asked -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expect", "status"),
+    [
+        ("workflow.io.ops.sync <= 40", "pass"),
+        ("workflow.io.ops.sync <= 39", "fail"),
+        ("workflow.io.time_share.sync <= 50 %", "fail"),
+        ("workflow.io.metadata_kinds.open.count == 61", "pass"),
+        ("workflow.io.bandwidth.write_synced >= 1 GB/s", "fail"),
+        ("workflow.io_time_share_slowest <= 20 %", "pass"),
+        ('folders[path~"*Level_0"].creates <= 8', "pass"),
+        ("max(folders[*].entries) < 8", "fail"),
+        ('sum(files[*].io.ops.sync) == 40', "pass"),
+    ],
+)
+def test_what_the_second_version_knows_can_be_bounded(tmp_path, expect, status):
+    check = verdict(policy(tmp_path, f"[[check.budget]]\nexpect = '{expect}'\n"), made())
+    assert {one.status for one in check.judgements} == {status}
+
+
+def test_time_in_a_library_can_be_bounded(tmp_path):
+    asked = policy(tmp_path, "[[check.budget]]\nexpect = 'workflow.library_time_s.mpiio.total <= 1 us'\n")
+    assert verdict(asked, made("v3-ior-ssf-hdf5-4r")).judgements[0].status == "fail"
+
+
+# --- with a baseline of today ---------------------------------------------------------------------------------------
+
+
+def test_a_flush_more_is_an_error_and_metadata_is_as_before(tmp_path):
+    check = verdict(policy(tmp_path, "[check]\n"), put(made(), "workflow.io.ops.sync", 41), [made()])
+    assert [one.id for one in check.judgements if one.status == "fail"] == [
+        "change of workflow.io.ops.*: workflow.io.ops.sync"
+    ]
+
+
+def test_a_saved_baseline_keeps_flushing_kinds_of_metadata_and_folders(tmp_path):
+    (run,) = saved(made())
+    assert run["workflow"]["io"]["ops"] == {"read": 40, "write": 165, "metadata": 132, "sync": 40}
+    assert run["workflow"]["io"]["metadata_kinds"]["open"]["count"] == 61
+    # Functions are a table of the twenty that cost most; the number of a library's calls has the same key.
+    assert "calls" not in run["workflow"]["io"]
+    assert [one["calls"] for one in run["interfaces"]] == [one["calls"] for one in made()["interfaces"]]
+    asked = policy(tmp_path, "[[check.change]]\nattribute = 'folders[*].creates'\n")
+    more = made()
+    # In another order: folders are told apart by their paths.
+    more["folders"].reverse()
+    more["folders"][0]["creates"] += 1
+    check = judge(asked, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
+    assert [one.target for one in check.judgements if one.status == "fail"] == [more["folders"][0]["path"]]
+
+
+# --- with documents of the first version ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_flushing_that_was_metadata_is_no_regression_and_no_gain(is_saved):
+    old = saved(of_version_1(made()))[0] if is_saved else of_version_1(made())
+    a, b = side(old, is_saved=is_saved), side(made())
+    for diff in (compare(a, b, version="0"), compare(b, a, version="0")):
+        assert {status for name, status in rows(diff).items()} <= {"unknown"}
+        assert not diff.counts.matters
+        shown = render(diff)
+        assert "worse" not in shown and "better" not in shown
+        (flushes,) = [line for line in shown.splitlines() if line.startswith("flushes")]
+        (metadata,) = [line for line in shown.splitlines() if line.startswith("metadata operations")]
+        assert "unknown" in flushes and "unknown" in metadata and "%" not in flushes + metadata
+
+
+def test_two_documents_of_the_first_version_are_compared_as_before():
+    old = of_version_1(made())
+    more = put(of_version_1(made()), "workflow.io.ops.metadata", 200)
+    assert rows(compare(side(old), side(more), version="0")) == {"workflow.io.ops.metadata": "worse"}
+
+
+@pytest.mark.parametrize("newer", ["profile", "baseline"])
+def test_check_says_that_it_cannot_compare_them(tmp_path, newer):
+    pair = [made(), of_version_1(made())]
+    profile, baseline = pair if newer == "profile" else pair[::-1]
+    check = verdict(policy(tmp_path, "[check]\n"), profile, [baseline])
+    assert check.verdict == "pass"
+    by_attribute = {one.attribute: one for one in check.judgements}
+    assert {one.status for one in check.judgements} == {"pass", "unknown"}
+    metadata = by_attribute["workflow.io.ops.metadata"]
+    assert (metadata.status, metadata.message) == (
+        "unknown",
+        "workflow.io.ops.metadata cannot be compared: only one of the two counts flushing with it",
+    )
+    assert by_attribute["workflow.io.ops.sync"].status == "unknown"
+    assert by_attribute["workflow.io.ops.read"].status == "pass"
+
+
+def test_a_profile_without_times_is_not_said_to_count_flushing_otherwise(tmp_path):
+    quick = made()
+    quick["workflow"]["io"]["time_s"] = dict.fromkeys(quick["workflow"]["io"]["time_s"])
+    asked = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.io.time_s.metadata'\n")
+    (one,) = verdict(asked, made(), [quick], allow_empty=True).judgements
+    assert one.message == "workflow.io.time_s.metadata is not known in the baseline"
+
+
+def test_a_baseline_that_was_saved_before_has_the_share_of_the_run_of_today():
+    old = of_version_1(made())
+    was = old["workflow"]["io_time_share"]
+    # The first version saved the mean over processes.
+    document = baseline_of([(RUN, put(old, "workflow.io_time_share", 0.09))])
+    del document.figures["workflow"]["io_time_share_slowest"]
+    (run,) = runs_of(loads(dumps(document), Baseline), "x")
+    assert run["workflow"]["io_time_share"] == pytest.approx(was)
+    assert run["workflow"]["io_time_share_slowest"] == pytest.approx(made()["workflow"]["io_time_share_slowest"])
+    # One of today is left as it is.
+    (run,) = runs_of(loads(dumps(baseline_of([(RUN, put(made(), "workflow.io_time_share", 0.09))])), Baseline), "x")
+    assert run["workflow"]["io_time_share"] == 0.09

@@ -1,0 +1,92 @@
+"""When I/O takes place, in one line: the phases that cost most, as a person would tell them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.units import format_bytes, format_count, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Phase, Profile
+
+__all__ = ["costliest_metadata", "when"]
+
+_SHOWN = 2
+_ENOUGH = 0.9
+"""Share of the I/O time from which on no further phase is told."""
+_METADATA = {
+    "open": "opening files",
+    "close": "closing files",
+    "stat": "asking about files",
+    "seek": "seeking",
+    "directory": "working on folders",
+    "remove": "removing or renaming files",
+    "other": "metadata operations",
+}
+
+
+def when(profile: Profile) -> str:
+    """The phases with most I/O time, in order of time; empty where there is one, or none is known."""
+    rows = [phase for phase in profile.phases or () if phase.io.time_s.total]
+    whole = sum(phase.io.time_s.total or 0.0 for phase in rows)
+    if not whole or (len(rows) == 1 and rows[0].count == 1):
+        return ""
+    chosen: list[Phase] = []
+    for phase in sorted(rows, key=lambda one: -(one.io.time_s.total or 0.0)):
+        enough = sum(p.io.time_s.total or 0.0 for p in chosen) >= _ENOUGH * whole
+        if len(chosen) == _SHOWN or (enough and len(rows) > _SHOWN):
+            break
+        chosen.append(phase)
+    several = len(profile.apps) > 1
+    told = "; ".join(_phase(phase, several=several) for phase in sorted(chosen, key=lambda one: one.start_s))
+    share = sum(phase.io.time_s.total or 0.0 for phase in chosen) / whole
+    rest = sum(phase.count for phase in rows) - sum(phase.count for phase in chosen)
+    if not rest:
+        return told
+    more = f"{format_count(rest)} more {'phase' if rest == 1 else 'phases'}"
+    return f"{told} ({format_share(share)} of the I/O time; {more})"
+
+
+def _phase(phase: Phase, *, several: bool) -> str:
+    text = _done(phase)
+    if several:
+        text += f" by {phase.app}"
+    if phase.repeats is not None and phase.count > 1:
+        period = phase.repeats.period_s
+        apart = "" if period is None else f", {format_seconds(period)} apart"
+        return f"{format_count(phase.count)} times {text}{apart}"
+    return f"{text} from {format_seconds(phase.start_s)} on, for {format_seconds(phase.runtime_s)}"
+
+
+def _done(phase: Phase) -> str:
+    """What a phase does, and how much of it each time."""
+    io = phase.io
+    data = {"read": (io.bytes.read or 0) // phase.count, "written": (io.bytes.written or 0) // phase.count}
+    if phase.kind == "metadata":
+        return _metadata(phase)
+    sides = {"read": ("read",), "write": ("written",)}.get(phase.kind, ("written", "read"))
+    text = " and ".join(
+        f"{format_bytes(data[side])} {side}" for side in sides if data[side] or len(sides) == 1
+    )
+    doing, share = costliest_metadata(phase)
+    if phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
+        return text
+    # What was moved is not what the time went to.
+    return f"{text} ({format_share(share)} of it {doing})"
+
+
+def _metadata(phase: Phase) -> str:
+    doing, share = costliest_metadata(phase)
+    text = f"{doing} by {format_count(phase.processes)} {'process' if phase.processes == 1 else 'processes'}"
+    return f"{text} ({format_share(share)} of its I/O time)" if phase.io.bytes.total and share is not None else text
+
+
+def costliest_metadata(phase: Phase) -> tuple[str, float | None]:
+    """What its metadata operations of the kind that costs most do, and their share of its I/O time."""
+    kinds, whole = phase.io.metadata_kinds, phase.io.time_s.total
+    if kinds is None:
+        return "metadata operations", phase.dominant.share if phase.dominant is not None else None
+    costs = {name: getattr(kinds, name) for name in _METADATA}
+    most = max(costs, key=lambda name: (costs[name].time_s or 0.0, costs[name].count))
+    # Calls of several threads at a time add up to more than the time they take.
+    return _METADATA[most], min(1.0, (costs[most].time_s or 0.0) / whole) if whole else None
