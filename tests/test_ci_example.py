@@ -89,7 +89,7 @@ def test_the_baseline_is_that_of_the_accepted_version(place):
     now = Baseline.load(place / "new.yaml").figures
     for figures in (saved, now):
         io = figures["workflow"]["io"]
-        assert io["ops"] == {"read": 0, "write": 20, "metadata": 2}
+        assert {k: n for k, n in io["ops"].items() if n} == {"write": 20, "metadata": 2}
         assert io["bytes"]["written"] == 20 * 256 * 256 * 8
     assert saved["workflow"]["io"]["time_s"] == now["workflow"]["io"]["time_s"]
 

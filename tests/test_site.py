@@ -56,7 +56,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return place / "html"

@@ -75,7 +75,7 @@ def slow_folder(folder: Path, latency_s: float, bytes_per_s: float) -> Iterator[
 
 
 def measure(folder: Path) -> Costs:
-    """Seconds per operation by kind, with a file that is written, read and asked for piece by piece."""
+    """Seconds per operation by kind, with a file that is written, flushed, read and asked for piece by piece."""
     path, piece = folder / "calibration", b"x" * PIECE
 
     def timed(work: Any) -> float:
@@ -85,20 +85,23 @@ def measure(folder: Path) -> Costs:
 
     with path.open("wb", buffering=BUFFER) as file:
         write = timed(lambda: [file.write(piece) for _ in range(PIECES)])
+        # fflush(), with which Montage ends a file, writes what is in the buffer, or nothing.
+        sync = timed(lambda: [file.flush() for _ in range(PIECES)])
     with path.open("rb", buffering=BUFFER) as file:
         read = timed(lambda: [file.read(PIECE) for _ in range(PIECES)])
     metadata = timed(lambda: [os.stat(path) for _ in range(PIECES)])
     path.unlink()
-    return {"read": read, "write": write, "metadata": metadata}
+    return {"read": read, "write": write, "metadata": metadata, "sync": sync}
 
 
 def retimed(profile: Profile, folder: Path, costs: Costs, runtime_s: float) -> Profile:
     """The profile as it would be here: same operations, this folder's paths, this file system's times."""
 
     def io(stats: Any) -> Any:
-        times = {kind: getattr(stats.ops, kind) * cost for kind, cost in costs.items()}
+        # Profiles of an older Vani count flushing as metadata.
+        times = {kind: (getattr(stats.ops, kind) or 0) * cost for kind, cost in costs.items()}
         kinds = type(stats.time_s)(**times, total=sum(times.values()))
-        return stats.model_copy(update={"time_s": kinds, "busy_s": kinds, "time_share": None})
+        return stats.model_copy(update={"time_s": kinds, "busy_s": kinds, "time_share": None, "calls": None})
 
     def here(entity: Any, **more: Any) -> Any:
         return entity.model_copy(update={"io": io(entity.io), **more})
@@ -111,7 +114,14 @@ def retimed(profile: Profile, folder: Path, costs: Costs, runtime_s: float) -> P
     files = [here(file, path=str(folder) + file.path.removeprefix(TRACED)) for file in profile.files]
     return profile.model_copy(
         update={
-            "workflow": here(profile.workflow, runtime_s=runtime_s, io_time_share=min(1.0, whole / runtime_s)),
+            "workflow": here(
+                profile.workflow,
+                runtime_s=runtime_s,
+                # Its steps follow one another: the busy times add up.
+                io_time_share=min(1.0, whole / runtime_s),
+                io_time_share_slowest=None,
+                library_time_s=None,
+            ),
             "apps": apps,
             "phases": [],
             "dataset": here(profile.dataset),
