@@ -145,12 +145,31 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        calls = _telling(batch)
-        if not len(calls.key):
+        writes = _writes_alone(batch)
+        if writes is None:
+            calls = _telling(batch)
+            key = calls.key
+            told = self._found(calls) if len(key) else None
+        else:
+            key, start, end = writes
+            told = self._written(key, start, end) if len(key) else None
+        if told is None:
             return
-        self._process.go_on(*self._found(calls))
-        done, self._process = self._process.split(int(calls.key[-1]) // self._files * self._files)
+        self._process.go_on(*told)
+        done, self._process = self._process.split(int(key[-1]) // self._files * self._files)
         self._put_out(done)
+
+    def _written(self, key: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Bools, Keyed]:
+        """As `_found`, of writes between which nothing is emptied, cut, opened or removed."""
+        cell = key * _WIDTH + self._moment_of(start)
+        # Writes of a process and file come in a row, mostly in order of time.
+        first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
+        columns = {"reach": np.maximum.reduceat(end, first), "last": np.maximum.reduceat(start, first)}
+        writes = group(cell[first], columns, _WRITES)
+        keys = writes.keys // _WIDTH
+        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        _, gone = self._process.known(keys)
+        return keys, np.full(len(keys), -1), gone, writes
 
     def _found(self, calls: _Telling) -> tuple[Ints, Ints, Bools, Keyed]:
         starts = np.append(True, calls.key[1:] != calls.key[:-1])
@@ -232,13 +251,28 @@ class _Telling:
     removes: Bools
 
 
+_NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
+
+
+def _writes_alone(batch: Batch) -> tuple[Ints, Ints, Ints] | None:
+    """Process and file, start and end of its writes, by process and file; None where other calls tell of lengths."""
+    if len(batch.alike.row) and ((batch.flags[batch.alike.row] & (_NAMING | Flag.RESIZE)) != 0).any():
+        return None
+    if len(_lengths_set_by_libraries(batch)):
+        return None
+    rows, known = batch.placed
+    rows = rows[known & (batch.kind[rows] == Kind.WRITE) & batch.included[rows]]
+    offset, size = batch.offset[rows], batch.bytes[rows]
+    # A write of nothing lengthens nothing.
+    return batch.process_file[rows], batch.start[rows], np.where(size > 0, offset + size, 0)
+
+
 def _telling(batch: Batch) -> _Telling:
     """These calls of a batch, those of libraries that set the length among them."""
     flags, kind, offset = batch.flags, batch.kind, batch.offset
     placed = offset != NO_VALUE
     chosen = (kind == Kind.WRITE) & placed & (batch.bytes != NO_VALUE)
-    naming = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
-    chosen |= (kind == Kind.METADATA) & (((flags & naming) != 0) | (((flags & Flag.RESIZE) != 0) & placed))
+    chosen |= (kind == Kind.METADATA) & (((flags & _NAMING) != 0) | (((flags & Flag.RESIZE) != 0) & placed))
     chosen &= batch.included
     rows = np.flatnonzero(chosen)
     columns: list[Any] = [
