@@ -5,6 +5,9 @@
 PYTHON ?=
 # More for pytest: make test PYTEST_ARGS='-m slow'
 PYTEST_ARGS ?=
+# How long to fuzz, and with which seed (empty: another one each time): make fuzz SECONDS=1800 SEED=7
+SECONDS ?= 600
+SEED ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Never install outside .venv, whatever became of it.
@@ -12,7 +15,7 @@ export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs site environment package-test newest clean distclean
+.PHONY: help demo test fuzz lint format bench docs site environment package-test newest oldest clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
@@ -23,6 +26,9 @@ demo: .venv/.run ## set up Vani, then profile, advise and report on the bundled 
 
 test: lint ## set up the tools, then run the linters and the tests
 	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
+
+fuzz: .venv/.test ## damage inputs at random and see that Vani takes them as it should
+	.venv/bin/python tests/fuzz/fuzz.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 lint: .venv/.test ## ruff, mypy and the import contracts
 	.venv/bin/ruff check .
@@ -51,6 +57,9 @@ package-test: ## build sdist and wheel, install the wheel elsewhere and run its 
 
 newest: ## the demo, that package test and most tests on the newest Python there is
 	@bash .ci/newest
+
+oldest: ## the demo and many tests with the oldest dependencies that are allowed
+	@bash .ci/oldest
 
 clean: ## remove what building and testing left behind
 	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -131,6 +131,15 @@ def test_ci_ends_with_the_tests_on_its_own_python():
         "make demo",
         "bash .ci/package-test",
         "bash .ci/newest",
+        "bash .ci/oldest",
         "make test",
     ]
     assert commands[-1] == "make test"
+
+
+def test_ci_tests_the_oldest_versions_that_are_allowed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = dict(one.split(">=") for one in [*project["dependencies"], *extras["cluster"], *extras["plot"]])
+    lines = (ROOT / ".ci" / "oldest-versions.txt").read_text().splitlines()
+    assert dict(line.split("==") for line in lines if not line.startswith("#")) == asked

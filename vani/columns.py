@@ -15,6 +15,29 @@ from numpy.typing import NDArray
 __all__ = ["Texts", "scalar", "small_table", "texts", "to_arrow", "to_numpy"]
 
 
+_DTYPES = {
+    pa.from_numpy_dtype(one): np.dtype(one)
+    for one in (
+        *("bool", "float16", "float32", "float64"),
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    )
+}
+
+
+def _dtype(kind: pa.DataType) -> np.dtype[Any]:
+    """As `to_pandas_dtype`, which fails up to pyarrow 21 where pandas is not installed.
+
+    Raises
+    ------
+    TypeError
+        Neither numbers nor truth values.
+    """
+    try:
+        return _DTYPES[kind]
+    except KeyError:
+        raise TypeError(f"{kind} is no type of numbers") from None
+
+
 def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:
     """Numbers as an Arrow array that shares their memory; `null`, shape (n,), marks those that are unknown."""
     count, validity = 0, None
@@ -30,12 +53,12 @@ def to_numpy(column: pa.Array, null: int = 0) -> NDArray[Any]:
     validity, data = column.buffers()
     n, skipped = len(column), column.offset
     if data is None or not n:
-        return np.zeros(0, column.type.to_pandas_dtype())
+        return np.zeros(0, _dtype(column.type))
     values: NDArray[Any]
     if pa.types.is_boolean(column.type):
         values = _bits(data, skipped, n)
     else:
-        values = np.frombuffer(data, column.type.to_pandas_dtype(), n, skipped * column.type.bit_width // 8)
+        values = np.frombuffer(data, _dtype(column.type), n, skipped * column.type.bit_width // 8)
     if column.null_count and validity is not None:
         values = np.where(_bits(validity, skipped, n), values, values.dtype.type(null))
     return values
@@ -95,7 +118,7 @@ def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table
     arrays = [
         texts(values)
         if pa.types.is_string(field.type)
-        else to_arrow(np.array(values, field.type.to_pandas_dtype()))
+        else to_arrow(np.array(values, _dtype(field.type)))
         for values, field in zip(columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
