@@ -79,6 +79,9 @@ def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -
     known = [s for s in starts if s is not None]
     origin = min(known) if known and len(known) == len(stores) else None
     shifts = [0 if origin is None or s is None else round((s - origin) * 1e9) for s in starts]
+    # The workload begins with its first call where a clock was set back behind the start of the first trace.
+    early = min(shift + s.manifest.begin_ns for shift, s in zip(shifts, stores, strict=True))
+    shifts = [shift - min(0, early) for shift in shifts]
     order: dict[str, int] = {}
     for index in sorted(range(len(stores)), key=lambda i: (shifts[i], i)):
         order.setdefault(names[index], len(order))
@@ -237,7 +240,7 @@ def _traces(view: View) -> list[TraceEntity]:
                 records=m.records,
                 functions=m.functions,
                 start_unix_s=m.start_unix_s,
-                span_s=m.span_ns / 1e9,
+                span_s=(m.span_ns - m.begin_ns) / 1e9,
                 repaired_times=m.repaired_times,
                 clock_skew_s=None if skew is None else skew / 1e9,
                 complete=m.complete,

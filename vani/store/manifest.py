@@ -59,6 +59,11 @@ class Manifest:
     schema: str = STORE_SCHEMA
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def begin_ns(self) -> int:
+        """When the trace began by its own clocks: below 0 where one was set back behind the start of the tracer."""
+        return min(0, self.first_ns or 0)
+
     def write(self, folder: Path) -> None:
         """Write manifest.json into the folder."""
         (folder / _NAME).write_text(json.dumps(asdict(self), indent=1, ensure_ascii=True), encoding="ascii")
