@@ -6,7 +6,7 @@ import functools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.patterns import RunningOffsets, group_positions
 from vani.readers.recorder.probe import Shape, probe
+from vani.readers.recorder.rank_count import ranks_borne_out
 from vani.readers.recorder.signatures import (
     Handles,
     HandleTable,
@@ -133,6 +134,8 @@ class RecorderReader:
         self._meta: Metadata = decode_metadata(
             self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
         )
+        found, self._miscounted = ranks_borne_out(self._source, self._meta)
+        self._meta = replace(self._meta, ranks=found)
         self._lock = threading.Lock()
         self._known: _Tables | None = None
         self._cache: dict[int, tuple[Signatures, Grammar]] = {}
@@ -319,6 +322,8 @@ class RecorderReader:
                 if self._meta.layout.framed and self._segments.problem:
                     self._known.problems.append(self._segments.problem)
                 self._known.problems[:0] = self._source.problems(self.ranks)
+                if self._miscounted:
+                    self._known.problems.insert(0, self._miscounted)
                 self._known.problems.extend(self._origins.problems)
             return self._known
 
