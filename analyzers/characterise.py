@@ -26,9 +26,10 @@ from vani.analyzers.measures.clocks import skew_ns
 from vani.analyzers.names import renames_of
 from vani.analyzers.passes import measure
 from vani.analyzers.self_check import check
-from vani.calls import FileClass
+from vani.calls import MOST_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
+from vani.errors import InputError
 from vani.schema.profile import Excluded, Generator, Profile, TraceEntity, Workflow
 from vani.store.manifest import Manifest
 from vani.store.read import Store
@@ -173,9 +174,18 @@ def characterise(
 
     Raises
     ------
+    InputError
+        The calls of all traces move more bytes, or take more time, than 64 bits count.
     SelfCheckError
         The numbers contradict each other.
     """
+    for name, unit in (("bytes", "bytes"), ("time_ns", "ns")):
+        total = sum(getattr(store.manifest, name) for store in stores)
+        if total >= MOST_SUM:
+            raise InputError(
+                f"the calls of all {len(stores)} traces have {total:.3g} {unit} together, more than can be counted",
+                todo="give fewer traces, or trace the runs again",
+            )
     options = options or Options()
     world, contexts = world_of(stores, names, job_)
     measured = measure(

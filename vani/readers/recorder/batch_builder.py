@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vani.calls import CALL_SITE, CALLS, Layer
 from vani.columns import to_arrow
 from vani.readers.base import Piece
+from vani.readers.plausible import claimed
 from vani.readers.positions import Positions
 from vani.readers.recorder.nesting import Nesting
 from vani.readers.recorder.signatures import NO_VALUE, Signatures
@@ -85,6 +86,7 @@ class BatchBuilder:
         thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
         origin = _origins(chunks)
         via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, origin)
+        self._piece.bytes += claimed(size, s.bytes.max(initial=0))
         self._note(rank, file, s, ids, start, duration)
         arrays = [
             to_arrow(rank),

@@ -366,6 +366,7 @@ class RecorderReader:
             intraprocess_patterns=self._meta.intraprocess_patterns,
             user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
             ids=ids,
+            ranks=self.ranks,
         )
 
     def _read_table(
@@ -487,6 +488,7 @@ class RecorderReader:
         facts: dict[tuple[str, ...], int] = {}
         probes = Probes(self._meta.functions)
         nested = False
+        unbelieved: set[str] = set()
         lost = np.ones(self.ranks, dtype=np.bool_)
         there = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self.ranks]
         lost[there] = False
@@ -502,6 +504,9 @@ class RecorderReader:
                 if told <= _TOLD:
                     problems.append(f"rank {rank}: left out, {error}")
                 continue
+            # Of many ranks each may have other numbers that are wrong: the first of each function stands for all.
+            signatures.unbelieved = {n: t for n, t in signatures.unbelieved.items() if n not in unbelieved}
+            unbelieved.update(signatures.unbelieved)
             problems += [p for p in signatures.problems if p not in problems]
             calls[rank] = grammar.calls
             nested = nested or signatures.depth.max(initial=0) > 0
@@ -689,9 +694,14 @@ class RecorderReader:
             piece.problems.append(f"rank {rank}: {lost}{_reason(error, where)}")
         finally:
             times.close()
+        if running is not None and running.lost:
+            piece.problems.append(
+                f"rank {rank}: offsets of {running.lost} calls add up to more than can be counted: they are unknown"
+            )
         if read:
             piece.ranks_read += 1
         piece.repaired_times += clock.repaired
+        piece.time_ns += clock.spent * self._meta.resolution_s * 1e9
 
     def _expansion(
         self, rank: int, tables: _Tables, ahead: _Ahead
