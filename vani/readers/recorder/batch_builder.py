@@ -16,7 +16,7 @@ from vani.readers.positions import Positions
 from vani.readers.recorder.nesting import Nesting
 from vani.readers.recorder.signatures import NO_VALUE, Signatures
 
-__all__ = ["BatchBuilder", "Chunk"]
+__all__ = ["BatchBuilder", "Chunk", "OpenHandles"]
 
 Ints = NDArray[np.int64]
 
@@ -56,7 +56,7 @@ class BatchBuilder:
         self._functions = functions
         self._positions = Positions(private)
         self._nesting = Nesting(by_time=by_time)
-        self._handles = _Handles(handles)
+        self._handles = OpenHandles(handles)
         self._call_sites = call_sites
         self._schema = CALLS.append(CALL_SITE) if call_sites else CALLS
 
@@ -138,7 +138,7 @@ class BatchBuilder:
             )
 
 
-class _Handles:
+class OpenHandles:
     """Finds the file of calls that name it by an id which an earlier call of the rank bound to a path."""
 
     def __init__(self, handles: int) -> None:
