@@ -102,7 +102,7 @@ class Part:
     path: Path
     rows: Ints
     low: Ints
-    """Lowest rank of the row group; where no statistics tell, the lowest there is."""
+    """Lowest rank of the row group; before all rows were read once, the lowest there is."""
     high: Ints
 
 
@@ -237,8 +237,13 @@ class Parts:
             try:
                 # Not read as dictionaries: batches would end with each row group, perhaps of 1,024 rows.
                 with pq.ParquetFile(part.path) as opened:
+                    spans = _Spans(part) if ranks is None else None
                     for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups.tolist(), columns=columns):
+                        if spans is not None:
+                            spans.add(pc.cast(batch.column("rank"), pa.int64()))
                         yield from self._selected(number, batch, columns, ranks, left_out)
+                    if spans is not None:
+                        spans.finish()
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
                 raise DamagedPartError(
                     f"its rows cannot be read ({damage(error)})", where=part.path
@@ -303,16 +308,39 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
 
 
+class _Spans:
+    """Lowest and highest rank of each row group, from the rows of a whole file.
+
+    The footer's statistics tell them, too, but of one that is damaged pyarrow ends the process when it is asked.
+    """
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._ends = np.cumsum(part.rows)
+        self._low, self._high = np.full(len(part.rows), _MOST_RANKS), np.full(len(part.rows), -1)
+        self._at = 0
+
+    def add(self, rank: pa.Array) -> None:
+        """Take the ranks of the next rows."""
+        begin, self._at = self._at, self._at + len(rank)
+        if not len(rank) or self._at > self._ends[-1]:
+            return
+        first, last = np.searchsorted(self._ends, (begin, self._at - 1), side="right")
+        starts = np.append(0, self._ends[first:last] - begin)
+        ranks = pc.fill_null(rank, -1).to_numpy(zero_copy_only=False)
+        span = slice(first, last + 1)
+        np.minimum(self._low[span], np.minimum.reduceat(ranks, starts), out=self._low[span])
+        np.maximum(self._high[span], np.maximum.reduceat(ranks, starts), out=self._high[span])
+
+    def finish(self) -> None:
+        """Note them, unless the footer counts other rows."""
+        if len(self._ends) and self._at == self._ends[-1]:
+            self._part.low[:], self._part.high[:] = self._low, self._high
+
+
 def _part(path: Path, metadata: pq.FileMetaData) -> Part:
     groups = metadata.num_row_groups
-    rows = np.empty(groups, dtype=np.int64)
-    low = np.zeros(groups, dtype=np.int64)
-    high = np.full(groups, _MOST_RANKS, dtype=np.int64)
-    column = metadata.schema.names.index("rank")
-    for index in range(groups):
-        group = metadata.row_group(index)
-        rows[index] = group.num_rows
-        statistics = group.column(column).statistics
-        if statistics is not None and statistics.has_min_max:
-            low[index], high[index] = statistics.min, statistics.max
-    return Part(path, rows, low, high)
+    rows = np.array([metadata.row_group(i).num_rows for i in range(groups)], dtype=np.int64)
+    if (rows < 0).any() or rows.sum(dtype=np.float64) != metadata.num_rows:
+        raise ValueError(f"its row groups do not have {metadata.num_rows} rows in all")
+    return Part(path, rows, np.zeros(groups, np.int64), np.full(groups, _MOST_RANKS))

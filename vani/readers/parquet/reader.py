@@ -223,7 +223,7 @@ class ParquetReader(ABC):
     """A trace in Parquet files: rows of a rank may lie anywhere, in any order.
 
     One scan of the columns that name ranks, functions and files gives the tables. Calls are then read in
-    groups of ranks, from the row groups whose statistics say that they hold them; where files are not sorted
+    groups of ranks, from the row groups that hold some of them; where files are not sorted
     by rank, every group reads every row group. Rows of a group may be in any order. Those of a rank with more than
     a group holds must be in order but for `_HELD` rows at a time: they are read piece by piece, and not held.
     """

@@ -379,7 +379,7 @@ class _Arguments:
         for factor in (*factors[1:], *(() if widths is None else (widths,))):
             unknown = (size == NO_VALUE) | (factor == NO_VALUE)
             # Texts of up to 18 digits each can overflow.
-            much = ~unknown & (np.abs(size.astype(np.float64) * factor.astype(np.float64)) >= MOST_BYTES)
+            much = ~unknown & (np.abs(size.astype(np.float64) * factor.astype(np.float64)) >= 2 * MOST_BYTES)
             wrong |= much
             size = np.where(unknown | much, NO_VALUE, np.where(much, 0, size) * np.where(unknown, 0, factor))
         wrong |= ~believed(size)
