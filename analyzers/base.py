@@ -386,6 +386,12 @@ class Batch:
         return self.alike.sum(self.duration)
 
     @cached_property
+    def unsized(self) -> NDArray[np.bool_]:
+        """Data operations whose size the trace does not tell."""
+        found: NDArray[np.bool_] = (self.kind <= Kind.WRITE) & (self.bytes == NO_VALUE)
+        return found
+
+    @cached_property
     def sizes(self) -> Pairs:
         """How often each size occurs in the data operations of each group of `alike`, unknown sizes left out."""
         rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))

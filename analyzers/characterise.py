@@ -26,9 +26,10 @@ from vani.analyzers.measures.clocks import skew_ns
 from vani.analyzers.names import renames_of
 from vani.analyzers.passes import measure
 from vani.analyzers.self_check import check
-from vani.calls import FileClass
+from vani.calls import MOST_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
+from vani.errors import InputError
 from vani.schema.profile import Excluded, Generator, Profile, TraceEntity, Workflow
 from vani.store.manifest import Manifest
 from vani.store.read import Store
@@ -79,6 +80,9 @@ def world_of(stores: Sequence[Tables], names: Sequence[str], job_: Job | None) -
     known = [s for s in starts if s is not None]
     origin = min(known) if known and len(known) == len(stores) else None
     shifts = [0 if origin is None or s is None else round((s - origin) * 1e9) for s in starts]
+    # The workload begins with its first call where a clock was set back behind the start of the first trace.
+    early = min(shift + s.manifest.begin_ns for shift, s in zip(shifts, stores, strict=True))
+    shifts = [shift - min(0, early) for shift in shifts]
     order: dict[str, int] = {}
     for index in sorted(range(len(stores)), key=lambda i: (shifts[i], i)):
         order.setdefault(names[index], len(order))
@@ -170,9 +174,18 @@ def characterise(
 
     Raises
     ------
+    InputError
+        The calls of all traces move more bytes, or take more time, than 64 bits count.
     SelfCheckError
         The numbers contradict each other.
     """
+    for name, unit in (("bytes", "bytes"), ("time_ns", "ns")):
+        total = sum(getattr(store.manifest, name) for store in stores)
+        if total >= MOST_SUM:
+            raise InputError(
+                f"the calls of all {len(stores)} traces have {total:.3g} {unit} together, more than can be counted",
+                todo="give fewer traces, or trace the runs again",
+            )
     options = options or Options()
     world, contexts = world_of(stores, names, job_)
     measured = measure(
@@ -237,7 +250,7 @@ def _traces(view: View) -> list[TraceEntity]:
                 records=m.records,
                 functions=m.functions,
                 start_unix_s=m.start_unix_s,
-                span_s=m.span_ns / 1e9,
+                span_s=(m.span_ns - m.begin_ns) / 1e9,
                 repaired_times=m.repaired_times,
                 clock_skew_s=None if skew is None else skew / 1e9,
                 complete=m.complete,

@@ -76,10 +76,12 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
             order = np.argsort(codes.astype(np.uint16), kind="stable")
             first, last = first[order], last[order]
         return _apart(first, last, low, span, groups, 0)
-    order = np.lexsort((start, codes))
-    codes, start, end = codes[order], start[order], end[order]
-    pieces = [merge(np.full(b - a, groups[codes[a]]), start[a:b], end[a:b]) for a, b in _runs(codes)]
-    return Intervals(*(np.concatenate([getattr(p, n) for p in pieces]) for n in ("group", "start", "end")))
+    # Places are numbered, so that groups fit 64 bits however far apart what they hold is.
+    places, numbers = np.unique(np.concatenate((start, end)), return_inverse=True)
+    span = len(places) + 1
+    first, last = (half + codes * span for half in (numbers[: len(start)], numbers[len(start) :]))
+    found = _apart(first, last, 0, span, groups, 0)
+    return Intervals(found.group, places[found.start], places[found.end])
 
 
 def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
@@ -143,11 +145,6 @@ def _sort(values: NDArray[Any]) -> None:
     falls = _falls(values)
     if falls:
         values.sort(kind="stable" if falls * _FEW < len(values) else "quicksort")
-
-
-def _runs(codes: Ints) -> list[tuple[int, int]]:
-    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-    return list(zip(starts.tolist(), np.append(starts[1:], len(codes)).tolist(), strict=True))
 
 
 def total_length(intervals: Intervals) -> tuple[Ints, Ints]:

@@ -168,17 +168,23 @@ def stats_by(
             int(operations[n][i]) for n in ("reads", "writes", "metadata", "syncs")
         )
         unsized = int(operations["unsized"][i])
-        read, written = int(operations["bytes_read"][i]), int(operations["bytes_written"][i])
+        by_read, by_write = sizes.get(key * 2), sizes.get(key * 2 + 1)
+        # What is known of the size of no operation is null, not 0.
+        read = int(operations["bytes_read"][i]) if by_read or not reads else None
+        written = int(operations["bytes_written"][i]) if by_write or not writes else None
         ns = [int(t[i]) for t in times]
         held = (0,) * WIDTH if busy is None else busy.get(key, (0,) * WIDTH)
         calls = costs.get(key, ())
         data = reads + writes
-        by_read, by_write = sizes.get(key * 2), sizes.get(key * 2 + 1)
         found[key] = IOStats(
-            bytes=ByteCounts(read=read, written=written, total=read + written),
+            bytes=ByteCounts(
+                read=read,
+                written=written,
+                total=None if read is None or written is None else read + written,
+            ),
             footprint=Footprint(
-                read=None if given_up and reads else int(foot[0][i]),
-                written=None if given_up and writes else int(foot[1][i] + appended[i]),
+                read=None if read is None or (given_up and reads) else int(foot[0][i]),
+                written=None if written is None or (given_up and writes) else int(foot[1][i] + appended[i]),
             ),
             past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
             ops=OpCounts(read=reads, write=writes, metadata=metadata, sync=syncs),
@@ -188,10 +194,10 @@ def stats_by(
             time_share=_shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC]),
             bandwidth=Bandwidth(
                 # What lies beyond the end of a file was asked for in vain.
-                read=_rate(read - int(beyond[i]), held[Kind.READ], ns[Kind.READ]) if reads else None,
-                write=_rate(written, held[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
+                read=_rate(read, int(beyond[i]), held[Kind.READ], ns[Kind.READ]) if reads else None,
+                write=_rate(written, 0, held[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
                 write_synced=(
-                    _rate(written, held[WRITE_OR_SYNC], ns[Kind.WRITE] + ns[Kind.SYNC])
+                    _rate(written, 0, held[WRITE_OR_SYNC], ns[Kind.WRITE] + ns[Kind.SYNC])
                     if writes and syncs
                     else None
                 ),
@@ -216,6 +222,7 @@ class _Cost:
     bytes: int
     data: int
     metadata: int
+    unsized: int
 
 
 def _costs(measured: Measured, groups: Callable[[Ints], Ints], *, timed: bool) -> dict[int, list[_Cost]]:
@@ -234,11 +241,11 @@ def _costs(measured: Measured, groups: Callable[[Ints], Ints], *, timed: bool) -
     place = np.argsort(np.argsort(np.array(names)))[function]
     order = np.lexsort((place, -merged["count"], -merged["time"], owner))
     found: dict[int, list[_Cost]] = {}
-    columns = (merged[n][order].tolist() for n in ("count", "time", "bytes", "data", "metadata"))
-    for key, code, count, spent, moved, data, metadata in zip(
+    columns = (merged[n][order].tolist() for n in ("count", "time", "bytes", "data", "metadata", "unsized"))
+    for key, code, count, spent, moved, data, metadata, unsized in zip(
         owner[order].tolist(), function[order].tolist(), *columns, strict=True
     ):
-        cost = _Cost(names[code], count, spent if timed else None, moved, data, metadata)
+        cost = _Cost(names[code], count, spent if timed else None, moved, data, metadata, unsized)
         found.setdefault(key, []).append(cost)
     return found
 
@@ -255,7 +262,8 @@ def _row(name: str | None, costs: Sequence[_Cost]) -> CallCost:
         name=name,
         count=sum(c.count for c in costs),
         time_s=_time(costs),
-        bytes=moved if any(c.data for c in costs) else None,
+        # Null, too, where the trace tells the size of none of them.
+        bytes=moved if any(c.data > c.unsized for c in costs) else None,
     )
 
 
@@ -279,9 +287,15 @@ def _metadata_kinds(costs: Sequence[_Cost]) -> MetadataKinds:
     )
 
 
-def _rate(moved: int, busy_ns: int, spent_ns: int) -> float | None:
-    """Bytes per second of busy time; None where a process would have moved more in its time than memory delivers."""
-    if not busy_ns or moved / max(1, spent_ns) * 1e9 > MEMORY_SPEED:
+def _rate(asked: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> float | None:
+    """Bytes per second of busy time; None where a process would have moved more in its time than memory delivers.
+
+    `asked` is None where it is not known.
+    """
+    if asked is None or not busy_ns:
+        return None
+    moved = asked - in_vain
+    if moved / max(1, spent_ns) * 1e9 > MEMORY_SPEED:
         return None
     return moved / busy_ns * 1e9
 

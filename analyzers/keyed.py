@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Dense", "How", "Keyed", "group"]
+__all__ = ["Dense", "How", "Keyed", "exact_sum", "group"]
 
 Ints = NDArray[np.int64]
 How = Literal["sum", "min", "max"]
@@ -130,6 +130,11 @@ def group(keys: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How
     """Add up rows of equal key, in any order; `how` names columns to take the minimum or maximum of."""
     fold = _Fold(keys.astype(np.int64, copy=False))
     return Keyed(fold.keys, {n: fold(c, (how or {}).get(n, "sum")) for n, c in columns.items()})
+
+
+def exact_sum(values: Ints) -> int:
+    """Sum of less than 2^31 integers, also where it is beyond 64 bits."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,7 @@ def _facts(
 def _runs(world: World, stores: Sequence[Store], app: int) -> NDArray[np.int64]:
     """When the traces of an app begin, of those that overlap in time the first."""
     spans = sorted(
-        (shift, shift + store.manifest.span_ns)
+        (shift + store.manifest.begin_ns, shift + store.manifest.span_ns)
         for shift, store, of in zip(world.shift_ns, stores, world.app_of_trace, strict=True)
         if of == app
     )

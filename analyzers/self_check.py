@@ -166,7 +166,7 @@ def _parts(p: Profile) -> Iterator[str]:
             ("ops", "sync"),
         ):
             total = sum(getattr(getattr(io, block), key) or 0 for io in parts)
-            of_whole = getattr(getattr(whole, block), key)
+            of_whole = getattr(getattr(whole, block), key) or 0
             if total != of_whole:
                 yield f"{name}: {block}.{key} adds up to {total}, the workflow has {of_whole}"
         spent = sum(io.time_s.total for io in parts if io.time_s.total is not None)
@@ -175,8 +175,8 @@ def _parts(p: Profile) -> Iterator[str]:
             yield f"{name}: time_s.total adds up to {spent}, the workflow has {total}"
     if len(p.files) == p.dataset.files:
         for key in ("read", "written"):
-            total = sum(getattr(f.io.bytes, key) for f in p.files)
-            if total != getattr(whole.bytes, key):
+            total = sum(getattr(f.io.bytes, key) or 0 for f in p.files)
+            if total != (getattr(whole.bytes, key) or 0):
                 yield f"files: bytes.{key} adds up to {total}, the workflow has {getattr(whole.bytes, key)}"
     counted = whole.ops.all + p.excluded.io.ops.all
     if counted > sum(t.records for t in p.traces):

@@ -23,6 +23,7 @@ __all__ = [
     "CALL_SITES",
     "FILES",
     "FUNCTIONS",
+    "MOST_SUM",
     "OCCURRENCES",
     "RENAMES",
     "FileClass",
@@ -130,6 +131,10 @@ CALLS = pa.schema(
 """`rank` is the rank within its trace, `start_ns` counts from the start of the trace's rank 0 (each rank by its own
 clock), `func` and `file` are codes into the tables below, `bytes` is what a data call asked for (or moved, where the
 trace stores return values), `offset` the file offset of a data call and what `Flag.SEEK` and `Flag.RESIZE` say."""
+
+MOST_SUM = 1 << 62
+"""What all calls of a workload together may move in bytes or take in nanoseconds (4 EiB, 146 years): sums of 64 bits
+hold twice as much."""
 
 CALL_SITE = pa.field("call_site", pa.int32())
 """A further column of `CALLS` where it was asked for: the number of the place that made the call, among those of its

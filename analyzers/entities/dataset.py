@@ -11,6 +11,7 @@ from vani.analyzers.base import NO_VALUE
 from vani.analyzers.entities.files import ROLES, format_by_library, format_of_file
 from vani.analyzers.entities.view import View
 from vani.analyzers.iostats import histogram, sizes_of
+from vani.analyzers.keyed import exact_sum
 from vani.schema.formats import format_of_name
 from vani.schema.profile import Dataset, SizeDistribution
 
@@ -55,7 +56,7 @@ def dataset(view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]) -
     )
     return Dataset(
         format=dict(sorted(formats.items(), key=lambda f: (-f[1], f[0]))),
-        size=int(known.sum()) if len(known) else None,
+        size=exact_sum(known) if len(known) else None,
         files=len(codes),
         io=view.workload_stats,
         roles={

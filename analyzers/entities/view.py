@@ -206,7 +206,7 @@ class View:
         spans: list[tuple[int, int]] = []
         for app in range(len(self.world.apps)):
             mine = [t for t, a in enumerate(self.world.app_of_trace) if a == app]
-            start = min(self.world.shift_ns[t] for t in mine)
+            start = min(self.world.shift_ns[t] + self.measured.stores[t].manifest.begin_ns for t in mine)
             end = max(self.world.shift_ns[t] + self.measured.stores[t].manifest.span_ns for t in mine)
             spans.append((start, end))
         return spans

@@ -20,7 +20,8 @@ __all__ = ["CallCosts"]
 class CallCosts:
     """Columns by listed cell * functions of the workload + function.
 
-    `count`, `time`, `bytes`, and how many of the calls are operations on `data` or on `metadata`.
+    `count`, `time`, `bytes`, how many of the calls are operations on `data` or on `metadata`, and of how many of `data`
+    the size is not known, `unsized`.
     """
 
     name = "call_costs"
@@ -52,6 +53,11 @@ class _Collector:
             "bytes": batch.alike_bytes,
             "data": np.where(kind <= Kind.WRITE, alike.count, 0),
             "metadata": np.where(kind == Kind.METADATA, alike.count, 0),
+            "unsized": (
+                np.bincount(alike.codes, batch.unsized, len(rows)).astype(np.int64)
+                if batch.unsized.any()
+                else np.zeros(len(rows), np.int64)
+            ),
         }
         self._parts.append(Keyed(dense.keys, {n: dense.sum(c) for n, c in columns.items()}))
         if len(self._parts) > 64:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.base import Batch, Context, Facts
 from vani.analyzers.keyed import Dense, Keyed
 from vani.calls import Flag, Kind
 
@@ -49,7 +49,6 @@ class _Collector:
         kind = batch.kind[alike.row]
         read, write = kind == Kind.READ, kind == Kind.WRITE
         size = batch.alike_bytes
-        unsized = (batch.kind <= Kind.WRITE) & (batch.bytes == NO_VALUE)
         first = np.full(len(cell.keys), np.iinfo(np.int64).max)
         last = np.full(len(cell.keys), np.iinfo(np.int64).min)
         np.minimum.at(first, cell.codes, batch.start)
@@ -64,7 +63,7 @@ class _Collector:
                     "syncs": groups.sum(alike.count, kind == Kind.SYNC),
                     "bytes_read": groups.sum(size, read),
                     "bytes_written": groups.sum(size, write),
-                    "unsized": cell.count(unsized),
+                    "unsized": cell.count(batch.unsized),
                     "opens": groups.sum(alike.count, (batch.flags[alike.row] & Flag.OPEN) != 0),
                     "first": first,
                     "last": last,

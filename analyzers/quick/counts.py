@@ -21,14 +21,13 @@ from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, unde
 from vani.analyzers.measures.processes import ProcessesResult
 from vani.analyzers.names import groups_of_names, renames_of
 from vani.analyzers.passes import exchanged
-from vani.calls import RENAMES, FileClass, Flag, Kind, Layer, Occurrences
+from vani.calls import MOST_SUM, RENAMES, FileClass, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.store.manifest import Manifest
 
 __all__ = ["Counts", "Trace", "count"]
 
-_MOST_BYTES = 2.0**62
 _MOST_HANDS = 1 << 25
 """Pairs of ranks' groups and files that are kept to look for exchanges (9 bytes each)."""
 
@@ -235,11 +234,11 @@ class _Counter:
         """A few bytes of grammar can stand for any number of calls; sums of floats tell what integers would hide."""
         size = np.where(rows.bytes > 0, rows.bytes, 0).astype(np.float64)
         self._claimed += float((size * rows.weight).sum())
-        if self._claimed > _MOST_BYTES:
+        if self._claimed >= MOST_SUM:
             raise TraceError(
-                f"calls claim to move {self._claimed:.3g} bytes, more than can be counted",
+                f"its calls move {self._claimed:.3g} bytes together, more than can be counted",
                 where=self._trace.manifest.source,
-                todo="the trace is damaged",
+                todo="the trace is damaged, trace the run again",
             )
 
     def _add_functions(self, rows: _Rows) -> None:
@@ -291,6 +290,7 @@ class _Counter:
                     "bytes": function.sum(np.where(read | write, moved, 0)),
                     "data": function.sum(weight, read | write),
                     "metadata": function.sum(weight, kind == Kind.METADATA),
+                    "unsized": function.sum(weight, (read | write) & ~sized),
                 },
             )
         )

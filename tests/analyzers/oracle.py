@@ -283,16 +283,16 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
     beyond = sum(
         min(c.size, max(0, c.offset + c.size - max(c.offset, ends.at(c.path, c.end)))) for c in judged
     )
-    moved = {"read": sum(c.size or 0 for c in reads), "written": sum(c.size or 0 for c in writes)}
+    moved = {"read": _moved(reads), "written": _moved(writes)}
     data = Counter(pattern[c.index] for c in reads + writes)
     operations = len(reads) + len(writes)
     spent = time["read"] + time["write"] + time["metadata"] + time["sync"]
     saving = length((c.start, c.end) for c in writes + syncs)
     return {
-        "bytes": {**moved, "total": sum(moved.values())},
+        "bytes": {**moved, "total": None if None in moved.values() else sum(moved.values())},
         "footprint": {
-            "read": footprint(reads, ends, clip=True),
-            "written": footprint(writes, ends, clip=False),
+            "read": None if moved["read"] is None else footprint(reads, ends, clip=True),
+            "written": None if moved["written"] is None else footprint(writes, ends, clip=False),
         },
         "past_end": {"read": beyond if judged or not reads else None},
         "ops": {"read": len(reads), "write": len(writes), "metadata": len(metadata), "sync": len(syncs)},
@@ -301,7 +301,7 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
         "ops_share": _share(operations, len(metadata), len(syncs)),
         "time_share": _share(time["read"] + time["write"], time["metadata"], time["sync"]) if spent else None,
         "bandwidth": {
-            "read": _rate(moved["read"] - beyond, busy["read"], time["read"]),
+            "read": _rate(None if moved["read"] is None else moved["read"] - beyond, busy["read"], time["read"]),
             "write": _rate(moved["written"], busy["write"], time["write"]),
             "write_synced": _rate(moved["written"], saving, time["write"] + time["sync"])
             if writes and syncs
@@ -318,9 +318,15 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
     }
 
 
-def _rate(moved: int, busy: int, spent: int) -> float | None:
+def _moved(calls: list[Call]) -> int | None:
+    """Bytes of all calls whose size is known; None where there are calls and it is of none."""
+    known = [c.size for c in calls if c.size is not None]
+    return sum(known) if known or not calls else None
+
+
+def _rate(moved: int | None, busy: int, spent: int) -> float | None:
     """No process moves more than 25 GB/s: no rate is given then."""
-    return moved / busy * 1e9 if busy and moved / max(1, spent) <= 25 else None
+    return moved / busy * 1e9 if busy and moved is not None and moved / max(1, spent) <= 25 else None
 
 
 def costs(calls: list[Call]) -> list[dict[str, Any]]:
@@ -330,7 +336,7 @@ def costs(calls: list[Call]) -> list[dict[str, Any]]:
         mine = [c for c in calls if c.function == name]
         moves = [c for c in mine if c.kind <= Kind.WRITE]
         time = sum(c.end - c.start for c in mine)
-        size = sum(c.size or 0 for c in moves) if moves else None
+        size = _moved(moves) if moves else None
         found.append(
             (-time, -len(mine), {"name": name, "count": len(mine), "time_s": time / 1e9, "bytes": size})
         )

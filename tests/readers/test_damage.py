@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from reading import Reading, read_trace
 from tiny_traces import FUNCTIONS, PARTS_OF, TINY, write_tiny
 
+import vani
 from benchmarks.recorder_writer import (
     Call,
     CallTableEntry,
@@ -39,6 +40,7 @@ from vani.readers.recorder.grammar import MOST_GRAMMAR_BYTES
 from vani.readers.recorder.reader import RecorderReader
 
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"
+BROKEN = BUNDLED.parent / "broken"
 MOST_MEMORY = 2 << 30
 SECONDS = 10.0
 """Of processor time, for one damaged trace of a few hundred bytes or KB; most take a hundredth of a second."""
@@ -440,11 +442,18 @@ def test_a_rank_count_of_millions_takes_neither_long_nor_much(layout, tmp_path, 
     with peak_memory(below=MOST_MEMORY // 2):
         outcome = attempt(tmp_path)
     assert time.process_time() - started < SECONDS
-    if layout == "2.5p":
-        assert outcome.calls.num_rows == 37 and any("9999997 in all" in p for p in outcome.problems)
-    else:
-        # Where ranks share a file its table is wrong, too, and says so.
-        assert isinstance(outcome, TraceError) or outcome.problems
+    # What the ranks left behind tells how many there were.
+    assert outcome.calls.num_rows == 37 and outcome.reader.ranks == 2
+    assert "claims 9,999,999 ranks" in outcome.problems[0]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_header_that_claims_ten_million_ranks_gives_a_profile_of_those_that_there_are(quick, peak_memory):
+    with peak_memory(below=MOST_MEMORY // 2):
+        profile = vani.profile(BROKEN / "ten-million-ranks", quick=quick)
+    assert profile.workflow.processes == 4 and profile.traces[0].records == 521
+    assert profile.traces[0].complete is False
+    assert "claims 10,000,000 ranks, ug.mt has room for 4" in profile.traces[0].problems[0]
 
 
 def test_an_endless_ug_cfg_of_empty_frames_is_not_split_to_its_end(tmp_path, peak_memory):

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import vani
 from vani.calls import CALLS
 from vani.errors import InputError, UnknownFormatError
 from vani.readers import open_trace
@@ -20,6 +21,7 @@ from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
 from vani.readers.recorder.call_table import decode_call_table
 from vani.readers.recorder.reader import RecorderReader
 
+BROKEN = Path(__file__).parent.parent / "data" / "broken"
 TRACES = Path(__file__).parent.parent / "data" / "traces"
 WITHOUT_PATTERNS = (
     "v3-posix-mix-4r", "v3-ior-ssf-hdf5-4r", "v3-netcdf-pnetcdf-4r", "v2-ipc-mpiio-mix-4r", "v2-cm1like-8r",
@@ -221,3 +223,33 @@ def test_what_the_format_cannot_tell_is_stated(tmp_path):
     said = " ".join(limit.why for limit in reader.limits)
     for word in ("float32", "ten arguments", "return values", "start of the run", "patterns", "time stamps"):
         assert word in said
+
+
+@pytest.mark.parametrize("column", ["level", "arg_count"])
+def test_rows_without_a_number_that_is_needed_are_left_out_and_counted(column, tmp_path):
+    table = table_of(row("fsync", "/a"), row("fsync", "/a"))
+    place = table.column_names.index(column)
+    table = table.set_column(place, column, pa.array([1, None], table[column].type))
+    calls, piece = read(open_trace(write(tmp_path, table)))
+    assert calls.num_rows == 1
+    assert piece.problems == [f"1 row left out: no number in column {column}"]
+
+
+def test_a_null_level_does_not_end_in_a_fault():
+    profile = vani.profile(BROKEN / "parquet-null-level")
+    assert profile.traces[0].records == 5
+    assert profile.traces[0].problems == ["1 row left out: no number in column level"]
+
+
+def test_a_start_before_the_start_of_the_run_stays_where_a_clock_was_set_back(tmp_path):
+    table = table_of(
+        row("fsync", "/a", tstart=0.0, tend=0.5),
+        row("fsync", "/a", tstart=-1.0, tend=-0.5),
+        row("fsync", "/a", tstart=1e30, tend=1e30),
+    )
+    calls, piece = read(open_trace(write(tmp_path, table)))
+    assert calls["start_ns"].to_pylist() == [0, -1_000_000_000]
+    assert piece.repaired_times == 1
+    assert piece.problems == ["1 row left out: a time that no run reaches"]
+    profile = vani.profile(tmp_path)
+    assert profile.workflow.runtime_s == 1.5 and profile.traces[0].repaired_times == 1

@@ -12,13 +12,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import vani
 from vani.calls import CALLS, FileClass, Flag, Kind
 from vani.errors import InputError, UnknownFormatError
 from vani.readers import open_trace
 from vani.readers.base import BATCH_ROWS, Piece
+from vani.readers.parquet.reader import RankCounter
 from vani.readers.parquet.wisio import WisIOReader, spelled_whole
 
 CM1 = Path(__file__).parent.parent / "data" / "parquet" / "cm1-lassen"
+BROKEN = Path(__file__).parent.parent / "data" / "broken"
+LOST = 160
+"""Ranks of part 3 (480 to 639), counted in its rows and those of the others."""
 DIRECTORY = "/p/gpfs1/iopp/temp/cm1r20.3.2846827/config_files/les_ConvBoundLayer"
 
 
@@ -224,20 +229,22 @@ def test_dictionary_columns_and_nulls_are_read(tmp_path):
     table = rows(func_id=pa.array(["open", "write", "write"]).dictionary_encode(), size=[None, 5, None],
                  file_name=pa.array(["/scratch/a", "/scratch/a", None]).dictionary_encode())  # fmt: skip
     calls, _ = read(open_trace(write(tmp_path, table)))
-    assert calls["bytes"].to_pylist() == [None, 5, 0]
+    assert calls["bytes"].to_pylist() == [None, 5, None]
     assert calls["file"].to_pylist() == [0, 0, None]
 
 
 def test_times_that_are_none_are_repaired_and_counted(tmp_path):
     table = rows(
-        func_id=["write"] * 4,
-        duration=np.array([np.nan, -1, np.inf, 1], np.float32),
-        tmid=[-5, 2, 3, 1 << 62],
+        func_id=["write"] * 8,
+        duration=np.array([np.nan, -1, np.inf, 0, 0, 0, 0, 0], np.float32),
+        tmid=[-5, 200, 300, 1 << 62, 500, 600, 700, 800],
     )
     calls, piece = read(open_trace(write(tmp_path, table)))
     assert piece.repaired_times == 2
-    assert pc.min(calls["duration_ns"]).as_py() == 0
-    assert pc.min(calls["start_ns"]).as_py() >= 0
+    # Five ticks before the start of the run: a clock that was set back. Two rows have no time that can be.
+    assert calls["start_ns"].to_pylist() == [-500, 20000, 50000, 60000, 70000, 80000]
+    assert calls["duration_ns"].to_pylist() == [0] * 6
+    assert piece.problems == ["2 rows left out: a time that no run reaches"]
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, 5000, -1])
@@ -248,8 +255,9 @@ def test_a_truncated_part_is_reported_and_the_rest_read(tmp_path, keep):
     reader = open_trace(folder)
     calls, _ = read(reader)
     assert calls.num_rows == 27463 - 1583
-    assert len(reader.problems) == 1
     assert reader.problems[0].startswith("part.3.parquet: left out, ")
+    # The ranks of part 3 alone have rows nowhere else.
+    assert reader.problems[1:] == [f"ranks 480, 481, 482, 483, 484, ... ({LOST} in all): left out, no row is of them"]
 
 
 def test_a_part_with_damaged_pages_is_reported_and_the_rest_read(tmp_path):
@@ -261,7 +269,7 @@ def test_a_part_with_damaged_pages_is_reported_and_the_rest_read(tmp_path):
     reader = open_trace(folder)
     calls, piece = read(reader)
     assert calls.num_rows == piece.records == 27463 - 1583
-    assert len(reader.problems) == 1
+    assert len(reader.problems) == 2 and f"({LOST} in all): left out" in reader.problems[1]
 
 
 def test_a_part_that_is_lost_after_opening_is_reported_with_its_ranks(tmp_path):
@@ -300,8 +308,10 @@ def test_a_column_of_another_kind_is_named(tmp_path):
 @pytest.mark.parametrize("rank", [-1, 2**31 - 1, None])
 def test_ranks_that_no_machine_has_allocate_nothing(tmp_path, rank):
     table = rows(func_id=["write", "write"], rank=pa.array([0, rank], pa.int32()))
-    with pytest.raises(InputError, match=r"part\.0\.parquet: left out, it has rows"):
-        open_trace(write(tmp_path, table)).calls_per_rank()
+    reader = open_trace(write(tmp_path, table))
+    assert reader.calls_per_rank().tolist() == [1]
+    assert len(reader.problems) == 1 and reader.problems[0].startswith("1 row left out: ")
+    assert read(reader)[0].num_rows == 1
 
 
 def test_several_processes_of_one_rank_are_reported(tmp_path):
@@ -320,3 +330,84 @@ def test_the_digest_changes_with_any_part(tmp_path):
     assert before == open_trace(folder).digest()
     rewrite(folder / "part.7.parquet", lambda t: t.slice(1))
     assert open_trace(folder).digest() != before
+
+
+def test_of_millions_of_ranks_that_one_wrong_cell_claims_none_is_allocated(peak_memory):
+    with peak_memory(below=64 << 20):
+        profile = vani.profile(BROKEN / "parquet-rank-2pow24")
+    assert profile.workflow.processes == 1 and profile.traces[0].complete is False
+    assert profile.traces[0].problems == [
+        "1 row left out: of ranks 16777215, far above all others (1 in all)"
+    ]
+
+
+def test_ranks_without_a_row_between_others_are_listed(tmp_path):
+    reader = open_trace(write(tmp_path, rows(func_id=["write"] * 3, rank=np.array([0, 4, 5], np.int32))))
+    assert reader.calls_per_rank().tolist() == [1, 0, 0, 0, 1, 1]
+    assert reader.problems == ["ranks 1, 2, 3: left out, no row is of them"]
+
+
+@pytest.mark.parametrize("last", [1 << 20, 1_500_000])
+def test_many_ranks_are_counted_whatever_their_numbers(last):
+    ranks = np.concatenate((np.arange(100_000), np.array([last, last, 1 << 23])))
+    counter = RankCounter()
+    for part in np.array_split(np.random.default_rng(1).permutation(ranks), 7):
+        counter.add(part)
+    calls, problems = counter.result()
+    assert len(calls) == last + 1 and calls[last] == 2 and calls.sum() == 100_002
+    assert problems[0] == "1 row left out: of ranks 8388608, far above all others (100001 in all)"
+    assert problems[1].startswith("ranks 100000, 100001, ")
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    table = rows(func_id=["write"])
+    table = table.append_column("size", table["size"])
+    with pytest.raises(UnknownFormatError, match="has 2 columns 'size'"):
+        open_trace(write(tmp_path, table))
+
+
+@pytest.mark.parametrize("column", ["level", "tmid"])
+def test_rows_without_a_number_that_is_needed_are_left_out_and_counted(column, tmp_path):
+    profile = vani.profile(write(tmp_path, rows(func_id=["write"] * 4, **{column: [1, None, None, 300]})))
+    assert profile.traces[0].records == 2 and profile.traces[0].complete is False
+    assert profile.traces[0].problems == [f"2 rows left out: no number in column {column}"]
+
+
+def test_durations_that_wrap_together_are_refused_in_one_line(tmp_path):
+    table = rows(func_id=["write"] * 6, duration=np.full(6, 9e8, np.float32))
+    with pytest.raises(InputError, match=r"its calls take 5\.4e\+09 s together, more than can be counted"):
+        vani.profile(write(tmp_path, table))
+
+
+@pytest.mark.parametrize("size", [-1, 2**56, 2**63 - 1])
+def test_a_size_that_no_call_can_have_is_unknown_and_said(tmp_path, size):
+    profile = vani.profile(write(tmp_path, rows(func_id=["write", "write"], size=[100, size])))
+    assert profile.workflow.io.bytes.written == 100
+    assert f"calls of write ask for {size} bytes" in profile.traces[0].problems[0]
+
+
+def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, monkeypatch):
+    names = ["open", "write", "write", "lseek", "read", "close"] * 200
+    n = len(names)
+    random = np.random.default_rng(2)
+    # Rows lie up to 20 places from where they belong.
+    order = np.argsort(np.arange(n) + random.uniform(0, 20, n), kind="stable")
+    table = rows(func_id=names, size=random.integers(0, 1000, n)).take(order)
+    whole, piece = read(open_trace(write(tmp_path, table)))
+    for name, value in (("_GROUP_ROWS", 500), ("_HELD", 30)):
+        monkeypatch.setattr(f"vani.readers.parquet.reader.{name}", value)
+    monkeypatch.setattr("vani.readers.parquet.parts.BATCH_ROWS", 100)
+    pieces, other = read(open_trace(tmp_path))
+    assert pieces.equals(whole) and len(pieces["rank"].chunks) > 5
+    assert (other.records, other.ranks_read, other.span_ns) == (piece.records, 1, piece.span_ns)
+
+
+def test_a_rank_with_many_rows_out_of_order_is_left_out_from_there_on(tmp_path, monkeypatch):
+    table = rows(func_id=["write"] * 1000)
+    write(tmp_path, pa.concat_tables([table.slice(500), table.slice(0, 500)]))
+    for name, value in (("_GROUP_ROWS", 500), ("_HELD", 30)):
+        monkeypatch.setattr(f"vani.readers.parquet.reader.{name}", value)
+    monkeypatch.setattr("vani.readers.parquet.parts.BATCH_ROWS", 100)
+    calls, piece = read(open_trace(tmp_path))
+    assert calls.num_rows == 470
+    assert piece.problems[0].startswith("rank 0: 530 of 1000 calls left out, its rows are out of order")

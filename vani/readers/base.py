@@ -36,6 +36,10 @@ class Piece:
     functions: dict[str, int] = field(default_factory=dict)
     ranks_read: int = 0
     repaired_times: int = 0
+    bytes: float = 0.0
+    """Of all calls together, those of libraries too."""
+    time_ns: float = 0.0
+    """Of all calls together."""
     problems: list[str] = field(default_factory=list)
     renames: list[tuple[int, int, int, int]] = field(default_factory=list)
     hints: list[tuple[str, str]] = field(default_factory=list)

@@ -87,6 +87,8 @@ class _State:
             append = np.concatenate((self.append[old], append))
             past = np.concatenate((self.past[old], past))
         order = np.argsort(file)
+        # What lies so far out would leave 64 bits as it moves on.
+        position = np.where(np.abs(position) < _FAR, position, NO_VALUE)
         self.rank, self.file, self.position = rank, file[order], position[order]
         self.end, self.append, self.past = end[order], append[order], past[order]
 
@@ -292,6 +294,12 @@ class _Calls:
         np.copyto(step, value, where=rule == Rule.SEEK_CUR)
         lost = step == NO_VALUE
         np.copyto(step, 0, where=lost)
+        # Sums of such steps can lead out of 64 bits: where all of them would, the longest are not believed.
+        if len(step) and max(int(step.max()), -int(step.min())) * len(step) >= _FAR:
+            length = np.abs(step)
+            if length.sum(dtype=np.float64) >= _FAR:
+                lost |= length >= _FAR // len(step)
+                np.copyto(step, 0, where=lost)
         self.step = self.asked = step
         # An appending write behind another one goes on where that ended; only the first looks for the end.
         self._heads = appends

@@ -16,7 +16,7 @@ from vani.errors import StoreError
 
 __all__ = ["STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
 
-STORE_SCHEMA = "vani.store/2"
+STORE_SCHEMA = "vani.store/3"
 """Stores of another schema are not read."""
 _NAME = "manifest.json"
 
@@ -56,8 +56,17 @@ class Manifest:
     vani: str
     columns: list[str]
     """Names and types of the columns of a call, as they were when the store was written."""
+    bytes: float = 0.0
+    """What all calls moved, those of libraries too."""
+    time_ns: float = 0.0
+    """What all calls took."""
     schema: str = STORE_SCHEMA
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def begin_ns(self) -> int:
+        """When the trace began by its own clocks: below 0 where one was set back behind the start of the tracer."""
+        return min(0, self.first_ns or 0)
 
     def write(self, folder: Path) -> None:
         """Write manifest.json into the folder."""

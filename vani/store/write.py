@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vani.atomic import new_directory
-from vani.calls import CALL_SITE, CALL_SITES, CALLS, RENAMES
+from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
 from vani.columns import small_table
-from vani.errors import InputError
+from vani.errors import InputError, TraceError
 from vani.readers.base import Piece, TellsCallSites, TraceReader
 from vani.store.kept import Kept, Room
 from vani.store.manifest import Manifest, PartEntry, columns_now
@@ -177,6 +177,14 @@ def write_store(
         for piece in pieces:
             for name, count in piece.functions.items():
                 functions[name] = functions.get(name, 0) + count
+        moved, spent = sum(p.bytes for p in pieces), sum(p.time_ns for p in pieces)
+        if max(moved, spent) >= MOST_SUM:
+            what = f"move {moved:.3g} bytes" if moved >= MOST_SUM else f"take {spent / 1e9:.3g} s"
+            raise TraceError(
+                f"its calls {what} together, more than can be counted",
+                where=reader.path,
+                todo="the trace is damaged, trace the run again",
+            )
         firsts = [p.first_ns for p in pieces if p.first_ns is not None]
         Manifest(
             source=str(reader.path.resolve()),
@@ -207,6 +215,8 @@ def write_store(
             ],
             vani=version,
             columns=columns_now(call_sites=call_sites),
+            bytes=moved,
+            time_ns=spent,
         ).write(folder)
     if not keep:
         return {}

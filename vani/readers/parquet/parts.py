@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,24 @@ from numpy.typing import NDArray
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import BATCH_ROWS
 
-__all__ = ["DamagedPartError", "Part", "Parts", "column_names", "damage", "find_parts", "natural"]
+__all__ = [
+    "DamagedPartError",
+    "Part",
+    "Parts",
+    "column_names",
+    "damage",
+    "find_parts",
+    "natural",
+    "rows_left_out",
+]
 
 Ints = NDArray[np.int64]
 
 _MOST_RANKS = 1 << 24
-"""No machine runs more processes; a rank beyond is damage, and tables by rank are not allocated for it."""
+"""No machine runs more processes; a row of a rank beyond is damage."""
+_NEEDED = ("level", "arg_count", "tmid")
+"""Columns of integers without which a row says nothing, besides `rank`; in others null is 0, but in `_UNKNOWN`."""
+_UNKNOWN = ("size",)
 
 
 class DamagedPartError(TraceError):
@@ -37,6 +50,11 @@ def damage(error: BaseException) -> str:
     """What a library says about a damaged file, in one short sentence."""
     first = str(error).strip().splitlines()
     return re.sub(r"\s+", " ", first[0])[:160].rstrip(". ") if first else type(error).__name__
+
+
+def rows_left_out(rows: int, why: str) -> str:
+    """A problem: so many rows are not read."""
+    return f"{rows:,} row{'s' * (rows != 1)} left out: {why}"
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -84,7 +102,7 @@ class Part:
     path: Path
     rows: Ints
     low: Ints
-    """Lowest rank of the row group; where no statistics tell, the lowest there is."""
+    """Lowest rank of the row group; before all rows were read once, the lowest there is."""
     high: Ints
 
 
@@ -111,6 +129,8 @@ class Parts:
         """
         self.path = path
         self.problems: list[str] = []
+        self.ranks = _MOST_RANKS
+        """Rows of ranks from here on are left out."""
         self._types = {**required, **optional}
         self._texts = [c for c, t in self._types.items() if pa.types.is_large_string(t)]
         self._parts: list[Part] = []
@@ -119,7 +139,7 @@ class Parts:
             try:
                 with pq.ParquetFile(file) as opened:
                     schema = opened.schema_arrow
-                    self._check(file, schema, required)
+                    self._check(file, schema, required, optional)
                     part = _part(file, opened.metadata)
             except (pa.ArrowException, OSError, ValueError) as error:
                 self.problems.append(f"{file.name}: left out, it is no whole Parquet file ({damage(error)})")
@@ -135,9 +155,21 @@ class Parts:
             )
 
     @staticmethod
-    def _check(file: Path, schema: pa.Schema, required: Mapping[str, pa.DataType]) -> None:
-        for name, wanted in required.items():
-            if name not in schema.names:
+    def _check(
+        file: Path,
+        schema: pa.Schema,
+        required: Mapping[str, pa.DataType],
+        optional: Mapping[str, pa.DataType],
+    ) -> None:
+        for name, wanted in {**required, **optional}.items():
+            often = schema.names.count(name)
+            if often > 1:
+                raise UnknownFormatError(
+                    f"has {often} columns {name!r}", where=file, todo="convert the trace again"
+                )
+            if not often and name in optional:
+                continue
+            if not often:
                 raise UnknownFormatError(
                     f"has no column {name!r}",
                     where=file,
@@ -162,6 +194,7 @@ class Parts:
             It was the last.
         """
         self._parts = [p for p in self._parts if p.path != error.path]
+        self.ranks = _MOST_RANKS
         self.problems.append(f"{error.path.name}: left out, {error.what}")
         if not self._parts:
             raise TraceError(
@@ -181,12 +214,13 @@ class Parts:
         return digest.hexdigest()
 
     def batches(
-        self, columns: list[str], ranks: range | None = None
+        self, columns: list[str], ranks: range | None = None, left_out: Counter[str] | None = None
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
         """Yield (number of the file, its columns) in the order on disk, at most `BATCH_ROWS` rows at a time.
 
         Columns that the files do not have are left out. Only row groups that can hold `ranks` are read, and
-        only rows of them are delivered.
+        only rows of them are delivered. Rows without a rank that a machine can have, or null where a number is needed,
+        are left out; `left_out` counts them by what is wrong.
 
         Raises
         ------
@@ -203,38 +237,63 @@ class Parts:
             try:
                 # Not read as dictionaries: batches would end with each row group, perhaps of 1,024 rows.
                 with pq.ParquetFile(part.path) as opened:
+                    spans = _Spans(part) if ranks is None else None
                     for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups.tolist(), columns=columns):
-                        yield from self._selected(number, batch, columns, ranks)
+                        if spans is not None:
+                            spans.add(pc.cast(batch.column("rank"), pa.int64()))
+                        yield from self._selected(number, batch, columns, ranks, left_out)
+                    if spans is not None:
+                        spans.finish()
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
                 raise DamagedPartError(
                     f"its rows cannot be read ({damage(error)})", where=part.path
                 ) from error
 
     def _selected(
-        self, number: int, batch: pa.RecordBatch, columns: list[str], ranks: range | None
+        self,
+        number: int,
+        batch: pa.RecordBatch,
+        columns: list[str],
+        ranks: range | None,
+        left_out: Counter[str] | None,
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-        part = self._parts[number]
         rank = pc.cast(batch.column("rank"), pa.int64())
-        if rank.null_count:
-            raise DamagedPartError("it has rows without rank", where=part.path)
         bounds = pc.min_max(rank)
         low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        if low is None:
-            return
-        if low < 0 or high >= _MOST_RANKS:
-            raise DamagedPartError(f"it has rows of rank {low if low < 0 else high}", where=part.path)
-        if ranks is not None and not (ranks.start <= low and high < ranks.stop):
-            inside = pc.and_(pc.greater_equal(rank, ranks.start), pc.less(rank, ranks.stop))
+        wanted = range(self.ranks) if ranks is None else ranks
+        if rank.null_count or low is None or not (wanted.start <= low and high < wanted.stop):
+            inside = pc.fill_null(
+                pc.and_(pc.greater_equal(rank, wanted.start), pc.less(rank, wanted.stop)), fill_value=False
+            )
+            if left_out is not None and ranks is None:
+                _count(left_out, "no rank", rank.null_count)
+                negative = pc.sum(pc.less(rank, 0)).as_py() or 0
+                beyond = pc.sum(pc.greater_equal(rank, self.ranks)).as_py() or 0
+                _count(left_out, "a rank below 0", negative)
+                _count(left_out, f"a rank of {self.ranks:,} or more", beyond)
             batch = batch.filter(inside)
+        for name in _NEEDED:
+            if name in columns and (lost := batch.column(name).null_count):
+                if left_out is not None:
+                    _count(left_out, f"no number in column {name}", lost)
+                batch = batch.filter(pc.is_valid(batch.column(name)))
         if not batch.num_rows:
             return
         yield number, {name: self._column(batch, name) for name in columns}
 
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        column = batch.column(name)
-        if name not in self._texts:
-            return pc.cast(column, self._types[name])
-        return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+        column, wanted = batch.column(name), self._types[name]
+        if name in self._texts:
+            return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+        found = pc.cast(column, wanted)
+        if found.null_count and pa.types.is_integer(wanted) and name not in _UNKNOWN:
+            return pc.fill_null(found, 0)
+        return found
+
+
+def _count(left_out: Counter[str], why: str, rows: int) -> None:
+    if rows:
+        left_out[why] += rows
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -249,16 +308,39 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
 
 
+class _Spans:
+    """Lowest and highest rank of each row group, from the rows of a whole file.
+
+    The footer's statistics tell them, too, but of one that is damaged pyarrow ends the process when it is asked.
+    """
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._ends = np.cumsum(part.rows)
+        self._low, self._high = np.full(len(part.rows), _MOST_RANKS), np.full(len(part.rows), -1)
+        self._at = 0
+
+    def add(self, rank: pa.Array) -> None:
+        """Take the ranks of the next rows."""
+        begin, self._at = self._at, self._at + len(rank)
+        if not len(rank) or self._at > self._ends[-1]:
+            return
+        first, last = np.searchsorted(self._ends, (begin, self._at - 1), side="right")
+        starts = np.append(0, self._ends[first:last] - begin)
+        ranks = pc.fill_null(rank, -1).to_numpy(zero_copy_only=False)
+        span = slice(first, last + 1)
+        np.minimum(self._low[span], np.minimum.reduceat(ranks, starts), out=self._low[span])
+        np.maximum(self._high[span], np.maximum.reduceat(ranks, starts), out=self._high[span])
+
+    def finish(self) -> None:
+        """Note them, unless the footer counts other rows."""
+        if len(self._ends) and self._at == self._ends[-1]:
+            self._part.low[:], self._part.high[:] = self._low, self._high
+
+
 def _part(path: Path, metadata: pq.FileMetaData) -> Part:
     groups = metadata.num_row_groups
-    rows = np.empty(groups, dtype=np.int64)
-    low = np.zeros(groups, dtype=np.int64)
-    high = np.full(groups, _MOST_RANKS, dtype=np.int64)
-    column = metadata.schema.names.index("rank")
-    for index in range(groups):
-        group = metadata.row_group(index)
-        rows[index] = group.num_rows
-        statistics = group.column(column).statistics
-        if statistics is not None and statistics.has_min_max:
-            low[index], high[index] = statistics.min, statistics.max
-    return Part(path, rows, low, high)
+    rows = np.array([metadata.row_group(i).num_rows for i in range(groups)], dtype=np.int64)
+    if (rows < 0).any() or rows.sum(dtype=np.float64) != metadata.num_rows:
+        raise ValueError(f"its row groups do not have {metadata.num_rows} rows in all")
+    return Part(path, rows, np.zeros(groups, np.int64), np.full(groups, _MOST_RANKS))

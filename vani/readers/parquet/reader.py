@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,33 +19,46 @@ from numpy.typing import NDArray
 from vani.calls import FILES, FUNCTIONS
 from vani.errors import TraceError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
-from vani.readers.parquet.delivery import Rows, deliver
-from vani.readers.parquet.parts import DamagedPartError, Parts
+from vani.readers.parquet.delivery import Delivery, Rows
+from vani.readers.parquet.parts import DamagedPartError, Parts, rows_left_out
 from vani.readers.recorder.app_names import app_name
 from vani.readers.recorder.signatures import PathTable, classes_of, classify_path, function_rows
 
 __all__ = [
+    "SET_BACK_S",
+    "Columns",
     "Known",
     "Names",
     "PairCounter",
     "ParquetReader",
-    "calls_of",
+    "RankCounter",
     "coded",
     "indices",
     "integers",
     "nanoseconds",
     "plain_texts",
+    "too_long",
 ]
 
 _GROUP_ROWS = 4 * BATCH_ROWS
-"""Ranks are read in groups of about so many calls; a rank with more is read alone, and whole."""
+"""Ranks are read in groups of about so many calls; a rank with more is read alone, and piece by piece."""
 
-_LONGEST_S = 4.0e9
-"""126 years: times beyond are damage, and twice as much still fits 64 bits of nanoseconds."""
+_LONGEST_S = 1.0e9
+"""31 years: rows of times beyond are damage."""
+
+SET_BACK_S = 10.0
+"""As much may lie before the start of the run, where a clock was set back."""
+
+_DENSE, _BELIEVED, _SPARSE = 1 << 20, 1 << 16, 16
+"""Ranks that are counted in a table; that are believed of any trace; and times the number of ranks, of larger ones."""
 
 _MOST_FUNCTIONS = 1 << 15
 
+_HELD = BATCH_ROWS
+"""Of a rank that is read piece by piece, so many rows wait for those behind them."""
+
 Ints = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
 
 
 @dataclass
@@ -104,24 +119,82 @@ class PairCounter:
         return np.bincount(self._pairs & 0xFFFFFFFF, minlength=files).astype(np.int32)
 
 
-def calls_of(counts: Ints, rank: Ints) -> Ints:
-    """Add the calls of one batch to the calls by rank, which grows as ranks appear."""
-    more = np.bincount(rank)
-    total = np.zeros(max(len(counts), len(more)), dtype=np.int64)
-    total[: len(counts)] += counts
-    total[: len(more)] += more
-    return total
+class RankCounter:
+    """Counts calls by rank, in memory that does not grow with the ranks' numbers."""
+
+    def __init__(self) -> None:
+        self._few = np.zeros(0, dtype=np.int64)
+        """By rank below `_DENSE`."""
+        self._ranks = np.empty(0, dtype=np.int64)
+        self._calls = np.empty(0, dtype=np.int64)
+        """Of each of `_ranks`, all above."""
+
+    def add(self, rank: Ints) -> None:
+        """Note one call of each of these."""
+        low = rank if int(rank.max(initial=0)) < _DENSE else rank[rank < _DENSE]
+        more = np.bincount(low)
+        total = np.zeros(max(len(self._few), len(more)), dtype=np.int64)
+        total[: len(self._few)] += self._few
+        total[: len(more)] += more
+        self._few = total
+        if len(low) < len(rank):
+            ranks, calls = np.unique(rank[rank >= _DENSE], return_counts=True)
+            every, place = np.unique(np.concatenate((self._ranks, ranks)), return_inverse=True)
+            self._calls = np.bincount(place, np.concatenate((self._calls, calls)), len(every)).astype(
+                np.int64
+            )
+            self._ranks = every
+
+    def result(self) -> tuple[Ints, list[str]]:
+        """Calls by rank, and what is wrong with the ranks.
+
+        A rank whose number is far above the number of ranks that there are is damage: its rows are left out. Ranks
+        without a row that lie between others are lost.
+        """
+        present = np.concatenate((np.flatnonzero(self._few), self._ranks))
+        # Each rank must have some company: one wrong bit makes a rank of millions.
+        most = max(_BELIEVED, _SPARSE * len(present))
+        stray = present >= most
+        believed = present[~stray]
+        calls = np.zeros(int(believed[-1]) + 1 if len(believed) else 0, dtype=np.int64)
+        calls[: len(self._few)] = self._few[: len(calls)]
+        far = believed >= _DENSE
+        calls[believed[far]] = self._calls[: int(far.sum())]
+        problems = []
+        if stray.any():
+            rows = int(self._few[most:].sum()) + int(self._calls[self._ranks >= most].sum())
+            problems.append(
+                rows_left_out(
+                    rows, f"of ranks {_some(present[stray])}, far above all others ({len(believed)} in all)"
+                )
+            )
+        gaps = np.flatnonzero(calls == 0)
+        if len(gaps):
+            problems.append(f"ranks {_some(gaps)}: left out, no row is of them")
+        return calls, problems
 
 
-def nanoseconds(seconds: NDArray[Any]) -> Ints:
-    """Whole nanoseconds; 0 for what is no time (below 0, not a number), 126 years for what is more."""
+def _some(ranks: Ints) -> str:
+    shown = ", ".join(str(r) for r in ranks[:5])
+    return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"
+
+
+def too_long(seconds: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which times are beyond all that a run takes; what is not a number is not."""
+    found: NDArray[np.bool_] = np.abs(seconds) > _LONGEST_S
+    return found
+
+
+def nanoseconds(seconds: NDArray[Any], *, least: float = 0.0) -> Ints:
+    """Whole nanoseconds of times that are not `too_long`; 0 for what is no time (below `least`, not a number)."""
     clean = np.nan_to_num(seconds.astype(np.float64), nan=0.0, posinf=_LONGEST_S, neginf=0.0)
-    return np.rint(np.clip(clean, 0.0, _LONGEST_S) * 1e9).astype(np.int64)
+    clean[clean < least] = 0.0
+    return np.rint(np.minimum(clean, _LONGEST_S) * 1e9).astype(np.int64)
 
 
-def integers(column: pa.Array) -> Ints:
-    """The column as 64-bit integers, 0 where it is null."""
-    values: Ints = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+def integers(column: pa.Array, null: int = 0) -> Ints:
+    """The column as 64-bit integers, `null` where it is null."""
+    values: Ints = pc.fill_null(column, null).to_numpy(zero_copy_only=False)
     return values
 
 
@@ -150,9 +223,9 @@ class ParquetReader(ABC):
     """A trace in Parquet files: rows of a rank may lie anywhere, in any order.
 
     One scan of the columns that name ranks, functions and files gives the tables. Calls are then read in
-    groups of ranks, from the row groups whose statistics say that they hold them; where files are not sorted
-    by rank, every group reads every row group. The calls of the largest single rank must fit in memory (about
-    200 bytes each).
+    groups of ranks, from the row groups that hold some of them; where files are not sorted
+    by rank, every group reads every row group. Rows of a group may be in any order. Those of a rank with more than
+    a group holds must be in order but for `_HELD` rows at a time: they are read piece by piece, and not held.
     """
 
     tool: ClassVar[str]
@@ -248,7 +321,11 @@ class ParquetReader(ABC):
                     self._parts.drop(error)
                     continue
                 if not known.calls.any():
-                    raise TraceError("holds no call", where=self.path, todo="trace or convert the run again")
+                    # Damage that left nothing says more than that nothing is left.
+                    why = f": {known.problems[0]}" if known.problems else ""
+                    raise TraceError(
+                        f"holds no call{why}", where=self.path, todo="trace or convert the run again"
+                    )
                 self._known = known
             return self._known
 
@@ -257,23 +334,84 @@ class ParquetReader(ABC):
         """Read every row once; the order of what is found must not depend on anything but the files."""
 
     @abstractmethod
-    def _load(self, ranks: range, piece: Piece) -> Rows:
-        """All calls of `ranks`, rank by rank in order."""
+    def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
+        """All rows of `ranks` in the order on disk, as columns of equal length; `left_out` counts what is not read."""
+
+    @abstractmethod
+    def _order(self, column: Columns) -> tuple[Ints, Ints]:
+        """Order of rows by rank and recorded order, and the key, by row, that ascends within a rank in that order."""
+
+    @abstractmethod
+    def _rows(self, column: Columns, piece: Piece) -> Rows:
+        """Calls of rows that are in order."""
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         known = self.known
         private = known.users == 1
+        left_out: Counter[str] = Counter()
         for group in _groups(ranks, known.calls):
+            lost = int(known.calls[group.start : group.stop].sum())
             try:
-                rows = self._load(group, piece)
+                if lost > _GROUP_ROWS and len(group) == 1:
+                    yield from self._in_pieces(group, private, piece, left_out)
+                    continue
+                column = _joined(list(self._columns(group, left_out)))
+                if column is None:
+                    continue
+                order, _ = self._order(column)
+                rows = self._rows({name: values[order] for name, values in column.items()}, piece)
             except DamagedPartError as error:
-                lost = int(known.calls[group.start : group.stop].sum())
                 piece.problems.append(
                     f"ranks {group.start} to {group.stop - 1}: {lost} calls left out, "
                     f"{error.path.name}: {error.what}"
                 )
                 continue
-            yield from deliver(rows, private, known.names, piece, by_time=not known.nested)
+            delivery = Delivery(private, known.names, piece, by_time=not known.nested)
+            yield from delivery.batches(rows)
+        piece.problems += [rows_left_out(rows, why) for why, rows in left_out.items()]
+
+    def _in_pieces(
+        self, group: range, private: NDArray[np.bool_], piece: Piece, left_out: Counter[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The calls of one rank with many, some at a time; what a piece must know of the one before is carried on."""
+        known, rank = self.known, group.start
+        expected, given = int(known.calls[rank]), 0
+        delivery = Delivery(private, known.names, piece, by_time=not known.nested)
+        reached: int | None = None
+        held: Columns | None = None
+        try:
+            for columns in chain(self._columns(group, left_out), (None,)):
+                more = _joined([part for part in (held, columns) if part is not None])
+                if more is None:
+                    return
+                order, key = self._order(more)
+                if reached is not None and len(order) and int(key[order[0]]) < reached:
+                    piece.problems.append(
+                        f"rank {rank}: {expected - given} of {expected} calls left out, its rows are out of order "
+                        f"(those of ranks with more than {_GROUP_ROWS:,} are not sorted here): sort the files by "
+                        "rank and time"
+                    )
+                    return
+                ready = order if columns is None else order[:-_HELD]
+                held = {name: values[order[len(ready) :]] for name, values in more.items()}
+                if not len(ready):
+                    continue
+                reached = int(key[ready[-1]])
+                given += len(ready)
+                rows = self._rows({name: values[ready] for name, values in more.items()}, piece)
+                del more
+                yield from delivery.batches(rows)
+        except DamagedPartError as error:
+            piece.problems.append(
+                f"rank {rank}: {expected - given} of {expected} calls left out, {error.path.name}: {error.what}"
+            )
+
+
+def _joined(parts: list[Columns]) -> Columns | None:
+    """One behind the other; None of none."""
+    if not parts:
+        return None
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _groups(ranks: range, calls: Ints) -> Iterator[range]:

@@ -10,6 +10,8 @@ its name is left.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -21,16 +23,20 @@ from vani.errors import TraceError
 from vani.readers.base import Limit, Piece
 from vani.readers.functions import FACTS
 from vani.readers.parquet.delivery import Rows
+from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
+    SET_BACK_S,
+    Columns,
     Known,
     Names,
     PairCounter,
     ParquetReader,
-    calls_of,
+    RankCounter,
     indices,
     integers,
     nanoseconds,
     plain_texts,
+    too_long,
 )
 from vani.readers.probes import Probes
 from vani.readers.recorder.call_table import CallTable
@@ -117,7 +123,7 @@ class Recorder2ParquetReader(ParquetReader):
 
     def _scan(self) -> Known:
         names, paths = Names(), PathTable()
-        keys, counts, calls = self._distinct()
+        keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
         signatures = interpret(table, tuple(names.names), paths, HandleTable())
         # `a*r+b`: r counts calls of a group of ranks, which only the compressed trace tells.
@@ -130,7 +136,7 @@ class Recorder2ParquetReader(ParquetReader):
         pairs = PairCounter()
         for _, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
             pairs.add(integers(batch["rank"]), signatures.file[self._ids(batch)])
-        problems = list(signatures.problems)
+        problems += signatures.problems
         if unresolved.any():
             lost = int(counts[unresolved].sum())
             problems.append(f"offsets of {lost} calls are patterns such as 4096*r+0: unknown")
@@ -145,15 +151,15 @@ class Recorder2ParquetReader(ParquetReader):
             probes.found(len(paths.paths)),
         )
 
-    def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints]:
-        """Distinct keys in order of first sight, how often each occurs, and the calls by rank."""
+    def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints, list[str]]:
+        """Distinct keys in order of first sight, how often each occurs, calls by rank, and what is wrong with ranks."""
         keys = pa.array([], pa.large_binary())
         counts = np.zeros(0, dtype=np.int64)
-        calls = np.zeros(0, dtype=np.int64)
+        counter, left_out = RankCounter(), Counter[str]()
         series_of_rank: dict[str, Ints] = {}
-        for number, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
+        for number, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS], left_out=left_out):
             rank = integers(batch["rank"])
-            calls = calls_of(calls, rank)
+            counter.add(rank)
             self._note_series(number, rank, series_of_rank)
             number_of, found = _keys_of(batch)
             known = pc.index_in(found, value_set=keys)
@@ -164,7 +170,10 @@ class Recorder2ParquetReader(ParquetReader):
             code[is_fresh] = len(counts) + np.arange(int(is_fresh.sum()))
             counts = np.concatenate((counts, np.zeros(int(is_fresh.sum()), np.int64)))
             counts[code] += np.bincount(number_of, minlength=len(code))
-        return keys, counts, calls
+        calls, problems = counter.result()
+        self._parts.ranks = len(calls)
+        problems += [rows_left_out(rows, why) for why, rows in left_out.items() if "rank" in why]
+        return keys, counts, calls, problems
 
     def _note_series(self, number: int, rank: Ints, seen: dict[str, Ints]) -> None:
         """Refuse what two conversions with different numbers of processes leave in one folder."""
@@ -195,32 +204,37 @@ class Recorder2ParquetReader(ParquetReader):
             limits.append(_FLAT)
         return tuple(limits)
 
-    def _load(self, ranks: range, piece: Piece) -> Rows:
-        rank: list[Ints] = []
-        ids: list[NDArray[np.int32]] = []
-        number: list[Ints] = []
-        begin: list[NDArray[np.float64]] = []
-        end: list[NDArray[np.float64]] = []
-        for _, batch in self._parts.batches(["rank", "index", "tstart", "tend", *_HEAD, *_ARGUMENTS], ranks):
-            rank.append(integers(batch["rank"]))
-            ids.append(self._ids(batch))
-            # Read as unsigned, the converter's 32-bit number ascends for twice as long.
-            unnumbered = np.zeros(len(rank[-1]), np.int64)
-            number.append(integers(batch["index"]) & 0xFFFFFFFF if "index" in batch else unnumbered)
-            begin.append(batch["tstart"].to_numpy(zero_copy_only=False))
-            end.append(batch["tend"].to_numpy(zero_copy_only=False))
-        if not rank:
-            empty = np.empty(0, np.int64)
-            return Rows(empty.astype(np.int32), self._signatures, empty.astype(np.int32), empty, empty)
-        of_rank = np.concatenate(rank)
-        order = np.lexsort((np.concatenate(number), of_rank))
-        start_s, end_s = np.concatenate(begin)[order], np.concatenate(end)[order]
-        start, stop = nanoseconds(start_s), nanoseconds(end_s)
-        piece.repaired_times += int((~(end_s >= start_s) | ~(start_s >= 0)).sum())
+    def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
+        wanted = ["rank", "index", "tstart", "tend", *_HEAD, *_ARGUMENTS]
+        for _, batch in self._parts.batches(wanted, ranks, left_out):
+            rank = integers(batch["rank"])
+            column: Columns = {
+                "rank": rank,
+                "ids": self._ids(batch),
+                # Read as unsigned, the converter's 32-bit number ascends for twice as long.
+                "number": integers(batch["index"]) & 0xFFFFFFFF
+                if "index" in batch
+                else np.zeros(len(rank), np.int64),
+                "begin": batch["tstart"].to_numpy(zero_copy_only=False),
+                "end": batch["tend"].to_numpy(zero_copy_only=False),
+            }
+            wrong = too_long(column["begin"]) | too_long(column["end"])
+            if wrong.any():
+                left_out["a time that no run reaches"] += int(wrong.sum())
+                column = {name: values[~wrong] for name, values in column.items()}
+            yield column
+
+    def _order(self, column: Columns) -> tuple[Ints, Ints]:
+        return np.lexsort((column["number"], column["rank"])), column["number"]
+
+    def _rows(self, column: Columns, piece: Piece) -> Rows:
+        begin, end = column["begin"], column["end"]
+        start, stop = nanoseconds(begin, least=-SET_BACK_S), nanoseconds(end, least=-SET_BACK_S)
+        piece.repaired_times += int((~(end >= begin) | ~(begin >= 0)).sum())
         return Rows(
-            of_rank[order].astype(np.int32),
+            column["rank"].astype(np.int32),
             self._signatures,
-            np.concatenate(ids)[order],
+            column["ids"],
             start,
             np.maximum(stop - start, 0),
         )

@@ -12,7 +12,8 @@ What the columns hold (facts from the converter and from a trace of 1,280 proces
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,17 +25,21 @@ from vani.calls import Flag, Layer
 from vani.readers.base import Limit, Piece
 from vani.readers.functions import Meaning, Rule, layer_of, meaning_of
 from vani.readers.parquet.delivery import Rows
+from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
+    SET_BACK_S,
+    Columns,
     Known,
     Names,
     PairCounter,
     ParquetReader,
-    calls_of,
+    RankCounter,
     coded,
     integers,
     nanoseconds,
+    too_long,
 )
-from vani.readers.positions import NO_VALUE
+from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
 from vani.readers.recorder.signatures import PathTable, Signatures
 
 __all__ = ["WisIOReader", "spelled_whole"]
@@ -130,28 +135,41 @@ class WisIOReader(ParquetReader):
     def _scan(self) -> Known:
         names, paths, pairs = Names(), PathTable(), PairCounter()
         files = _Files(paths)
-        calls = np.zeros(0, dtype=np.int64)
+        counter, left_out = RankCounter(), Counter[str]()
         nested = False
         ticks = seconds = 0.0
+        ratios: list[float] = []
         processes: set[int] = set()
         columns = ["rank", "func_id", "file_name", "tstart", "tend", "tmid", "level", "proc"]
-        for _, batch in self._parts.batches(columns):
+        for _, batch in self._parts.batches(columns, left_out=left_out):
             rank = integers(batch["rank"])
-            calls = calls_of(calls, rank)
+            counter.add(rank)
             func = coded(batch["func_id"], names.code)
             file = coded(batch["file_name"], files.code)
             file[np.isin(func, _mistaken(names))] = -1
             pairs.add(rank, file)
             nested = nested or bool("level" in batch and (integers(batch["level"]) > 0).any())
             middle = (_seconds(batch["tstart"]) + _seconds(batch["tend"])) / 2
-            whole = np.isfinite(middle)
-            ticks += float(integers(batch["tmid"])[whole].astype(np.float64).sum())
+            tick = integers(batch["tmid"]).astype(np.float64)
+            whole = np.isfinite(middle) & ~too_long(middle)
+            ticks += float(tick[whole].sum())
             seconds += float(middle[whole].sum())
+            late = whole & (tick > 0) & (middle > 0)
+            if late.any():
+                # Float times of the later half are the more exact.
+                late &= tick >= np.median(tick[late])
+                ratios.append(float(np.median(middle[late] / tick[late])))
             if "proc" in batch and len(processes) < 2:
                 processes.update(pc.unique(batch["proc"]).to_pylist()[:2])
-        problems = []
+        calls, problems = counter.result()
+        self._parts.ranks = len(calls)
+        problems += [rows_left_out(rows, why) for why, rows in left_out.items() if "rank" in why]
         if len(processes) > 1:
             problems.append("column proc has several values: processes of the same rank are taken as one")
+        usual = float(np.median(ratios)) if ratios else 0.0
+        if usual and not (ticks > 0 and abs(seconds / ticks / usual - 1) < 0.05):
+            # A few wrong times outweigh all others in a sum.
+            seconds, ticks = usual, 1.0
         self._tick_ns = _tick(seconds, ticks) * 1e9
         self._files, self._names = files, names
         return Known(calls, paths, names.names, pairs.users(len(paths.paths)), nested, problems=problems)
@@ -166,37 +184,51 @@ class WisIOReader(ParquetReader):
         above = _POSIX_ONLY if max(layers) <= Layer.STDIO else _BARE_LIBRARIES
         return Limit("io.time_s", times), *_LIMITS, above
 
-    def _load(self, ranks: range, piece: Piece) -> Rows:
-        batches = []
-        columns = ["rank", "func_id", "file_name", "size", "duration", "tmid", "index", "thread_id", "level"]
-        for _, batch in self._parts.batches(columns, ranks):
-            columns_of: dict[str, NDArray[Any]] = {
-                name: integers(a) for name, a in batch.items() if pa.types.is_integer(a.type)
+    def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
+        wanted = ["rank", "func_id", "file_name", "size", "duration", "tmid", "index", "thread_id", "level"]
+        for _, batch in self._parts.batches(wanted, ranks, left_out):
+            column: Columns = {
+                name: integers(a, NO_VALUE if name == "size" else 0)
+                for name, a in batch.items()
+                if pa.types.is_integer(a.type)
             }
-            columns_of["func"] = coded(batch["func_id"], self._names.code)
-            columns_of["file"] = coded(batch["file_name"], self._files.code)
-            columns_of["duration"] = _seconds(batch["duration"])
-            batches.append(columns_of)
-        if not batches:
-            return _rows_of_none()
-        column = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
-        del batches
-        piece.repaired_times += int(((column["tmid"] < 0) | ~(column["duration"] >= 0)).sum())
-        duration = nanoseconds(column["duration"])
-        middle = np.rint(np.clip(column["tmid"] * self._tick_ns, 0, 4e18)).astype(np.int64)
-        start = np.maximum(middle - duration // 2, 0)
-        names = self._names.names
-        layers = np.array([layer_of(n) for n in names])
-        tie = column["index"] if "index" in column else np.arange(len(start))
-        if (layers[column["func"]] > Layer.STDIO).any():
+            column["func"] = coded(batch["func_id"], self._names.code)
+            column["file"] = coded(batch["file_name"], self._files.code)
+            column["duration"] = _seconds(batch["duration"])
+            wrong = too_long(column["duration"]) | too_long(column["tmid"] * (self._tick_ns / 1e9))
+            if wrong.any():
+                left_out["a time that no run reaches"] += int(wrong.sum())
+                column = {name: values[~wrong] for name, values in column.items()}
+            yield column
+
+    def _order(self, column: Columns) -> tuple[Ints, Ints]:
+        tie = column["index"] if "index" in column else np.arange(len(column["rank"]))
+        layers = np.array([layer_of(n) for n in self._names.names])
+        if (layers > Layer.STDIO).any() and (layers[column["func"]] > Layer.STDIO).any():
             # An outer call begins first but its middle may lie behind that of a call made inside it.
-            order = np.lexsort((tie, -duration, start, column["rank"]))
-        else:
-            order = np.lexsort((tie, column["tmid"], column["rank"]))
-        column = {name: values[order] for name, values in column.items()}
-        signatures = _signatures(column, names)
-        ids = np.arange(len(order), dtype=np.int32)
-        return Rows(column["rank"].astype(np.int32), signatures, ids, start[order], duration[order])
+            start, duration = self._times(column)
+            return np.lexsort((tie, -duration, start, column["rank"])), start
+        return np.lexsort((tie, column["tmid"], column["rank"])), column["tmid"]
+
+    def _times(self, column: Columns) -> tuple[Ints, Ints]:
+        """Start and duration, ns."""
+        duration = nanoseconds(column["duration"])
+        middle = np.rint(column["tmid"] * self._tick_ns).astype(np.int64)
+        start = middle - duration // 2
+        # What lies further back than a clock is set is no time; the middle of a first call may be near 0.
+        return np.where(
+            middle < 0, np.where(start < -SET_BACK_S * 1e9, 0, start), np.maximum(start, 0)
+        ), duration
+
+    def _rows(self, column: Columns, piece: Piece) -> Rows:
+        piece.repaired_times += int(((column["tmid"] < 0) | ~(column["duration"] >= 0)).sum())
+        start, duration = self._times(column)
+        signatures = _signatures(column, self._names.names)
+        for problem in signatures.problems:
+            if problem not in piece.problems:
+                piece.problems.append(problem)
+        ids = np.arange(len(start), dtype=np.int32)
+        return Rows(column["rank"].astype(np.int32), signatures, ids, start, duration)
 
 
 def _tick(seconds: float, ticks: float) -> float:
@@ -217,12 +249,6 @@ def _seconds(column: pa.Array) -> NDArray[np.float64]:
     return values
 
 
-def _rows_of_none() -> Rows:
-    nothing = {name: np.empty(0, np.int64) for name in ("rank", "func", "file", "size", "thread_id", "level")}
-    empty = np.empty(0, np.int64)
-    return Rows(empty.astype(np.int32), _signatures(nothing, []), empty.astype(np.int32), empty, empty)
-
-
 def _holds_bytes(meaning: Meaning) -> bool:
     """The converter took the third argument, or the product of the second and third."""
     return meaning.layer <= Layer.STDIO and meaning.size in ((2,), (1, 2))
@@ -237,13 +263,23 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     def of_function(values: Sequence[int], dtype: type[np.generic]) -> NDArray[Any]:
         return np.array(values, dtype=dtype)[func] if n else np.empty(0, dtype)
 
-    size = column["size"]
+    size, unbelieved = column["size"], {}
     moves = of_function([_holds_bytes(m) for m in meanings], np.bool_)
     seeks = of_function([m.whence >= 0 and bool(m.flags & Flag.SEEK) for m in meanings], np.bool_)
     rewinds = of_function([m.rule == Rule.SEEK_SET for m in meanings], np.bool_)
     file = column["file"].astype(np.int32)
     file[of_function([n in _FILE_IS_ANOTHER_ARGUMENT for n in names], np.bool_)] = -1
-    value = np.where(seeks, size, NO_VALUE)
+    value = np.where(seeks & (np.abs(size) < MOST_OFFSET), size, NO_VALUE)
+    for wrong, what in (
+        (moves & ~believed(size), "ask for {} bytes, which no call can move: how many they moved is unknown"),
+        (
+            seeks & (size != NO_VALUE) & (value == NO_VALUE),
+            "name an offset of {}, which no file reaches: it is unknown",
+        ),
+    ):
+        for code in np.unique(func[wrong]).tolist():
+            first = int(size[np.flatnonzero(wrong & (func == code))[0]])
+            unbelieved[names[code]] = f"calls of {names[code]} {what.format(first)}"
     value[rewinds] = 0
     rule = of_function([m.rule for m in meanings], np.int8)
     rule[seeks] = Rule.SEEK_SET
@@ -256,7 +292,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
         site=np.full(n, -1, np.int32),
         thread=(column.get("thread_id", zeros) & 0x7FFFFFFF).astype(np.int32),
         file=file,
-        bytes=np.where(moves, np.maximum(size, 0), NO_VALUE),
+        bytes=np.where(moves & believed(size), size, NO_VALUE),
         rule=rule,
         flags=of_function([m.flags for m in meanings], np.int16),
         value=value,
@@ -266,4 +302,5 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
         handle=np.full(n, -1, np.int32),
         binds=np.zeros(n, np.bool_),
         rename_to=np.full(n, -1, np.int32),
+        unbelieved=unbelieved,
     )

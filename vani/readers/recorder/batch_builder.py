@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from vani.calls import CALL_SITE, CALLS, Layer
 from vani.columns import to_arrow
 from vani.readers.base import Piece
+from vani.readers.plausible import claimed
 from vani.readers.positions import Positions
 from vani.readers.recorder.nesting import Nesting
 from vani.readers.recorder.signatures import NO_VALUE, Signatures
 
-__all__ = ["BatchBuilder", "Chunk"]
+__all__ = ["BatchBuilder", "Chunk", "OpenHandles"]
 
 Ints = NDArray[np.int64]
 
@@ -55,7 +56,7 @@ class BatchBuilder:
         self._functions = functions
         self._positions = Positions(private)
         self._nesting = Nesting(by_time=by_time)
-        self._handles = _Handles(handles)
+        self._handles = OpenHandles(handles)
         self._call_sites = call_sites
         self._schema = CALLS.append(CALL_SITE) if call_sites else CALLS
 
@@ -85,6 +86,7 @@ class BatchBuilder:
         thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
         origin = _origins(chunks)
         via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, origin)
+        self._piece.bytes += claimed(size, s.bytes.max(initial=0))
         self._note(rank, file, s, ids, start, duration)
         arrays = [
             to_arrow(rank),
@@ -136,7 +138,7 @@ class BatchBuilder:
             )
 
 
-class _Handles:
+class OpenHandles:
     """Finds the file of calls that name it by an id which an earlier call of the rank bound to a path."""
 
     def __init__(self, handles: int) -> None:

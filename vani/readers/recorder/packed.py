@@ -70,10 +70,12 @@ class SignaturePacker:
         self._n = n
         self._columns = {name: _Growing(n) for name in Signatures.columns()}
         self._unnamed: set[int] = set()
+        self._unbelieved: dict[str, str] = {}
 
     def add(self, ids: NDArray[np.int64], part: Signatures) -> None:
         """Take the signatures with these ids, which ascend."""
         self._unnamed.update(part.unnamed)
+        self._unbelieved = part.unbelieved | self._unbelieved
         in_a_row = int(ids[-1]) - int(ids[0]) + 1 == len(ids)
         rows = slice(int(ids[0]), int(ids[-1]) + 1) if in_a_row else ids
         for name, column in self._columns.items():
@@ -107,7 +109,7 @@ class SignaturePacker:
         columns: dict[str, Any] = {
             name: PackedColumn(values, self._n, self._columns[name].dtype) for name, values in stored.items()
         }
-        return Signatures(**columns, unnamed=sorted(self._unnamed))
+        return Signatures(**columns, unnamed=sorted(self._unnamed), unbelieved=self._unbelieved)
 
 
 class _Growing:

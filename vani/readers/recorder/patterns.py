@@ -35,12 +35,17 @@ def group_positions(kinds: NDArray[np.int64], of_rank: NDArray[Any]) -> NDArray[
     return positions
 
 
+_FAR = 1 << 62
+
+
 class RunningOffsets:
     """Undoes the intra-process differences of one rank, batch after batch."""
 
     def __init__(self, *, from_first: bool) -> None:
         """`from_first`: differences are to the first offset of the function (2.5g), not to the one before (3.0)."""
         self._from_first = from_first
+        self.lost = 0
+        """Calls whose offsets add up to more than can be counted, and are unknown."""
         self._base: dict[int, int] = {}
 
     def resolve(self, function: NDArray[Any], stored: NDArray[np.int64]) -> None:
@@ -50,6 +55,12 @@ class RunningOffsets:
             if not len(rows):
                 continue
             values = stored[rows]
+            if np.abs(values).sum(dtype=np.float64) + abs(self._base.get(code, 0)) >= _FAR:
+                # Sums of them would lead out of 64 bits: from here on nothing is known.
+                stored[rows] = NO_VALUE
+                self._base[code] = _FAR
+                self.lost += len(rows)
+                continue
             if self._from_first:
                 known = self._base.get(code)
                 if known is None:

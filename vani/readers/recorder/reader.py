@@ -6,7 +6,7 @@ import functools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.patterns import RunningOffsets, group_positions
 from vani.readers.recorder.probe import Shape, probe
+from vani.readers.recorder.rank_count import ranks_borne_out
 from vani.readers.recorder.signatures import (
     Handles,
     HandleTable,
@@ -133,6 +134,8 @@ class RecorderReader:
         self._meta: Metadata = decode_metadata(
             self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
         )
+        found, self._miscounted = ranks_borne_out(self._source, self._meta)
+        self._meta = replace(self._meta, ranks=found)
         self._lock = threading.Lock()
         self._known: _Tables | None = None
         self._cache: dict[int, tuple[Signatures, Grammar]] = {}
@@ -319,6 +322,8 @@ class RecorderReader:
                 if self._meta.layout.framed and self._segments.problem:
                     self._known.problems.append(self._segments.problem)
                 self._known.problems[:0] = self._source.problems(self.ranks)
+                if self._miscounted:
+                    self._known.problems.insert(0, self._miscounted)
                 self._known.problems.extend(self._origins.problems)
             return self._known
 
@@ -361,6 +366,7 @@ class RecorderReader:
             intraprocess_patterns=self._meta.intraprocess_patterns,
             user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
             ids=ids,
+            ranks=self.ranks,
         )
 
     def _read_table(
@@ -482,6 +488,7 @@ class RecorderReader:
         facts: dict[tuple[str, ...], int] = {}
         probes = Probes(self._meta.functions)
         nested = False
+        unbelieved: set[str] = set()
         lost = np.ones(self.ranks, dtype=np.bool_)
         there = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self.ranks]
         lost[there] = False
@@ -497,6 +504,9 @@ class RecorderReader:
                 if told <= _TOLD:
                     problems.append(f"rank {rank}: left out, {error}")
                 continue
+            # Of many ranks each may have other numbers that are wrong: the first of each function stands for all.
+            signatures.unbelieved = {n: t for n, t in signatures.unbelieved.items() if n not in unbelieved}
+            unbelieved.update(signatures.unbelieved)
             problems += [p for p in signatures.problems if p not in problems]
             calls[rank] = grammar.calls
             nested = nested or signatures.depth.max(initial=0) > 0
@@ -684,9 +694,14 @@ class RecorderReader:
             piece.problems.append(f"rank {rank}: {lost}{_reason(error, where)}")
         finally:
             times.close()
+        if running is not None and running.lost:
+            piece.problems.append(
+                f"rank {rank}: offsets of {running.lost} calls add up to more than can be counted: they are unknown"
+            )
         if read:
             piece.ranks_read += 1
         piece.repaired_times += clock.repaired
+        piece.time_ns += clock.spent * self._meta.resolution_s * 1e9
 
     def _expansion(
         self, rank: int, tables: _Tables, ahead: _Ahead

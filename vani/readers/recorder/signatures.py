@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vani.calls import FILES, FileClass, Flag, Kind, Layer
 from vani.columns import Texts, scalar, small_table, texts, to_arrow, to_numpy
 from vani.readers.functions import DATATYPE_BYTES, Meaning, Rule, layer_of, meaning_of
+from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE, believed
 from vani.readers.recorder.call_table import CallTable
 
 __all__ = [
@@ -32,9 +33,6 @@ __all__ = [
     "interpret",
     "normal_path",
 ]
-
-NO_VALUE = np.iinfo(np.int64).min
-"""Stands for an integer that is not there."""
 
 _O_WRONLY_RDWR, _O_CREAT, _O_TRUNC, _O_APPEND, _O_DIRECTORY = 0o3, 0o100, 0o1000, 0o2000, 0o200000
 _F_DUPFD = (0, 1030)
@@ -190,6 +188,8 @@ class Signatures:
     rename_to: NDArray[np.int32]
     unnamed: list[int] = field(default_factory=list)
     """Numbers of functions that the trace does not name."""
+    unbelieved: dict[str, str] = field(default_factory=dict)
+    """By function, what is wrong with a size or an offset that no call can have, which is left out."""
 
     def __len__(self) -> int:
         return len(self.func)
@@ -197,12 +197,15 @@ class Signatures:
     @property
     def problems(self) -> list[str]:
         """What is wrong with the table."""
-        return [f"calls of function number {func}, which the trace does not name" for func in self.unnamed]
+        return [
+            *(f"calls of function number {func}, which the trace does not name" for func in self.unnamed),
+            *self.unbelieved.values(),
+        ]
 
     @staticmethod
     def columns() -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(name for name in Signatures.__dataclass_fields__ if name != "unnamed")
+        return tuple(name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved"))
 
     def take(self, ids: NDArray[Any]) -> Signatures:
         """Some of the signatures, numbered anew."""
@@ -229,6 +232,7 @@ def interpret(
     intraprocess_patterns: bool = False,
     user_function_id: int | None = None,
     ids: NDArray[np.int64] | None = None,
+    ranks: int = 1,
 ) -> Signatures:
     """Give every signature its meaning.
 
@@ -246,6 +250,8 @@ def interpret(
     ids
         Ascending ids of the signatures of a table that is a part of a larger one. Relative paths are left to
         `complete_relative_paths` then.
+    ranks
+        By as many an interprocess pattern may multiply.
     """
     n = len(table)
     signatures = Signatures(
@@ -283,7 +289,7 @@ def interpret(
             name = "H5LTmake_dataset_double"
             if not len(rows):
                 continue
-        args = _Arguments(table.args, rows)
+        args = _Arguments(table.args, rows, ranks)
         _fill(
             signatures,
             rows,
@@ -292,6 +298,8 @@ def interpret(
             _PathsOf(paths, func, rows if ids is None else ids[rows]),
             handles,
         )
+        if args.unbelieved is not None:
+            signatures.unbelieved[name] = f"calls of {name} {args.unbelieved}"
         if interprocess_patterns and name in _INTERPROCESS:
             signatures.slope_group[rows] = _INTERPROCESS.index(name)
         if intraprocess_patterns and name in _INTRAPROCESS:
@@ -318,8 +326,10 @@ class _PathsOf(NamedTuple):
 class _Arguments:
     """Argument texts of the rows of one function."""
 
-    def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64]) -> None:
-        self._lists = lists.take(to_arrow(rows))
+    def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64], ranks: int) -> None:
+        self._lists, self._ranks = lists.take(to_arrow(rows)), ranks
+        self.unbelieved: str | None = None
+        """What is wrong with a size or an offset that was left out."""
         self._fewest = int(pc.min(pc.list_value_length(self._lists)).as_py())
 
     def text(self, index: int) -> pa.Array | None:
@@ -350,10 +360,51 @@ class _Arguments:
             if found.any():
                 a[found] = _integers(pc.struct_field(parts, "a"))[found]
                 b[found] = _integers(pc.struct_field(parts, "b"))[found]
+            far = np.abs(a.astype(np.float64)) * self._ranks >= MOST_OFFSET
+            a[far], b[far] = 0, NO_VALUE
+            wrong = far | ((b == NO_VALUE) & to_numpy(pc.match_substring_regex(column, _LONG_OFFSET)))
+            self._leave_out("name an offset of {}, which no file reaches: it is unknown", wrong, [column])
         return a, b
+
+    def size(self, indices: tuple[int, ...], widths: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Product of the arguments at `indices` and of `widths`; NO_VALUE where it is none that a call can have."""
+        columns = [self.text(index) for index in indices]
+        factors = [self.numbers(index) for index in indices]
+        wrong = np.zeros(len(self), np.bool_)
+        for column, factor in zip(columns, factors, strict=True):
+            wrong |= (factor < 0) & (factor != NO_VALUE)
+            if column is not None and (factor == NO_VALUE).any():
+                wrong |= (factor == NO_VALUE) & to_numpy(pc.match_substring_regex(column, _LONG_SIZE))
+        size = factors[0]
+        for factor in (*factors[1:], *(() if widths is None else (widths,))):
+            unknown = (size == NO_VALUE) | (factor == NO_VALUE)
+            # Texts of up to 18 digits each can overflow.
+            much = ~unknown & (np.abs(size.astype(np.float64) * factor.astype(np.float64)) >= 2 * MOST_BYTES)
+            wrong |= much
+            size = np.where(unknown | much, NO_VALUE, np.where(much, 0, size) * np.where(unknown, 0, factor))
+        wrong |= ~believed(size)
+        if wrong.any():
+            size = np.where(wrong, NO_VALUE, size)
+            shown = [column for column in columns if column is not None]
+            self._leave_out(
+                "ask for {} bytes, which no call can move: how many they moved is unknown", wrong, shown
+            )
+        return size
+
+    def _leave_out(self, what: str, wrong: NDArray[np.bool_], columns: list[pa.Array]) -> None:
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            first = int(rows[0])
+            value = " x ".join(str(column[first].as_py())[:40] for column in columns)
+            self.unbelieved = self.unbelieved or what.format(value)
 
     def __len__(self) -> int:
         return len(self._lists)
+
+
+_LONG_SIZE = r"^-?\d{19,}$"
+_LONG_OFFSET = r"^-?\d{19,}$|^-?\d+\*r\+-?\d+$"
+"""Numbers that `_integers` does not read."""
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
@@ -382,14 +433,11 @@ def _fill(
         s.handle[rows] = handles.codes(int(meaning.layer), column)
         s.binds[rows] = meaning.binds
     if meaning.size:
-        size = args.numbers(meaning.size[0])
-        for index in meaning.size[1:]:
-            size = _product(size, args.numbers(index))
+        widths = None
         if meaning.datatype >= 0:
-            widths = args.texts(meaning.datatype) or [""] * len(rows)
-            size = _product(size, np.array([DATATYPE_BYTES.get(w, NO_VALUE) for w in widths], np.int64))
-        # A count below zero (an error value passed on) moves nothing; NO_VALUE stays what it is.
-        size = np.where((size < 0) & (size != NO_VALUE), 0, size)
+            names = args.texts(meaning.datatype) or [""] * len(rows)
+            widths = np.array([DATATYPE_BYTES.get(w, NO_VALUE) for w in names], np.int64)
+        size = args.size(meaning.size, widths)
         s.bytes[rows] = np.where(size == NO_VALUE, size, np.maximum(size - meaning.less, 0))
     if meaning.offset >= 0:
         s.slope[rows], s.value[rows] = args.pattern(meaning.offset)
@@ -416,15 +464,6 @@ def _fill(
         world = to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))
         flags[world] |= Flag.WORLD
     s.flags[rows], s.rule[rows] = flags, rule
-
-
-def _product(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    unknown = (left == NO_VALUE) | (right == NO_VALUE)
-    # Texts of up to 18 digits each can overflow; no call moves 2^62 bytes.
-    too_much = np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
-    with np.errstate(over="ignore"):
-        product = np.where(unknown | too_much, 0, left) * np.where(unknown | too_much, 0, right)
-    return np.where(unknown | too_much, NO_VALUE, product)
 
 
 def _named(column: pa.Array, codes: NDArray[np.int32]) -> NDArray[np.int32]:

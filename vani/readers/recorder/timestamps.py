@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
+from vani.readers.plausible import claimed
 
 __all__ = ["Clock"]
 
@@ -29,6 +30,8 @@ class Clock:
     previous: int = 0
     repaired: int = 0
     """Calls whose start lay before that of the call before, or that ended before they began."""
+    spent: float = 0.0
+    """Ticks that all calls took."""
 
     def times(self, deltas: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Start and duration in nanoseconds, shape (n,) each, of `deltas`, uint32 of shape (n, 2).
@@ -58,7 +61,9 @@ class Clock:
         start += self.previous
         if len(start):
             self.previous = int(start[-1])
-            longest = max(int(start.max()), -int(start.min())) + int(duration.max())
+            most = int(duration.max())
+            longest = max(int(start.max()), -int(start.min())) + most
+            self.spent += claimed(duration, most)
             if longest * self.resolution * 1e9 > _MOST_NS:
                 raise TraceError(f"time stamps claim a run of {longest * self.resolution:.3g} s")
         return self._ns(start), self._ns(duration)

@@ -1,0 +1,39 @@
+"""Which numbers of a trace can be true: what is beyond is unknown, and said, before anything adds it up.
+
+Sizes and offsets that pass leave room to add them in 64 bits; whether their sums over a trace do, `claimed` tells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.calls import MOST_SUM
+
+__all__ = ["MOST_BYTES", "MOST_OFFSET", "NO_VALUE", "believed", "claimed"]
+
+NO_VALUE = np.iinfo(np.int64).min
+"""Stands for an integer that is not there."""
+
+MOST_BYTES = 1 << 56
+"""No process can address more (64-bit processors with page tables of five levels), so no call can move it. `-1`, also
+as 2^64 - 1, is what programs pass on from a call that failed."""
+MOST_OFFSET = 1 << 60
+"""No file system stores a file of 1 EiB; twice as much still leaves room for what is added to it."""
+Ints = NDArray[np.int64]
+
+
+def believed(sizes: Ints) -> NDArray[np.bool_]:
+    """Which sizes a call can have; `NO_VALUE` is believed, too."""
+    found: NDArray[np.bool_] = ((sizes >= 0) & (sizes < MOST_BYTES)) | (sizes == NO_VALUE)
+    return found
+
+
+def claimed(values: NDArray[Any], most: int) -> float:
+    """Sum of values from 0 to `most` or `NO_VALUE`, which counts as 0; exact where it fits 64 bits."""
+    if float(most) * len(values) < MOST_SUM:
+        # Two times `NO_VALUE` are 2^64, which is 0: an odd one is taken off with the sign.
+        return float(int(values.sum()) & (1 << 63) - 1)
+    return float(np.where(values == NO_VALUE, 0, values).sum(dtype=np.float64))

@@ -1,0 +1,43 @@
+"""Does the rest of a trace bear out the number of ranks that its metadata claims?"""
+
+from __future__ import annotations
+
+from vani.readers.recorder.metadata import Metadata
+from vani.readers.recorder.source import Source
+
+__all__ = ["ranks_borne_out"]
+
+_BELIEVED = 1 << 16
+"""Tables by rank of so many cost nothing: such a number need not be borne out, and lost ranks are told one by one."""
+_LOST = 16
+"""Of ranks with files of their own, one in so many must have them."""
+
+
+def ranks_borne_out(source: Source, metadata: Metadata) -> tuple[int, str | None]:
+    """Number of ranks to read, and what is wrong with the number that the metadata claims.
+
+    Tables by rank are made of what is claimed, so a large number counts only where `ug.mt`, the table of segments of
+    `recorder.ts` or the files of the ranks have room for it.
+    """
+    claimed = metadata.ranks
+    if claimed <= _BELIEVED:
+        return claimed, None
+    if metadata.layout.framed and _length(source, "recorder.ts") >= 8 * claimed:
+        return claimed, None
+    if metadata.interprocess:
+        # Behind the ranks stands the number of grammars.
+        found, what = _length(source, "ug.mt") // 4 - 1, "ug.mt has room for"
+        borne_out = found >= claimed
+    else:
+        there = source.ranks_with("cst", "cfg")
+        found, what = max(there, default=0) + 1, "there are files of"
+        borne_out = not metadata.layout.framed and _LOST * len(there) >= claimed
+    if borne_out or found < 1 or found >= claimed:
+        return claimed, None
+    where = source.where("recorder.mt")
+    return found, f"{where}: claims {claimed:,} ranks, {what} {found:,}: read as {found:,}"
+
+
+def _length(source: Source, name: str) -> int:
+    extent = source.extent(name)
+    return 0 if extent is None else extent.length
