@@ -52,6 +52,7 @@ __all__ = [
     "check",
     "convert",
     "diff",
+    "files_of_gate",
     "heat_map",
     "profile",
     "report",
@@ -316,6 +317,8 @@ def convert(
         raise InputError("exists and is no store", where=target, todo="name a new folder")
     if Path(trace).is_dir() and target.resolve().is_relative_to(Path(trace).resolve()):
         raise InputError("lies inside the trace", where=target, todo="name a folder beside it")
+    if Path(trace).resolve().is_relative_to(target.resolve()):
+        raise InputError("holds the trace, and would be replaced", where=target, todo="name a new folder")
     workload = open_workload([Path(trace)])
     for path, error in workload.refused:
         raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
@@ -560,6 +563,35 @@ def diff(
 
     found = _asked(None, search=True).strip if strip is None else strip
     return compare(side(a), side(b), strip=found, version=vani.__version__)
+
+
+def files_of_gate(
+    policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()
+) -> Iterator[Path]:
+    """The files beside profiles that `check`, `diff` and `save_baseline` read, for what must not be written over.
+
+    Parameters
+    ----------
+    policy, baselines
+        As for `check`; without baselines (None) only the policy and what it names.
+
+    Raises
+    ------
+    InputError
+        The policy cannot be used.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.systems import files_of_system  # noqa: PLC0415
+
+    asked = _asked(policy, search=True)
+    if asked.path is not None:
+        yield asked.path
+    if baselines is None:
+        return
+    yield from saved.chosen(asked, [str(one) for one in baselines], missing_ok=True)
+    if asked.table.system is not None:
+        named = asked.folder / asked.table.system
+        yield from files_of_system(named if named.is_file() else asked.table.system)
 
 
 def _asked(policy: PathLike | None, *, search: bool) -> Asked:

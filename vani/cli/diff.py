@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.output import check_output, emit, keep_inputs, progress_bar, quiet_option, shows_progress
+from vani.cli.output import emit, progress_bar, quiet_option, shows_progress
+from vani.cli.places import check_places
 
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
@@ -46,9 +48,9 @@ def diff(
     A and B are profiles, baselines or traces. Files, apps and phases are matched by name. What exceeds the
     tolerance and concerns at least 1 % of the I/O time is marked.
     """
-    check_output(output)
-    keep_inputs([output], [a, b])
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_places([output], chain([a, b], api.files_of_gate(baselines=None)))
 
     look = shows_progress(quiet=quiet)
     with progress_bar(show=look and (a.is_dir() or b.is_dir())) as progress:
