@@ -141,29 +141,32 @@ def _quick_profile(
     from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
     from vani.analyzers.quick.profile import quick_profile  # noqa: PLC0415
     from vani.readers.base import CountsCalls  # noqa: PLC0415
+    from vani.readers.identity import unchanged  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415
 
     workload = open_workload([Path(t) for t in traces])
     found = []
-    for reader in workload.readers:
-        if not isinstance(reader, CountsCalls):
-            raise InputError(
-                f"is a trace of {reader.tool}, which has no grammar to count calls on",
-                where=reader.path,
-                todo="leave --quick out",
-            )
-        names = reader.functions()
-        functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
-        found.append(Trace(_tables_of(reader), reader.files(), functions, _counted_once(reader)))
-    return quick_profile(
-        found,
-        [_app(reader, job) for reader in workload.readers],
-        version=vani.__version__,
-        job_=job,
-        system=system,
-        list_files=files,
-        refused=[(str(path), str(error)) for path, error in workload.refused],
-    )
+    with ExitStack() as stack:
+        for reader in workload.readers:
+            stack.enter_context(unchanged(reader))
+            if not isinstance(reader, CountsCalls):
+                raise InputError(
+                    f"is a trace of {reader.tool}, which has no grammar to count calls on",
+                    where=reader.path,
+                    todo="leave --quick out",
+                )
+            names = reader.functions()
+            functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
+            found.append(Trace(_tables_of(reader), reader.files(), functions, _counted_once(reader)))
+        return quick_profile(
+            found,
+            [_app(reader, job) for reader in workload.readers],
+            version=vani.__version__,
+            job_=job,
+            system=system,
+            list_files=files,
+            refused=[(str(path), str(error)) for path, error in workload.refused],
+        )
 
 
 def _counted_once(reader: CountsCalls) -> Occurrences:

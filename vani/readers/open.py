@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers.base import TraceReader
+from vani.readers.identity import explained
 from vani.readers.parquet import is_converted, is_parquet, open_parquet
 from vani.readers.parquet.parts import natural
 from vani.readers.recorder.probe import is_recorder
@@ -189,7 +190,8 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
                 reader = open_trace(trace)
                 if decoded is None or not decoded(reader):
                     # Whether anything can be decoded shows in the tables, which are needed next.
-                    reader.calls_per_rank()
+                    with explained(reader):
+                        reader.calls_per_rank()
             except InputError as error:
                 workload.refused.append((trace, error))
             else:

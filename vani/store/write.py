@@ -23,6 +23,7 @@ from vani.calls import CALL_SITE, CALL_SITES, CALLS, RENAMES
 from vani.columns import small_table
 from vani.errors import InputError
 from vani.readers.base import Piece, TellsCallSites, TraceReader
+from vani.readers.identity import unchanged
 from vani.store.kept import Kept, Room
 from vani.store.manifest import Manifest, PartEntry, columns_now
 
@@ -139,7 +140,7 @@ def write_store(
     Raises
     ------
     TraceError
-        Nothing of the trace can be decoded.
+        Nothing of the trace can be decoded, or it changed since it was opened.
     InputError
         Call sites were asked for that the trace does not have.
     """
@@ -147,7 +148,7 @@ def write_store(
     calls = reader.calls_per_rank()
     files = reader.files()
     keep = room is not None and room.take(int(calls.sum()), len(files))
-    with new_directory(path) as folder:
+    with new_directory(path) as folder, unchanged(reader):
         (folder / "calls").mkdir()
         tasks = [
             PartTask(
