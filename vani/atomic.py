@@ -272,8 +272,10 @@ def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[
         _drop(partial)
         if error.errno not in _NO_ROOM:
             raise
+        # Libraries have longer words for it.
+        why = os.strerror(error.errno)
         raise NoRoomError(
-            f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
+            f"cannot write here ({why})", where=path, todo="free some space or name another folder"
         ) from error
     except BaseException:
         _drop(partial)

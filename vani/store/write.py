@@ -25,7 +25,8 @@ from vani.errors import InputError
 from vani.readers.base import Piece, TellsCallSites, TraceReader
 from vani.readers.identity import unchanged
 from vani.store.kept import Kept, Room
-from vani.store.manifest import Manifest, PartEntry, columns_now
+from vani.store.locks import being_written
+from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
 
 __all__ = ["PartTask", "check_call_sites", "plan_parts", "write_part", "write_store"]
 
@@ -120,6 +121,7 @@ def write_store(
     run: RunTasks,
     room: Room | None = None,
     call_sites: bool = False,
+    unless: Callable[[], bool] = bool,
 ) -> Kept:
     """Decode a trace into the store at `path`, which appears whole or not at all.
 
@@ -131,6 +133,8 @@ def write_store(
         Keep the calls in memory, too, if there is room for them: they will be read next, in this process.
     call_sites
         Tell of each call from where it was made, and write the table of these places.
+    unless
+        Asked when all is written: an equal store that another run put there meanwhile stays if it says so.
 
     Returns
     -------
@@ -148,8 +152,10 @@ def write_store(
     calls = reader.calls_per_rank()
     files = reader.files()
     keep = room is not None and room.take(int(calls.sum()), len(files))
-    with new_directory(path) as folder, unchanged(reader):
+    with new_directory(path, unless=unless) as folder, unchanged(reader), being_written(folder):
         (folder / "calls").mkdir()
+        for place in (folder, folder / "calls"):
+            _keep_from_others(place)
         tasks = [
             PartTask(
                 reader, ranks, folder.absolute() / "calls" / f"part-{index:05}.parquet", keep, call_sites
@@ -209,6 +215,17 @@ def write_store(
             vani=version,
             columns=columns_now(call_sites=call_sites),
         ).write(folder)
+        for place in folder.rglob("*.*"):
+            _keep_from_others(place)
     if not keep:
         return {}
     return {str(t.file.relative_to(t.file.parents[1])): p.calls for t, p in zip(tasks, pieces, strict=True)}
+
+
+def _keep_from_others(place: Path) -> None:
+    """Let nobody else write, whatever the process's mask allows: such a store would not be believed."""
+    mode = place.stat().st_mode
+    if mode & OTHERS_WRITE:
+        # Some file systems have no modes.
+        with suppress(OSError):
+            place.chmod(mode & 0o777 & ~OTHERS_WRITE)
