@@ -152,4 +152,4 @@ def _is_read(one: Path, output: Path, found: os.stat_result) -> bool:
         return os.path.samestat(one.stat(), found)
     from vani.readers.open import has_part  # noqa: PLC0415 - loads Arrow
 
-    return has_part(one, output.name, found)
+    return has_part(one, output.name, found.st_dev, found.st_ino)

@@ -83,13 +83,13 @@ def trace_with(file: Path) -> Path | None:
     return folder.parent if folder.name == "_parquet" else folder
 
 
-def has_part(path: Path, name: str, found: os.stat_result) -> bool:
+def has_part(path: Path, name: str, device: int, inode: int) -> bool:
     """Tell whether a file is read as a part of a trace at `path` or below, by whatever name.
 
     Parameters
     ----------
-    name, found
-        The file's name, and what `stat` tells of it.
+    name, device, inode
+        One name of the file, and what the system knows it by.
     """
     try:
         traces = list(_traces_in(path, _NESTED)) or [path]
@@ -103,10 +103,10 @@ def has_part(path: Path, name: str, found: os.stat_result) -> bool:
                     near = [
                         e
                         for e in entries
-                        if _is_part(e.name)
-                        and (e.is_symlink() or e.name == name or e.inode() == found.st_ino)
+                        if _is_part(e.name) and (e.is_symlink() or e.name == name or e.inode() == inode)
                     ]
-                if any(os.path.samestat(Path(e.path).stat(), found) for e in near if _exists(Path(e.path))):
+                states = [Path(e.path).stat() for e in near if _exists(Path(e.path))]
+                if any((s.st_dev, s.st_ino) == (device, inode) for s in states):
                     return True
             except OSError:
                 continue
@@ -115,9 +115,7 @@ def has_part(path: Path, name: str, found: os.stat_result) -> bool:
 
 def _is_part(name: str) -> bool:
     return bool(
-        _RECORDER_PART.fullmatch(name)
-        or name in _RECORDER_NAMES
-        or name.endswith((".callsites", ".parquet"))
+        _RECORDER_PART.fullmatch(name) or name in _RECORDER_NAMES or name.endswith((".callsites", ".parquet"))
     )
 
 
