@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,10 +59,12 @@ def diff(
 
 def _written(found: Diff, kind: str, *, everything: bool) -> str:
     if kind == "json":
+        from vani.render.json_text import json_text  # noqa: PLC0415
+
         tree = found.model_dump(by_alias=True)
         if not everything:
             tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
-        return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(tree, allow_nan=False)
     if kind == "markdown":
         from vani.render.diff_markdown import render  # noqa: PLC0415
     else:
