@@ -122,13 +122,17 @@ def profile(
                 "a graph shows who read what others wrote before, which takes time stamps",
                 todo="leave --graph or --quick out",
             )
+    from vani.engine.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
+
+    # Before anything loads numpy, as looking at the files of a trace does.
+    if quick:
+        allocate_in_one_place()
+    else:
+        keep_freed_memory()
     outputs = [output] if graph is None else [output, graph]
     check_places(outputs, chain(traces, [job], scheduler_files(scheduler), system_files(system)))
     look = shows_summary(output, quiet=quiet)
-    from vani.engine.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
-
     if quick:
-        allocate_in_one_place()
         from vani.api import profile as characterise_quickly  # noqa: PLC0415 - loads Arrow
 
         made = characterise_quickly(
@@ -136,7 +140,6 @@ def profile(
         )
         _deliver(made, output, look=look)
         return
-    keep_freed_memory()
     from vani.api import characterise  # noqa: PLC0415 - loads Arrow
 
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:

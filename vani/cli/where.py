@@ -64,6 +64,8 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def scheduler_files(scheduler: Any) -> list[Path]:
     """The file that `--scheduler-file` names, for what must not be overwritten."""
+    if scheduler is None or isinstance(scheduler, str):
+        return []
     from vani.engine.place import SchedulerFile  # noqa: PLC0415 - `vani --help` pays for nothing
 
     return [Path(scheduler.path)] if isinstance(scheduler, SchedulerFile) else []

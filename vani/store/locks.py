@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
@@ -38,7 +37,7 @@ def being_written(store: Path) -> Iterator[None]:
     """The store is being written: nobody removes what is there, however long it takes."""
     place = store / WRITING
     with place.open("w", encoding="utf-8") as file:
-        file.write(f"{socket.gethostname()} {os.getpid()}\n")
+        file.write(f"{os.uname().nodename} {os.getpid()}\n")
         file.flush()
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
