@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,9 @@ class CsvReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.app = path.name
-        with (path / "calls.csv").open(newline="") as file:
-            self._rows = list(csv.reader(file))
+        content = (path / "calls.csv").read_bytes()
+        self._digest = hashlib.sha256(content).hexdigest()
+        self._rows = list(csv.reader(io.StringIO(content.decode(), newline="")))
         for number, row in enumerate(self._rows, 1):
             if len(row) != 7 or row[1] not in _FUNCTIONS:
                 raise TraceError(
@@ -59,7 +61,10 @@ class CsvReader:
         self.ranks = 1 + max((int(row[0]) for row in self._rows), default=0)
 
     def digest(self) -> str:
-        return hashlib.sha256((self.path / "calls.csv").read_bytes()).hexdigest()
+        return self._digest
+
+    def changed(self) -> bool:
+        return hashlib.sha256((self.path / "calls.csv").read_bytes()).hexdigest() != self._digest
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         return np.bincount([int(row[0]) for row in self._rows], minlength=self.ranks).astype(np.int64)

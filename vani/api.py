@@ -11,15 +11,15 @@ A trace or a document that cannot be used raises an `InputError`, whose text is 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import vani
-from vani.errors import InputError, TraceError, VaniError
+from vani.errors import InputError, NoRoomError, StoreError, TraceError, VaniError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
     from vani.schema.timeline import HeatMap
     from vani.store.kept import Room
+    from vani.store.locks import InUse
     from vani.store.manifest import Manifest
     from vani.store.read import Store
 
@@ -52,6 +53,7 @@ __all__ = [
     "check",
     "convert",
     "diff",
+    "files_of_gate",
     "heat_map",
     "profile",
     "report",
@@ -59,6 +61,10 @@ __all__ = [
 ]
 
 PathLike = str | Path
+
+Result = TypeVar("Result")
+
+_TRIES = 3
 
 JUDGED_FILES = 1000
 """Files that `advise` judges of a profile that lists more: ten times as many as `profile` lists by default."""
@@ -140,29 +146,32 @@ def _quick_profile(
     from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
     from vani.analyzers.quick.profile import quick_profile  # noqa: PLC0415
     from vani.readers.base import CountsCalls  # noqa: PLC0415
+    from vani.readers.identity import unchanged  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415
 
     workload = open_workload([Path(t) for t in traces])
     found = []
-    for reader in workload.readers:
-        if not isinstance(reader, CountsCalls):
-            raise InputError(
-                f"is a trace of {reader.tool}, which has no grammar to count calls on",
-                where=reader.path,
-                todo="leave --quick out",
-            )
-        names = reader.functions()
-        functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
-        found.append(Trace(_tables_of(reader), reader.files(), functions, _counted_once(reader)))
-    return quick_profile(
-        found,
-        [_app(reader, job) for reader in workload.readers],
-        version=vani.__version__,
-        job_=job,
-        system=system,
-        list_files=files,
-        refused=[(str(path), str(error)) for path, error in workload.refused],
-    )
+    with ExitStack() as stack:
+        for reader in workload.readers:
+            stack.enter_context(unchanged(reader))
+            if not isinstance(reader, CountsCalls):
+                raise InputError(
+                    f"is a trace of {reader.tool}, which has no grammar to count calls on",
+                    where=reader.path,
+                    todo="leave --quick out",
+                )
+            names = reader.functions()
+            functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
+            found.append(Trace(_tables_of(reader), reader.files(), functions, _counted_once(reader)))
+        return quick_profile(
+            found,
+            [_app(reader, job) for reader in workload.readers],
+            version=vani.__version__,
+            job_=job,
+            system=system,
+            list_files=files,
+            refused=[(str(path), str(error)) for path, error in workload.refused],
+        )
 
 
 def _counted_once(reader: CountsCalls) -> Occurrences:
@@ -229,13 +238,13 @@ def characterise(
     if phase_gap is not None and not 0 < phase_gap < 1e9:
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
     with ExitStack() as stack:
-        folder = _store_folder(store, stack)
+        place = _store_place(store, stack)
         with ThreadPoolExecutor(1) as other:
             # Tables are read while the analyzers are loaded.
             opening = other.submit(
                 open_workload,
                 [Path(t) for t in traces],
-                decoded=lambda reader: _store_of(reader, folder) is not None,
+                decoded=lambda reader: _store_of(reader, place, hold=False) is not None,
             )
             from vani.analyzers.characterise import Options  # noqa: PLC0415
             from vani.analyzers.characterise import characterise as run  # noqa: PLC0415
@@ -246,34 +255,37 @@ def characterise(
         engine = Engine(scheduler, progress=progress)
         stack.callback(engine.close)
         refused = [(str(path), str(error)) for path, error in workload.refused]
-        engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
-        stores: list[Store] = []
-        readers: list[TraceReader] = []
+        engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=place.folder)
         from vani.store.kept import Room  # noqa: PLC0415
 
-        room = Room() if engine.shares_memory else None
-        for reader in workload.readers:
-            try:
-                stores.append(_stored(reader, folder, engine, room))
-                readers.append(reader)
-            except TraceError as error:
-                if len(workload.readers) == 1:
-                    raise
-                refused.append((str(reader.path), str(error)))
-        if not stores:
-            raise TraceError(f"no trace can be read: {refused[0][1]}")
-        names = [_app(reader, job_model) for reader in readers]
-        found, view = run(
-            stores,
-            names,
-            engine,
-            version=vani.__version__,
-            job_=job_model,
-            system=system_model,
-            options=Options(phase_gap_s=phase_gap, list_files=files),
-            refused=refused,
-        )
-    return Characterised(found, view)
+        def from_stores(stores: list[Store]) -> Characterised:
+            readers: list[TraceReader] = []
+            lost = list(refused)
+            room = Room() if engine.shares_memory else None
+            for reader in workload.readers:
+                try:
+                    stores.append(_stored(reader, place, engine, room))
+                    readers.append(reader)
+                except TraceError as error:
+                    if len(workload.readers) == 1:
+                        raise
+                    lost.append((str(reader.path), str(error)))
+            if not stores:
+                raise TraceError(f"no trace can be read: {lost[0][1]}")
+            names = [_app(reader, job_model) for reader in readers]
+            found, view = run(
+                stores,
+                names,
+                engine,
+                version=vani.__version__,
+                job_=job_model,
+                system=system_model,
+                options=Options(phase_gap_s=phase_gap, list_files=files),
+                refused=lost,
+            )
+            return Characterised(found, view)
+
+        return _while_stores_vanish(from_stores)
 
 
 def convert(
@@ -316,6 +328,8 @@ def convert(
         raise InputError("exists and is no store", where=target, todo="name a new folder")
     if Path(trace).is_dir() and target.resolve().is_relative_to(Path(trace).resolve()):
         raise InputError("lies inside the trace", where=target, todo="name a folder beside it")
+    if Path(trace).resolve().is_relative_to(target.resolve()):
+        raise InputError("holds the trace, and would be replaced", where=target, todo="name a new folder")
     workload = open_workload([Path(trace)])
     for path, error in workload.refused:
         raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
@@ -562,6 +576,35 @@ def diff(
     return compare(side(a), side(b), strip=found, version=vani.__version__)
 
 
+def files_of_gate(
+    policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()
+) -> Iterator[Path]:
+    """The files beside profiles that `check`, `diff` and `save_baseline` read, for what must not be written over.
+
+    Parameters
+    ----------
+    policy, baselines
+        As for `check`; without baselines (None) only the policy and what it names.
+
+    Raises
+    ------
+    InputError
+        The policy cannot be used.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.systems import files_of_system  # noqa: PLC0415
+
+    asked = _asked(policy, search=True)
+    if asked.path is not None:
+        yield asked.path
+    if baselines is None:
+        return
+    yield from saved.chosen(asked, [str(one) for one in baselines], missing_ok=True)
+    if asked.table.system is not None:
+        named = asked.folder / asked.table.system
+        yield from files_of_system(named if named.is_file() else asked.table.system)
+
+
 def _asked(policy: PathLike | None, *, search: bool) -> Asked:
     """What a policy asks: that of a file, the nearest one, or the built-in list."""
     from vani.gate.policy import find_policy, no_policy, project_folder, read_policy  # noqa: PLC0415
@@ -686,10 +729,14 @@ def heat_map(
     engine = Engine(scheduler, progress=progress)
     with ExitStack() as stack:
         stack.callback(engine.close)
-        stores = _stores_of(profile, store, engine, stack, decode=decode, is_quick=is_quick)
-        if isinstance(stores, str):
-            return stores
-        found = run(stores, [t.app for t in profile.traces], engine)
+
+        def from_stores(stores: list[Store]) -> HeatMap | str:
+            why = _stores_of(profile, store, engine, stack, stores, decode=decode, is_quick=is_quick)
+            return run(stores, [t.app for t in profile.traces], engine) if why is None else why
+
+        found = _while_stores_vanish(from_stores)
+        if isinstance(found, str):
+            return found
     moved = profile.workflow.io.bytes
     if (sum(map(sum, found.read)), sum(map(sum, found.written))) != (moved.read, moved.written):
         return "the decoded calls move other numbers of bytes than the profile says; profile the trace again"
@@ -697,35 +744,58 @@ def heat_map(
 
 
 def _stores_of(
-    profile: Profile, store: PathLike | None, engine: Any, stack: ExitStack, *, decode: bool, is_quick: bool
-) -> list[Store] | str:
-    """The store of each trace of a profile, or why one is not to be had."""
+    profile: Profile,
+    store: PathLike | None,
+    engine: Any,
+    stack: ExitStack,
+    stores: list[Store],
+    *,
+    decode: bool,
+    is_quick: bool,
+) -> str | None:
+    """Find the store of each trace of a profile; returns why one is not to be had."""
     from vani.store.cache import cache_directory  # noqa: PLC0415
+    from vani.store.locks import InUse  # noqa: PLC0415
     from vani.store.lookup import store_of, stores_in  # noqa: PLC0415
 
     if not profile.traces:
         return "the profile names no trace"
     cache = cache_directory() / "stores"
     pool = stores_in(cache, profile.traces) if store is None else stores_in(Path(store))
-    stores = []
+    in_use = InUse(stack)
     for trace in profile.traces:
         found = store_of(trace, pool)
+        if found is not None and not in_use.hold(found.path):
+            found = None
         if found is None and decode:
             reader = _reader_of(trace)
             if isinstance(reader, str):
                 return reader
             place = store if store is None or not (Path(store) / "manifest.json").is_file() else None
             try:
-                found = _stored(reader, _store_folder(place, stack), engine)
+                found = _stored(reader, _store_place(place, stack), engine)
             except TraceError as error:
                 return f"the trace cannot be decoded: {error}"
         if found is None:
             what = f"it needs the decoded calls, and no store of {Path(trace.path).name} is at hand"
+            if store is not None and (Path(store) / "manifest.json").is_file() and not pool:
+                what += f" ({_why_not(Path(store))})"
             todo = "name its folder with --store"
             return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
         stores.append(found)
         pool = [s for s in pool if s.path != found.path]
-    return stores
+    return None
+
+
+def _why_not(store: Path) -> str:
+    """Why a store that was named is not used."""
+    from vani.store.read import open_store  # noqa: PLC0415
+
+    try:
+        open_store(store)
+    except StoreError as error:
+        return f"{error.where}: {error.what}"
+    return f"{store} holds other calls"
 
 
 def _reader_of(trace: TraceEntity) -> TraceReader | str:
@@ -916,10 +986,24 @@ def _system(system: PathLike | System | None) -> System | None:
     return load_system(system)
 
 
-def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
+@dataclass(frozen=True)
+class _StorePlace:
+    """Where the stores of a run lie."""
+
+    folder: Path
+    in_use: InUse
+    until: ExitStack
+    """Ends with the run."""
+    is_named: bool
+    """By the user; else stores may lie elsewhere, too."""
+
+
+def _store_place(store: PathLike | None, until: ExitStack) -> _StorePlace:
     """Where stores are kept: the user's place, the cache, or a temporary folder if that cannot be written."""
     from vani.store.cache import cache_directory, sweep  # noqa: PLC0415
+    from vani.store.locks import InUse  # noqa: PLC0415
 
+    in_use = InUse(until)
     if store is not None:
         folder = Path(store)
         try:
@@ -928,43 +1012,102 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
             raise InputError(
                 f"cannot be made ({error.strerror})", where=folder, todo="name a folder that can be written"
             ) from error
-        return folder.absolute()
+        return _StorePlace(folder.absolute(), in_use, until, is_named=True)
     folder = (cache_directory() / "stores").absolute()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError:
-        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vani-")))
+        return _StorePlace(_temporary(until), in_use, until, is_named=True)
     sweep(folder)
-    return folder
+    return _StorePlace(folder, in_use, until, is_named=False)
 
 
-def _stored(reader: TraceReader, folder: Path, engine: Any, room: Room | None = None) -> Store:
+def _temporary(until: ExitStack) -> Path:
+    return Path(until.enter_context(tempfile.TemporaryDirectory(prefix="vani-")))
+
+
+def _stored(reader: TraceReader, place: _StorePlace, engine: Any, room: Room | None = None) -> Store:
     """The store of a trace: the one there is if it is whole and current, else a new one."""
     from vani.engine.allocator import give_back  # noqa: PLC0415
     from vani.readers.base import KeepsTables  # noqa: PLC0415
-    from vani.store.cache import store_path  # noqa: PLC0415
+    from vani.store.cache import own_place  # noqa: PLC0415
     from vani.store.read import open_store  # noqa: PLC0415
-    from vani.store.write import write_store  # noqa: PLC0415
 
-    found = _store_of(reader, folder)
+    found = _store_of(reader, place)
     if found is not None:
         return found
-    place = store_path(folder, reader.path.resolve().name, reader.digest())
-    kept = write_store(reader, place, version=vani.__version__, run=_decoding(reader, engine), room=room)
+    name, digest = reader.path.resolve().name, reader.digest()
+    path = own_place(place.folder, name, digest)
+    try:
+        kept = _decoded(reader, path, engine, room)
+    except NoRoomError as error:
+        if place.is_named:
+            raise
+        path = own_place(_elsewhere(reader, place, engine, error), name, digest)
+        kept = _decoded(reader, path, engine, room)
     if isinstance(reader, KeepsTables):
         reader.release()
         give_back()
-    return open_store(place, kept)
+    place.in_use.hold(path)
+    return open_store(path, kept, made_here=True)
 
 
-def _store_of(reader: TraceReader, folder: Path) -> Store | None:
-    """The store of a trace in a folder of stores, if it is whole and current."""
-    from vani.store.cache import find_store, store_path  # noqa: PLC0415
+def _decoded(reader: TraceReader, path: Path, engine: Any, room: Room | None) -> Any:
+    """Decode a trace into a store; one that another run of this version made meanwhile stays."""
+    from vani.store.cache import find_store  # noqa: PLC0415
+    from vani.store.write import write_store  # noqa: PLC0415
+
+    def is_there() -> bool:
+        found = find_store(path, reader.digest())
+        return found is not None and found.manifest.vani == vani.__version__
+
+    run = _decoding(reader, engine)
+    return write_store(reader, path, version=vani.__version__, run=run, room=room, unless=is_there)
+
+
+def _elsewhere(reader: TraceReader, place: _StorePlace, engine: Any, error: NoRoomError) -> Path:
+    """A temporary folder in place of a cache that takes nothing more, if workers see it."""
+    try:
+        folder = _temporary(place.until)
+        engine.check(version=vani.__version__, reads=[reader.path], writes=folder)
+    except (OSError, InputError):
+        raise error from None
+    return folder
+
+
+def _store_of(reader: TraceReader, place: _StorePlace, *, hold: bool = True) -> Store | None:
+    """The store of a trace, if it is whole and current; with `hold` it stays until the run ends."""
+    from vani.store.cache import find_store, places_of  # noqa: PLC0415
 
     digest = reader.digest()
-    return find_store(store_path(folder, reader.path.resolve().name, digest), digest)
+    for path in places_of(place.folder, reader.path.resolve().name, digest):
+        if not path.is_dir() or (hold and not place.in_use.hold(path)):
+            continue
+        found = find_store(path, digest)
+        if found is not None:
+            return found
+    return None
+
+
+def _while_stores_vanish(work: Callable[[list[Store]], Result]) -> Result:
+    """Do what reads stores, which it puts into the list that it gets; again where one vanished on the way."""
+    for _ in range(_TRIES - 1):
+        stores: list[Store] = []
+        try:
+            return work(stores)
+        except StoreError:
+            if stores and _all_there(stores):
+                raise
+    return work([])
+
+
+def _all_there(stores: Sequence[Store]) -> bool:
+    """Whether what cannot be read is at least still in its place."""
+    from vani.store.cache import find_store  # noqa: PLC0415
+
+    return all(find_store(one.path, one.manifest.digest) is not None for one in stores)
 
 
 def _decoding(reader: TraceReader, engine: Any) -> Any:

@@ -4,36 +4,81 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
-from vani.errors import InputError
+from vani.errors import InputError, NoRoomError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 """What goes wrong with a place to write, not with what is written there."""
 
-__all__ = ["new_directory", "write_bytes", "write_text", "write_together"]
+__all__ = [
+    "descriptor",
+    "destination",
+    "new_directory",
+    "refuse_read_only",
+    "write_bytes",
+    "write_text",
+    "write_together",
+]
+
+_DESCRIPTOR = re.compile(r"/dev/std(?P<name>out|err)|/(?:dev|proc/self)/fd/(?P<number>[0-9]{1,9})")
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 _ATTEMPTS = 100
+
+Made = TypeVar("Made")
+
+
+def descriptor(path: Path) -> int | None:
+    """The number of the open file that a path such as `/dev/stdout` stands for: it is written on, never replaced."""
+    match = _DESCRIPTOR.fullmatch(str(path))
+    if match is None:
+        return None
+    return int(match["number"]) if match["name"] is None else {"out": 1, "err": 2}[match["name"]]
+
+
+def destination(path: Path) -> Path:
+    """The place that a path names: where a link leads, for what is written through it, else the path itself.
+
+    Raises
+    ------
+    InputError
+        The link leads round in a circle.
+    """
+    if not path.is_symlink():
+        return path
+    place = Path(os.path.realpath(path))
+    if place.is_symlink():
+        raise InputError("is a link that leads round in a circle", where=path, todo="name another file")
+    return place
 
 
 def write_text(path: Path, text: str) -> None:
     """Replace the file at `path` by `text` (UTF-8) in one step.
 
+    A link stays, and the file that it leads to is replaced. A file that is there keeps its mode.
+
     Raises
     ------
     InputError
-        The folder does not exist or cannot be written.
+        The folder does not exist or cannot be written, or the file that is there is read-only.
     """
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file at `path` by `content` in one step; see `write_text`."""
+    handle = descriptor(path)
+    if handle is not None:
+        with os.fdopen(os.dup(handle), "wb") as opened:
+            opened.write(content)
+        return
     if path.exists() and not path.is_file():
         # A device or a pipe (`-o /dev/stdout`) has no "in one step", and must not be replaced.
         if path.is_dir():
@@ -51,10 +96,10 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
     InputError
         One of them cannot be written.
     """
-    partial: dict[Path, str] = {}
+    partial: dict[Path, Path] = {}
     try:
         for path, content in contents.items():
-            if not path.exists() or path.is_file():
+            if descriptor(path) is None and (not path.exists() or path.is_file()):
                 partial[path] = _partial(path, content)
         # Devices and pipes take nothing back, so they come when all else is known to fit.
         for path, content in contents.items():
@@ -66,16 +111,56 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
                         f"cannot be written ({error.strerror})", where=path, todo="name another file"
                     ) from error
     except BaseException:
-        for name in partial.values():
-            Path(name).unlink(missing_ok=True)
+        for place in partial.values():
+            place.unlink(missing_ok=True)
         raise
     _replace(partial)
 
 
-def _partial(path: Path, content: bytes) -> str:
-    """Write a file beside `path`, which is to take its place; returns its name."""
+def refuse_read_only(path: Path) -> None:
+    """Refuse a file that its owner made read-only.
+
+    Replacing it takes no right to write to it, and root may do anything: so its mode is asked, too.
+
+    Raises
+    ------
+    InputError
+        It is a file that is not to be written.
+    """
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        found = path.stat()
+    except OSError:
+        return
+    if not stat.S_ISREG(found.st_mode):
+        return
+    bits = stat.S_IWUSR if found.st_uid == os.geteuid() else stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+    if not found.st_mode & bits or not os.access(path, os.W_OK):
+        raise InputError(
+            "is read-only, and is not replaced", where=path, todo="name another file, or make it writable"
+        )
+
+
+def _fresh(path: Path, make: Callable[[Path], Made], suffix: str) -> tuple[Made, Path]:
+    """Make something beside `path` under a name that nothing has, `.<name>.*<suffix>`."""
+    for _ in range(_ATTEMPTS - 1):
+        name = path.with_name(f".{path.name}.{os.urandom(4).hex()}{suffix}")
+        with suppress(FileExistsError):
+            return make(name), name
+    name = path.with_name(f".{path.name}.{os.urandom(8).hex()}{suffix}")
+    return make(name), name
+
+
+def _fresh_directory(path: Path, suffix: str) -> Path:
+    return _fresh(path, Path.mkdir, suffix)[1]
+
+
+def _partial(path: Path, content: bytes) -> Path:
+    """Write a file beside the one that `path` stands for, which is to take its place."""
+    refuse_read_only(path)
+    place = destination(path)
+    try:
+        # Made as any new file, so that the mask of the process and of the folder decide on its mode.
+        file, partial = _fresh(place, lambda name: name.open("xb"), ".partial")
     except OSError as error:
         raise InputError(
             f"cannot write here ({error.strerror})",
@@ -83,37 +168,51 @@ def _partial(path: Path, content: bytes) -> str:
             todo="name a folder that exists and is writable",
         ) from error
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
+            _keep_mode(file.fileno(), place)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # noqa: PTH101 - mkstemp makes files that only their owner reads
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise InputError(
             f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
         ) from error
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
-    return name
+    return partial
 
 
-def _replace(partial: Mapping[Path, str]) -> None:
+def _keep_mode(handle: int, place: Path) -> None:
+    """Give a file the owner, group and mode of the one that it is to replace, as far as this user may."""
+    try:
+        old = place.stat()
+    except OSError:
+        return
+    new = os.fstat(handle)
+    if old.st_gid != new.st_gid:
+        with suppress(OSError):
+            os.fchown(handle, -1, old.st_gid)
+    if old.st_uid != new.st_uid:
+        with suppress(OSError):
+            os.fchown(handle, old.st_uid, -1)
+    os.fchmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
+
+
+def _replace(partial: Mapping[Path, Path]) -> None:
     """Give what `_partial` wrote the names that it is for."""
     try:
-        for path, name in partial.items():
+        for path, written in partial.items():
             try:
-                os.replace(name, path)  # noqa: PTH105
+                written.replace(destination(path))
             except OSError as error:
                 raise InputError(
                     f"cannot write here ({error.strerror})", where=path, todo="name another folder"
                 ) from error
     finally:
-        for name in partial.values():
-            Path(name).unlink(missing_ok=True)
+        for written in partial.values():
+            written.unlink(missing_ok=True)
 
 
 def _put(new: Path, path: Path) -> None:
@@ -127,7 +226,7 @@ def _put(new: Path, path: Path) -> None:
             except OSError as error:
                 if error.errno not in _TAKEN or attempt == _ATTEMPTS - 1:
                     raise
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+            old = _fresh_directory(path, ".old")
             gone.append(old)
             with suppress(FileNotFoundError):
                 os.replace(path, old / path.name)  # noqa: PTH105
@@ -138,36 +237,45 @@ def _put(new: Path, path: Path) -> None:
 
 
 @contextmanager
-def new_directory(path: Path) -> Iterator[Path]:
+def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[Path]:
     """Yield a fresh folder beside `path` that becomes `path` when the block ends without an error.
 
     What was at `path` before is replaced; after an error or a kill it is still there, and what was
-    begun lies in a folder named `.<name>.*.partial` that nothing reads.
+    begun lies in a folder named `.<name>.*.partial` that nothing reads. Where `path` is a link, it stays, and
+    the folder that it leads to is replaced.
+
+    Parameters
+    ----------
+    unless
+        Asked when the block has ended: what is at `path` by then stays if it says so, and the new folder goes.
 
     Raises
     ------
     InputError
-        The folder above does not exist or cannot be written.
+        The folder above does not exist or cannot be written; a `NoRoomError` if what is written found no room.
     """
+    place = destination(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = _fresh_directory(place, ".partial")
     except OSError as error:
-        raise InputError(
+        raise NoRoomError(
             f"cannot write here ({error.strerror})", where=path, todo="name a folder that is writable"
         ) from error
     try:
-        umask = os.umask(0)
-        os.umask(umask)
-        partial.chmod(0o777 & ~umask)
         yield partial
-        _put(partial, path)
+        if unless():
+            _drop(partial)
+        else:
+            _put(partial, place)
     except OSError as error:
         _drop(partial)
         if error.errno not in _NO_ROOM:
             raise
-        raise InputError(
-            f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
+        # Libraries have longer words for it.
+        why = os.strerror(error.errno)
+        raise NoRoomError(
+            f"cannot write here ({why})", where=path, todo="free some space or name another folder"
         ) from error
     except BaseException:
         _drop(partial)

@@ -5,6 +5,7 @@
         ├── TraceError        a trace that cannot be read
         │   └── UnknownFormatError
         ├── StoreError        a store that cannot be read or written
+        ├── NoRoomError       a place that takes nothing more, or nothing at all
         └── DocumentError     a YAML document that is not what it claims to be
 
 The command line prints the line and exits with the error's `exit_code`.
@@ -17,6 +18,7 @@ from pathlib import Path
 __all__ = [
     "DocumentError",
     "InputError",
+    "NoRoomError",
     "SelfCheckError",
     "StoreError",
     "TraceError",
@@ -81,6 +83,10 @@ class UnknownFormatError(TraceError):
 
 class StoreError(InputError):
     """A store of calls cannot be read or written."""
+
+
+class NoRoomError(InputError):
+    """A place cannot be written: full, over quota, read-only or another user's. Another one may serve."""
 
 
 class DocumentError(InputError):

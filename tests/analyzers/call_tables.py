@@ -121,6 +121,9 @@ class InventedTrace:
     def digest(self) -> str:
         return "0" * 64
 
+    def changed(self) -> bool:
+        return False
+
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         return np.bincount([r["rank"] for r in self.rows], minlength=self.ranks).astype(np.int64)
 

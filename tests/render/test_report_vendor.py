@@ -7,9 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
 
 import vani
 
+ROOT = Path(__file__).resolve().parents[2]
 VENDOR = Path(vani.__file__).parent / "render" / "report" / "vendor"
 ROWS = re.findall(r"^\| (\S+\.js) \| (\S+) \| (\S+) \| ([0-9a-f]{64}) \|$", (VENDOR / "README.md").read_text(), re.MULTILINE)
 
@@ -25,6 +28,15 @@ def test_a_library_has_the_digest_of_the_readme(name, package, version, digest):
     assert hashlib.sha256(content).hexdigest() == digest
     assert f'"{version}"'.encode() in content
     assert (VENDOR / f"LICENSE.{package}").read_text().startswith("Copyright")
+
+
+def test_the_distribution_names_their_licences_and_holds_their_texts():
+    core = ProjectMetadata(str(ROOT), PluginManager()).core
+    assert core.license_expression == "MIT AND BSD-3-Clause AND ISC"
+    texts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "LICENSE", *VENDOR.glob("LICENSE.*"))}
+    assert set(core.license_files) == texts
+    bundled = (VENDOR / "LICENSE.bundled").read_text()
+    assert "ISC License" in bundled and "Permission is hereby granted" in bundled
 
 
 def test_no_library_can_end_its_script_element():

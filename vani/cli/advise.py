@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gc
-import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 import vani
-from vani.cli.output import check_output, emit, quiet_option, shows_summary, summary_console
+from vani.cli.output import emit_all, quiet_option, shows_summary, summary_console
+from vani.cli.places import check_places, system_files
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -63,7 +64,8 @@ def advise(
     """Recommend storage settings for the workload in PROFILE."""
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_output(output, script)
+    outputs = [output] if script is None else [output, script]
+    check_places(outputs, chain([profile, config], system_files(system)))
     # Nothing that is made here becomes garbage before the answer is there.
     gc.disable()
     try:
@@ -77,11 +79,12 @@ def advise(
         )
     finally:
         gc.enable()
+    texts: list[tuple[str, Path | None]] = [(_written(advice, kind), output)]
     if script is not None:
         from vani.render.script import render as render_script  # noqa: PLC0415
 
-        emit(render_script(advice, version=vani.__version__), script)
-    emit(_written(advice, kind), output)
+        texts.append((render_script(advice, version=vani.__version__), script))
+    emit_all(texts)
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         from vani.render.advice_text import render  # noqa: PLC0415
 
@@ -104,7 +107,9 @@ def _written(advice: Advice, kind: str) -> str:
     if kind == "yaml":
         return advice.to_yaml()
     if kind == "json":
-        return json.dumps(advice.model_dump(by_alias=True), indent=2, ensure_ascii=False) + "\n"
+        from vani.render.json_text import json_text  # noqa: PLC0415
+
+        return json_text(advice.model_dump(by_alias=True))
     if kind == "markdown":
         from vani.render.advice_markdown import render as render_markdown  # noqa: PLC0415
 

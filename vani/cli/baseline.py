@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, keep_inputs, progress_bar, quiet_option, shows_progress
+from vani.cli.output import progress_bar, quiet_option, shows_progress
+from vani.cli.places import check_places
 from vani.errors import one_line
 
 __all__ = ["baseline"]
@@ -47,9 +49,10 @@ def save(
 
     Several runs tell `vani check` how much figures differ from run to run.
     """
-    check_output(output)
-    keep_inputs([output], profiles)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    if output is not None:
+        check_places([output], chain(profiles, api.files_of_gate(policy, baselines=None)))
 
     look = shows_progress(quiet=quiet)
     with progress_bar(show=look and any(one.is_dir() for one in profiles)) as progress:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from collections.abc import Sequence
 from datetime import date, datetime
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -15,15 +15,14 @@ import click
 
 import vani
 from vani.cli.output import (
-    check_output,
     emit_all,
-    keep_inputs,
     progress_bar,
     quiet_option,
     shows_progress,
     shows_summary,
     summary_console,
 )
+from vani.cli.places import check_places, system_files
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,11 +101,13 @@ def check(
     the level of --fail-on, 2 nothing to check or bad input.
     """
     wanted = _outputs(kind, outputs)
-    check_output(*(path for _, path in wanted))
-    keep_inputs([path for _, path in wanted], [profile, policy, *map(Path, baselines)])
     summary = _summary_place() if any(one == "github" for one, _ in wanted) else None
     day = _day(today)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    places = [path for _, path in wanted] + ([] if summary is None else [summary])
+    read_too = api.files_of_gate(policy, baselines=baselines)
+    check_places(places, chain([profile], read_too, system_files(system)))
 
     # Of a profile, nothing that is made here becomes garbage before the verdict is there.
     if profile.is_file():
@@ -128,9 +129,6 @@ def check(
         gc.enable()
     # All are made before the first is written: a fault in one leaves nothing half done.
     texts = [(_written(found, one), path) for one, path in wanted]
-    if found.policy is not None:
-        keep_inputs([path for _, path in wanted], [Path(found.policy.path)])
-    keep_inputs([path for _, path in wanted], [Path(one.path) for one in found.baselines])
     emit_all(texts)
     if summary is not None:
         _summarise(found, summary)
@@ -184,8 +182,9 @@ def _day(text: str | None) -> date | None:
 
 def _written(check: Check, kind: str) -> str:
     if kind == "json":
-        tree = check.model_dump(by_alias=True)
-        return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        from vani.render.json_text import json_text  # noqa: PLC0415
+
+        return json_text(check.model_dump(by_alias=True), allow_nan=False)
     if kind in _HOSTS:
         from vani.render.repository import in_repository  # noqa: PLC0415
 

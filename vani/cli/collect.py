@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, emit, quiet_option, shows_summary, summary_console
+from vani.cli.output import emit, quiet_option, shows_summary, summary_console
+from vani.cli.places import check_places
 
 __all__ = ["collect"]
 
@@ -40,7 +41,7 @@ def collect(
 
     Run it inside the job, then give the file to `vani profile --job`.
     """
-    check_output(output)
+    check_places([output], data=dataset)
     if dataset is None and (sample is not None or dtype is not None):
         raise click.UsageError("--sample and --dtype are about the data set: name it with --dataset")
     from vani.collect import Bounds  # noqa: PLC0415

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.output import check_output, emit, keep_inputs, progress_bar, quiet_option, shows_progress
+from vani.cli.output import emit, progress_bar, quiet_option, shows_progress
+from vani.cli.places import check_places
 
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
@@ -46,9 +47,9 @@ def diff(
     A and B are profiles, baselines or traces. Files, apps and phases are matched by name. What exceeds the
     tolerance and concerns at least 1 % of the I/O time is marked.
     """
-    check_output(output)
-    keep_inputs([output], [a, b])
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_places([output], chain([a, b], api.files_of_gate(baselines=None)))
 
     look = shows_progress(quiet=quiet)
     with progress_bar(show=look and (a.is_dir() or b.is_dir())) as progress:
@@ -58,10 +59,12 @@ def diff(
 
 def _written(found: Diff, kind: str, *, everything: bool) -> str:
     if kind == "json":
+        from vani.render.json_text import json_text  # noqa: PLC0415
+
         tree = found.model_dump(by_alias=True)
         if not everything:
             tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
-        return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(tree, allow_nan=False)
     if kind == "markdown":
         from vani.render.diff_markdown import render  # noqa: PLC0415
     else:

@@ -34,11 +34,11 @@ def rules(kind: str) -> None:
         for rule in catalogue()
     ]
     if kind == "json":
-        import json  # noqa: PLC0415
+        from vani.render.json_text import json_text  # noqa: PLC0415
 
         thresholds = {rule.id: rule.thresholds() for rule in catalogue()}
         listed = [row | {"thresholds": thresholds[row["id"]]} for row in rows]
-        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        click.echo(json_text(listed), nl=False)
         return
     wide = {key: max((len(row[key]) for row in rows), default=0) for key in ("name", "family")}
     for row in rows:

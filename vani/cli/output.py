@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
     from vani.engine.run import Progress
 
 __all__ = [
-    "check_output",
     "emit",
     "emit_all",
-    "keep_inputs",
     "progress_bar",
     "quiet_option",
     "scheduler_option",
@@ -65,33 +62,6 @@ def shows_summary(output: Path | None, *, quiet: bool) -> bool:
     return not quiet and (sys.stderr.isatty() or (output is not None and str(output) != "-"))
 
 
-def check_output(*outputs: Path | None) -> None:
-    """Find out before the work begins whether its result can be written.
-
-    Raises
-    ------
-    InputError
-        A folder that does not exist or cannot be written, a folder where a file is wanted, or one name twice.
-    """
-    files = [path for path in outputs if path is not None and str(path) != "-"]
-    for path in files:
-        if path.is_dir():
-            raise InputError("is a folder, not a file to write", where=path, todo="name a file")
-        if path.exists() and not path.is_file():
-            continue
-        folder = path.parent
-        if not folder.is_dir():
-            raise InputError(
-                "cannot be written: its folder does not exist", where=path, todo=f"make {folder} first"
-            )
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError(
-                "cannot be written: its folder is read-only", where=path, todo="name another one"
-            )
-    if len({path.resolve() for path in files}) < len(files):
-        raise InputError("is named for two outputs", where=files[0], todo="give each its own name")
-
-
 def emit(text: str, output: Path | None) -> None:
     """Write a document to a file (whole or not at all), or to stdout; always UTF-8."""
     if output is None or str(output) == "-":
@@ -107,24 +77,6 @@ def emit(text: str, output: Path | None) -> None:
         raise InputError(
             f"cannot be written ({error.strerror})", where=output, todo="name another file"
         ) from error
-
-
-def keep_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
-    """Refuse an output that would take the place of an input.
-
-    Raises
-    ------
-    InputError
-        One is the same file as an input.
-    """
-    for output in outputs:
-        if output is None or not output.is_file():
-            continue
-        for one in inputs:
-            if one is not None and one.exists() and output.samefile(one):
-                raise InputError(
-                    "is read by this command: it is not overwritten", where=output, todo="name another file"
-                )
 
 
 def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, progress_bar, quiet_option, scheduler_option, shows_progress
+from vani.cli.output import progress_bar, quiet_option, scheduler_option, shows_progress
+from vani.cli.places import check_places
 from vani.errors import InputError
 
 __all__ = ["plot"]
@@ -91,7 +92,7 @@ def plot(
 
     wanted = plot_of(kind)
     suffix = check_suffix(output)
-    check_output(output)
+    check_places([output], [profile])
     if profile.is_dir():
         raise InputError(
             "is a directory, not a profile", where=profile, todo="make one of the trace with `vani profile`"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from vani.cli.output import (
-    check_output,
-    emit,
+    emit_all,
     progress_bar,
     quiet_option,
     shows_progress,
     shows_summary,
     summary_console,
 )
-from vani.cli.where import where_options
+from vani.cli.places import check_places, system_files
+from vani.cli.where import scheduler_files, where_options
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -120,12 +122,17 @@ def profile(
                 "a graph shows who read what others wrote before, which takes time stamps",
                 todo="leave --graph or --quick out",
             )
-    check_output(output, graph)
-    look = shows_summary(output, quiet=quiet)
     from vani.engine.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
 
+    # Before anything loads numpy, as looking at the files of a trace does.
     if quick:
         allocate_in_one_place()
+    else:
+        keep_freed_memory()
+    outputs = [output] if graph is None else [output, graph]
+    check_places(outputs, chain(traces, [job], scheduler_files(scheduler), system_files(system)))
+    look = shows_summary(output, quiet=quiet)
+    if quick:
         from vani.api import profile as characterise_quickly  # noqa: PLC0415 - loads Arrow
 
         made = characterise_quickly(
@@ -133,7 +140,6 @@ def profile(
         )
         _deliver(made, output, look=look)
         return
-    keep_freed_memory()
     from vani.api import characterise  # noqa: PLC0415 - loads Arrow
 
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
@@ -147,13 +153,18 @@ def profile(
             scheduler=scheduler,
             progress=progress,
         )
-    if graph is not None:
-        emit(graph_text(found.graph(graph_of), graph), graph)
-    _deliver(found.profile, output, look=look)
+    _deliver(
+        found.profile,
+        output,
+        look=look,
+        more=() if graph is None else [(graph_text(found.graph(graph_of), graph), graph)],
+    )
 
 
-def _deliver(profile: Profile, output: Path | None, *, look: bool) -> None:
-    emit(profile.to_yaml(), output)
+def _deliver(
+    profile: Profile, output: Path | None, *, look: bool, more: Sequence[tuple[str, Path | None]] = ()
+) -> None:
+    emit_all([(profile.to_yaml(), output), *more])
     if look:
         from vani.render.profile_text import render  # noqa: PLC0415
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
 from vani.cli.output import (
-    check_output,
     emit,
     progress_bar,
     quiet_option,
@@ -17,6 +17,7 @@ from vani.cli.output import (
     shows_summary,
     summary_console,
 )
+from vani.cli.places import check_places, system_files
 from vani.errors import InputError, one_line
 from vani.units import format_bytes
 
@@ -74,7 +75,7 @@ def report(
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_output(output)
+    check_places([output], chain([profile, advice], system_files(system)))
     if advice is not None and system is not None:
         raise InputError(
             "--system and --advice exclude each other",

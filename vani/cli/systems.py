@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import check_output, emit, quiet_option
+from vani.cli.output import emit, quiet_option
+from vani.cli.places import check_places, system_files
 
 __all__ = ["systems"]
 
@@ -33,7 +34,7 @@ def show(name: str, output: Path | None) -> None:
     from vani.schema.document import dumps  # noqa: PLC0415
     from vani.systems import load_system  # noqa: PLC0415
 
-    check_output(output)
+    check_places([output], system_files(name))
     emit(dumps(load_system(name)), output)
 
 
@@ -57,7 +58,7 @@ def detect(output: Path | None, data: Path | None, quiet: bool) -> None:
     from vani.errors import InputError, one_line  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 
-    check_output(output)
+    check_places([output])
     if data is not None and not data.exists():
         raise InputError("no such folder", where=data, todo="name the folder of the data")
     system, missing = run(data=data)

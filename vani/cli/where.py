@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-__all__ = ["where_options"]
+__all__ = ["scheduler_files", "where_options"]
 
 _SYSTEMS = ("slurm", "pbs", "lsf")
 
@@ -60,6 +60,15 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, scheduler=place, **others)
 
     return with_place
+
+
+def scheduler_files(scheduler: Any) -> list[Path]:
+    """The file that `--scheduler-file` names, for what must not be overwritten."""
+    if scheduler is None or isinstance(scheduler, str):
+        return []
+    from vani.engine.place import SchedulerFile  # noqa: PLC0415 - `vani --help` pays for nothing
+
+    return [Path(scheduler.path)] if isinstance(scheduler, SchedulerFile) else []
 
 
 def _place(

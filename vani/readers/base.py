@@ -83,7 +83,10 @@ class TraceReader(Protocol):
         """What is damaged and was left out, as far as the tables tell; more may come with a `Piece`."""
 
     def digest(self) -> str:
-        """Identify the content on disk: names, sizes and times of change, with the content of small files."""
+        """Identify the state of the files on disk when the trace was opened, before anything of it was read."""
+
+    def changed(self) -> bool:
+        """Tell whether that state is another one by now."""
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Number of calls of each rank, shape (ranks,), known without reading them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +10,13 @@ from pathlib import Path
 
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers.base import TraceReader
+from vani.readers.identity import explained
 from vani.readers.parquet import is_converted, is_parquet, open_parquet
 from vani.readers.parquet.parts import natural
 from vani.readers.recorder.probe import is_recorder
 from vani.readers.recorder.reader import RecorderReader
 
-__all__ = ["Workload", "is_trace", "open_trace", "open_workload"]
+__all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with"]
 
 _NESTED = 2
 """How deep traces may lie below a directory that is given: `<directory>/recorder-YYYYMMDD/<trace>`."""
@@ -71,6 +73,50 @@ def is_trace(path: Path) -> bool:
     if not path.is_dir():
         return False
     return any(_RECORDER_PART.fullmatch(e.name) for e in _entries(path)) or is_converted(path)
+
+
+def trace_with(file: Path) -> Path | None:
+    """The trace that a file is a part of, or would become one of by its name; None if there is none."""
+    folder = file.parent
+    if not (_is_part(file.name) and folder.is_dir() and is_trace(folder)):
+        return None
+    return folder.parent if folder.name == "_parquet" else folder
+
+
+def has_part(path: Path, name: str, device: int, inode: int) -> bool:
+    """Tell whether a file is read as a part of a trace at `path` or below, by whatever name.
+
+    Parameters
+    ----------
+    name, device, inode
+        One name of the file, and what the system knows it by.
+    """
+    try:
+        traces = list(_traces_in(path, _NESTED)) or [path]
+    except InputError:
+        return False
+    for trace in traces:
+        for folder in (trace, trace / "_parquet"):
+            try:
+                with os.scandir(folder) as entries:
+                    # Of a hundred thousand files, none but those that may be the one is looked at.
+                    near = [
+                        e
+                        for e in entries
+                        if _is_part(e.name) and (e.is_symlink() or e.name == name or e.inode() == inode)
+                    ]
+                states = [Path(e.path).stat() for e in near if _exists(Path(e.path))]
+                if any((s.st_dev, s.st_ino) == (device, inode) for s in states):
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def _is_part(name: str) -> bool:
+    return bool(
+        _RECORDER_PART.fullmatch(name) or name in _RECORDER_NAMES or name.endswith((".callsites", ".parquet"))
+    )
 
 
 def open_trace(path: Path) -> TraceReader:
@@ -142,7 +188,8 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
                 reader = open_trace(trace)
                 if decoded is None or not decoded(reader):
                     # Whether anything can be decoded shows in the tables, which are needed next.
-                    reader.calls_per_rank()
+                    with explained(reader):
+                        reader.calls_per_rank()
             except InputError as error:
                 workload.refused.append((trace, error))
             else:

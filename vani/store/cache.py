@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import time
 from pathlib import Path
 
 from vani.errors import StoreError
+from vani.store.locks import WRITING, Held, removable
 from vani.store.manifest import STORE_SCHEMA
 from vani.store.read import Store, open_store
 
-__all__ = ["cache_directory", "find_store", "store_path", "sweep"]
+__all__ = ["cache_directory", "find_store", "own_place", "places_of", "store_path", "sweep"]
 
 _MOST_BYTES = 20 << 30
+_RECENT_S = 3600.0
+"""A store that was used in this time stays, even if no lock tells that it still is."""
 _ABANDONED_S = 24 * 3600.0
+_FORGOTTEN_S = 30 * _ABANDONED_S
+"""The same where no lock can tell whether the writer lives."""
 
 
 def cache_directory() -> Path:
@@ -33,8 +39,24 @@ def store_path(folder: Path, name: str, digest: str) -> Path:
     return folder / f"{plain}-{digest[:16]}-v{version}"
 
 
+def places_of(folder: Path, name: str, digest: str) -> tuple[Path, Path]:
+    """Where a trace's store may lie: its place, and this user's own where another one has the name."""
+    place = store_path(folder, name, digest)
+    return place, place.with_name(f"{place.name}-{os.geteuid()}")
+
+
+def own_place(folder: Path, name: str, digest: str) -> Path:
+    """The one of `places_of` at which this user can put a store."""
+    place, own = places_of(folder, name, digest)
+    try:
+        taken = place.lstat().st_uid != os.geteuid()
+    except OSError:
+        return place
+    return own if taken else place
+
+
 def find_store(path: Path, digest: str) -> Store | None:
-    """The store at `path` if it is whole and of the trace with this digest."""
+    """The store at `path` if it is whole, of the trace with this digest, and nobody else could have written it."""
     try:
         store = open_store(path)
     except StoreError:
@@ -43,7 +65,11 @@ def find_store(path: Path, digest: str) -> Store | None:
 
 
 def sweep(folder: Path) -> None:
-    """Drop what interrupted runs left, and the stores that were not used for longest beyond 20 GiB."""
+    """Drop what interrupted runs of this user left, and stores beyond 20 GiB.
+
+    Those go first that were not used for longest. What is being read or written stays, and so does what was used
+    within the last hour.
+    """
     stores = []
     try:
         entries = list(folder.iterdir())
@@ -52,18 +78,49 @@ def sweep(folder: Path) -> None:
     now = time.time()
     for entry in entries:
         try:
-            changed = entry.stat().st_mtime
+            found = entry.lstat()
+            if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+                continue
+            if entry.name.startswith(".") and entry.name.endswith((".partial", ".old")):
+                _sweep_unfinished(entry, now - _last_change(entry))
+            elif (entry / "manifest.json").is_file():
+                size = sum(f.lstat().st_size for f in entry.rglob("*") if f.is_file())
+                stores.append((found.st_mtime, size, entry))
         except OSError:
+            # Others sweep, too.
             continue
-        if entry.name.startswith(".") and entry.name.endswith((".partial", ".old")):
-            if now - changed > _ABANDONED_S:
-                shutil.rmtree(entry, ignore_errors=True)
-        elif (entry / "manifest.json").is_file():
-            size = sum(f.stat().st_size for f in entry.rglob("*") if f.is_file())
-            stores.append((changed, size, entry))
     total = sum(size for _, size, _ in stores)
-    for _, size, entry in sorted(stores):
+    for used, size, entry in sorted(stores):
         if total <= _MOST_BYTES:
             break
-        shutil.rmtree(entry, ignore_errors=True)
-        total -= size
+        if now - used > _RECENT_S and _remove(entry, idle_s=now - used):
+            total -= size
+
+
+def _last_change(folder: Path) -> float:
+    return max(p.lstat().st_mtime for p in (folder, *folder.rglob("*")))
+
+
+def _sweep_unfinished(folder: Path, idle_s: float) -> None:
+    if idle_s <= _ABANDONED_S:
+        return
+    with removable(folder, partial=True) as held:
+        # Without a lock file the writer did not even begin, or is done with it.
+        lost = held is Held.UNKNOWN and not (folder / WRITING).exists()
+        if held is Held.FREE or lost or (held is Held.UNKNOWN and idle_s > _FORGOTTEN_S):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(store: Path, idle_s: float) -> bool:
+    """Remove a store unless somebody reads it; tells whether it is gone."""
+    with removable(store, partial=False) as held:
+        if held is Held.TAKEN or (held is Held.UNKNOWN and idle_s <= _ABANDONED_S):
+            return False
+        gone = store.with_name(f".{store.name}.{os.urandom(4).hex()}.old")
+        try:
+            # At once, so that nobody finds half a store.
+            store.rename(gone)
+        except OSError:
+            return False
+        shutil.rmtree(gone, ignore_errors=True)
+    return True

@@ -10,7 +10,7 @@ from vani.schema.profile import TraceEntity
 from vani.store.cache import store_path
 from vani.store.read import Store, open_store
 
-__all__ = ["store_of", "stores_in"]
+__all__ = ["store_of", "store_with", "stores_in"]
 
 
 def stores_in(folder: Path, traces: Sequence[TraceEntity] | None = None) -> list[Store]:
@@ -56,3 +56,13 @@ def store_of(trace: TraceEntity, stores: Sequence[Store]) -> Store | None:
     name = Path(trace.path).name
     same.sort(key=lambda s: (s.manifest.source != trace.path, Path(s.manifest.source).name != name))
     return same[0] if same else None
+
+
+def store_with(file: Path) -> Path | None:
+    """The store that a file is a part of, or would become one of by its name; None if there is none."""
+    if file.name != "manifest.json" and file.suffix != ".parquet":
+        return None
+    for folder in (file.parent, file.parent.parent):
+        if (folder / "manifest.json").is_file() and (folder / "calls").is_dir():
+            return folder
+    return None

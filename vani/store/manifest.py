@@ -7,6 +7,9 @@ version, names the digest of the trace as it is now, and every part has the size
 from __future__ import annotations
 
 import json
+import os
+import re
+import stat
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +17,17 @@ from typing import Any
 from vani.calls import CALL_SITE, CALLS
 from vani.errors import StoreError
 
-__all__ = ["STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
+__all__ = ["OTHERS_WRITE", "STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
 
 STORE_SCHEMA = "vani.store/3"
 """Stores of another schema are not read."""
-_NAME = "manifest.json"
+_NAME, _CALLS = "manifest.json", "calls"
+_TABLES = ("_files.parquet", "_functions.parquet", "_renames.parquet")
+_PART = re.compile(r"calls/[\w-]+\.parquet", re.ASCII)
+"""Nothing else is a part: neither a file elsewhere nor one outside of the store."""
+
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+"""Bits of a mode that no file of a store has."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +87,18 @@ def columns_now(*, call_sites: bool = False) -> list[str]:
     return [f"{field.name}: {field.type}" for field in (*CALLS, *([CALL_SITE] if call_sites else []))]
 
 
-def read_manifest(store: Path) -> Manifest:
+def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
     """Read and check the manifest of the store at `store`.
+
+    Parameters
+    ----------
+    made_here
+        This process wrote it: its owner and mode are not looked at, which some file systems make up.
 
     Raises
     ------
     StoreError
-        No store, one of another version, or one that is not whole.
+        No store, one of another version, one that is not whole, or one that another user could have written.
     """
     path = store / _NAME
     try:
@@ -106,7 +120,7 @@ def read_manifest(store: Path) -> Manifest:
         )
     try:
         parts = [
-            PartEntry(p["file"], (p["ranks"][0], p["ranks"][1]), p["rows"], p["size"])
+            PartEntry(str(p["file"]), (p["ranks"][0], p["ranks"][1]), p["rows"], p["size"])
             for p in raw.pop("parts")
         ]
         raw["limits"] = [(a, b) for a, b in raw["limits"]]
@@ -122,12 +136,50 @@ def read_manifest(store: Path) -> Manifest:
             where=store,
             todo="make it again with `vani convert`",
         )
-    for part in manifest.parts:
-        file = store / part.file
-        if not file.is_file() or file.stat().st_size != part.size:
-            raise StoreError(
-                f"{part.file} is missing or was changed",
-                where=store,
-                todo="make the store again with `vani convert`",
-            )
+    sizes = {part.file: part.size for part in manifest.parts}
+    for name, size in sizes.items():
+        if _PART.fullmatch(name) is None or _state(store, name, stat.S_IFREG).st_size != size:
+            raise _changed(store, name)
+    for name in (*sizes, *_TABLES, _NAME, _CALLS, ""):
+        kind = stat.S_IFDIR if name in (_CALLS, "") else stat.S_IFREG
+        found = _state(store, name, kind)
+        if not made_here:
+            _check_owner(store / name, found)
     return manifest
+
+
+def _state(store: Path, name: str, kind: int) -> os.stat_result:
+    """What a file or folder of a store is, or the store itself; a link, which may lead out of it, is neither.
+
+    Raises
+    ------
+    StoreError
+        It is something else, or is not there.
+    """
+    try:
+        # The user may have put a link in the place of a whole store.
+        found = (store / name).lstat() if name else store.stat()
+    except OSError as error:
+        raise _changed(store, name) from error
+    if stat.S_IFMT(found.st_mode) != kind:
+        raise _changed(store, name)
+    return found
+
+
+def _changed(store: Path, name: str) -> StoreError:
+    return StoreError(
+        f"{name} is missing or was changed", where=store, todo="make the store again with `vani convert`"
+    )
+
+
+def _check_owner(file: Path, found: os.stat_result) -> None:
+    # Whoever can write it can make up numbers. Root can anyway.
+    if found.st_uid not in (os.geteuid(), 0):
+        what = "belongs to another user"
+    elif found.st_mode & OTHERS_WRITE:
+        what = "may be written by other users"
+    else:
+        return
+    raise StoreError(
+        f"{what}: it is not believed", where=file, todo="make a store of your own with `vani convert`"
+    )

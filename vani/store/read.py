@@ -137,12 +137,14 @@ def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.
     yield from table.combine_chunks().to_batches()
 
 
-def open_store(path: Path, kept: Kept | None = None) -> Store:
+def open_store(path: Path, kept: Kept | None = None, *, made_here: bool = False) -> Store:
     """Open the store at `path`; raises StoreError if there is no whole one.
 
     Parameters
     ----------
     kept
         Calls of it that are still in memory, so that they need not be read.
+    made_here
+        This process wrote it, so that it need not be asked whose it is.
     """
-    return Store(path, read_manifest(path), kept or {})
+    return Store(path, read_manifest(path, made_here=made_here), kept or {})

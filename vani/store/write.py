@@ -23,8 +23,10 @@ from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
 from vani.columns import small_table
 from vani.errors import InputError, TraceError
 from vani.readers.base import Piece, TellsCallSites, TraceReader
+from vani.readers.identity import unchanged
 from vani.store.kept import Kept, Room
-from vani.store.manifest import Manifest, PartEntry, columns_now
+from vani.store.locks import being_written
+from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
 
 __all__ = ["PartTask", "check_call_sites", "plan_parts", "write_part", "write_store"]
 
@@ -119,6 +121,7 @@ def write_store(
     run: RunTasks,
     room: Room | None = None,
     call_sites: bool = False,
+    unless: Callable[[], bool] = bool,
 ) -> Kept:
     """Decode a trace into the store at `path`, which appears whole or not at all.
 
@@ -130,6 +133,8 @@ def write_store(
         Keep the calls in memory, too, if there is room for them: they will be read next, in this process.
     call_sites
         Tell of each call from where it was made, and write the table of these places.
+    unless
+        Asked when all is written: an equal store that another run put there meanwhile stays if it says so.
 
     Returns
     -------
@@ -139,7 +144,7 @@ def write_store(
     Raises
     ------
     TraceError
-        Nothing of the trace can be decoded.
+        Nothing of the trace can be decoded, or it changed since it was opened.
     InputError
         Call sites were asked for that the trace does not have.
     """
@@ -147,8 +152,10 @@ def write_store(
     calls = reader.calls_per_rank()
     files = reader.files()
     keep = room is not None and room.take(int(calls.sum()), len(files))
-    with new_directory(path) as folder:
+    with new_directory(path, unless=unless) as folder, unchanged(reader), being_written(folder):
         (folder / "calls").mkdir()
+        for place in (folder, folder / "calls"):
+            _keep_from_others(place)
         tasks = [
             PartTask(
                 reader, ranks, folder.absolute() / "calls" / f"part-{index:05}.parquet", keep, call_sites
@@ -218,6 +225,17 @@ def write_store(
             bytes=moved,
             time_ns=spent,
         ).write(folder)
+        for place in folder.rglob("*.*"):
+            _keep_from_others(place)
     if not keep:
         return {}
     return {str(t.file.relative_to(t.file.parents[1])): p.calls for t, p in zip(tasks, pieces, strict=True)}
+
+
+def _keep_from_others(place: Path) -> None:
+    """Let nobody else write, whatever the process's mask allows: such a store would not be believed."""
+    mode = place.stat().st_mode
+    if mode & OTHERS_WRITE:
+        # Some file systems have no modes.
+        with suppress(OSError):
+            place.chmod(mode & 0o777 & ~OTHERS_WRITE)

@@ -11,7 +11,7 @@ from vani.errors import DocumentError, InputError
 from vani.schema.document import check, read_text, read_tree
 from vani.schema.system import System
 
-__all__ = ["known_systems", "load_system"]
+__all__ = ["files_of_system", "known_systems", "load_system"]
 
 _FOLDER: Final = Path(__file__).parent
 _MAX_BASES: Final = 10
@@ -45,6 +45,26 @@ def load_system(name_or_path: str | Path) -> System:
     text = read_text(path)
     tree = _with_base(read_tree(text, System, where=str(path)), path, _MAX_BASES)
     return check(tree, System, text=text, where=str(path))
+
+
+def files_of_system(name_or_path: str | Path) -> list[Path]:
+    """The files that `load_system` would read and that are not bundled: the machine's, and those of its bases.
+
+    Raises
+    ------
+    InputError
+        There is no such machine, or one of the files cannot be read.
+    """
+    name, folder = str(name_or_path), Path()
+    found: list[Path] = []
+    while name not in known_systems() and len(found) <= _MAX_BASES:
+        path = _find(name, folder)
+        found.append(path)
+        base = read_tree(read_text(path), System, where=str(path)).get("base")
+        if not isinstance(base, str):
+            break
+        name, folder = base, path.parent
+    return found
 
 
 def _find(name: str, folder: Path) -> Path:

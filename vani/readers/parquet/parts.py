@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -200,18 +199,6 @@ class Parts:
             raise TraceError(
                 f"no file can be read: {self.problems[0]}", where=self.path, todo="copy or convert it again"
             )
-
-    def digest(self) -> str:
-        """Identify the files by names, sizes, times of change, and first and last bytes (the footers)."""
-        digest = hashlib.sha256()
-        for file in find_parts(self.path):
-            stat = file.stat()
-            digest.update(f"{file.name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
-            with file.open("rb") as opened:
-                digest.update(opened.read(4096))
-                opened.seek(max(0, stat.st_size - 4096))
-                digest.update(opened.read(4096))
-        return digest.hexdigest()
 
     def batches(
         self, columns: list[str], ranks: range | None = None, left_out: Counter[str] | None = None

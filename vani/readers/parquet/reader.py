@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from vani.calls import FILES, FUNCTIONS
 from vani.errors import TraceError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
+from vani.readers.identity import identity_of
 from vani.readers.parquet.delivery import Delivery, Rows
-from vani.readers.parquet.parts import DamagedPartError, Parts, rows_left_out
+from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
 from vani.readers.recorder.app_names import app_name
 from vani.readers.recorder.signatures import PathTable, classes_of, classify_path, function_rows
 
@@ -241,6 +242,8 @@ class ParquetReader(ABC):
             No file can be read, or a column is missing.
         """
         self.path = path
+        # Before anything is read: what changes from now on is noticed.
+        self._identity = identity_of(path, find_parts, with_ends=True)
         self._parts = Parts(path, self._required, self._optional)
         self._lock = threading.Lock()
         self._known: Known | None = None
@@ -281,7 +284,10 @@ class ParquetReader(ABC):
         return [*self._parts.problems, *known.problems]
 
     def digest(self) -> str:
-        return self._parts.digest()
+        return self._identity.digest()
+
+    def changed(self) -> bool:
+        return identity_of(self.path, find_parts, with_ends=True) != self._identity
 
     def calls_per_rank(self) -> Ints:
         return self.known.calls

@@ -20,6 +20,7 @@ from vani.columns import small_table, to_arrow
 from vani.errors import TraceError
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.functions import FACTS
+from vani.readers.identity import Identity, identity_of
 from vani.readers.probes import Probes
 from vani.readers.recorder.app_names import AppName, app_of_folder
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
@@ -52,7 +53,7 @@ from vani.readers.recorder.signatures import (
     function_rows,
     interpret,
 )
-from vani.readers.recorder.source import Extent, open_source
+from vani.readers.recorder.source import Extent, open_source, part_files
 from vani.readers.recorder.timestamps import Clock
 from vani.readers.recorder.unique_grammars import UniqueGrammars
 
@@ -119,7 +120,7 @@ class RecorderReader:
 
     tool = "recorder"
 
-    def __init__(self, path: Path, shape: Shape | None = None) -> None:
+    def __init__(self, path: Path, shape: Shape | None = None, identity: Identity | None = None) -> None:
         """Recognise the trace and read its metadata.
 
         Raises
@@ -128,6 +129,8 @@ class RecorderReader:
             The trace cannot be decoded at all.
         """
         self.path = path
+        # Before anything is read: what changes from now on is noticed.
+        self._identity = identity or identity_of(path, part_files)
         self._shape = shape or probe(path)
         self._source = open_source(path, combined=self._shape.combined)
         layout = LAYOUTS[self._shape.layout]
@@ -145,7 +148,7 @@ class RecorderReader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers of a cluster open the trace themselves, from the shared file system.
-        return RecorderReader, (self.path.absolute(), self._shape)
+        return RecorderReader, (self.path.absolute(), self._shape, self._identity)
 
     @property
     def format(self) -> str:
@@ -250,7 +253,10 @@ class RecorderReader:
         return tuple(limits)
 
     def digest(self) -> str:
-        return self._source.digest()
+        return self._identity.digest()
+
+    def changed(self) -> bool:
+        return identity_of(self.path, part_files) != self._identity
 
     def calls_per_rank(self) -> Ints:
         return self.tables.calls

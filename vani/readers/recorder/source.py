@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from vani.errors import TraceError
 from vani.readers.recorder.frames import MOST_TABLE_BYTES, read_file
 from vani.readers.recorder.sections import Extent, Sections, open_sections
 
-__all__ = ["Extent", "Source", "open_source"]
+__all__ = ["Extent", "Source", "open_source", "part_files"]
 
 _COMBINED = "recorder.dat"
 _PART = re.compile(r"VERSION|recorder\.(mt|ts|cst|dat)|ug\.(mt|cfg)|\d+\.(ts|cst|cfg|callsites)")
@@ -139,20 +138,16 @@ class Source:
                 return f"{self._sections.path} ({name})"
         return str(self.path / name)
 
-    def digest(self) -> str:
-        """Identify the trace's content by its parts' names, sizes, times of change and first bytes."""
-        digest = hashlib.sha256()
-        try:
-            for part in sorted(p for p in self.path.iterdir() if _PART.fullmatch(p.name) and p.is_file()):
-                stat = part.stat()
-                digest.update(f"{part.name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
-                with part.open("rb") as file:
-                    digest.update(file.read(4096))
-        except OSError as error:
-            raise TraceError(
-                f"cannot be read ({error.strerror})", where=error.filename or self.path
-            ) from error
-        return digest.hexdigest()
+
+def part_files(path: Path) -> list[Path]:
+    """The files of a trace directory that are read, by name.
+
+    Raises
+    ------
+    OSError
+        It cannot be listed.
+    """
+    return sorted(p for p in path.iterdir() if _PART.fullmatch(p.name) and p.is_file())
 
 
 def open_source(path: Path, *, combined: bool) -> Source:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from vani.errors import InputError
+from vani.render.json_text import json_text
 from vani.render.plots.drawing import Drawing
 from vani.render.plots.theme import GROUND, theme
 
@@ -74,7 +74,7 @@ def image(
         "background": GROUND["dark" if dark else "light"],
     }
     if suffix == ".json":
-        return (json.dumps(spec, indent=1, ensure_ascii=False) + "\n").encode()
+        return json_text(spec, indent=1).encode()
     try:
         import vl_convert  # noqa: PLC0415 - an extra, and heavy
     except ImportError as error:

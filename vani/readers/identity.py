@@ -1,0 +1,121 @@
+"""What tells states of a trace apart: whether a store still fits it, and whether it changed while it was read.
+
+Contents are not hashed, which would cost as much as decoding a large trace. A file's size, inode and both times of
+change stand for them: the time of the last change of its inode (ctime) is set by the system alone, so that tools which
+keep the other one (`rsync -a`, `cp -p`, `touch -r`) do not hide that they wrote. A copy of a trace is thus another
+trace, and decoded anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vani.errors import TraceError
+from vani.readers.base import TraceReader
+
+__all__ = ["Identity", "explained", "identity_of", "unchanged"]
+
+_SAMPLE = 4096
+"""Bytes of each file that are hashed, for file systems whose times are made up."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A state of a trace's files."""
+
+    text: str
+    error: TraceError | None = field(default=None, compare=False)
+    """Why a file could not be looked at."""
+
+    def digest(self) -> str:
+        """The state in 64 letters.
+
+        Raises
+        ------
+        TraceError
+            Not all files can be read.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.text
+
+
+def identity_of(path: Path, files: Callable[[Path], Sequence[Path]], *, with_ends: bool = False) -> Identity:
+    """Look at all files of the trace at `path`, and read the beginning (and the end) of each.
+
+    Parameters
+    ----------
+    files
+        Finds them, in an order that hangs on their names alone.
+    with_ends
+        Also the last bytes, where a kind of file has its table of contents.
+    """
+    digest = hashlib.sha256()
+    error: TraceError | None = None
+    try:
+        found = files(path)
+    except (OSError, TraceError) as why:
+        return Identity("", why if isinstance(why, TraceError) else _unreadable(why, path))
+    for file in found:
+        digest.update(f"{file.name}\0".encode(errors="surrogateescape"))
+        try:
+            stat = file.stat()
+            state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+            digest.update(f"{state}\0".encode())
+            with file.open("rb") as opened:
+                digest.update(opened.read(_SAMPLE))
+                if with_ends:
+                    opened.seek(max(0, stat.st_size - _SAMPLE))
+                    digest.update(opened.read(_SAMPLE))
+        except OSError as why:
+            digest.update(f"{why.errno}\0".encode())
+            error = error or _unreadable(why, file)
+    return Identity(digest.hexdigest(), error)
+
+
+def _unreadable(error: OSError, path: Path) -> TraceError:
+    return TraceError(f"cannot be read ({error.strerror})", where=error.filename or path)
+
+
+@contextmanager
+def explained(reader: TraceReader) -> Iterator[None]:
+    """What goes wrong inside because the trace changed since it was opened is said to be that.
+
+    Raises
+    ------
+    TraceError
+        The trace changed, and the block failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if reader.changed():
+            raise _changed(reader) from error
+        raise
+
+
+@contextmanager
+def unchanged(reader: TraceReader) -> Iterator[None]:
+    """What was read inside is of one state of the trace, that in which it was opened.
+
+    Raises
+    ------
+    TraceError
+        It is not.
+    """
+    with explained(reader):
+        yield
+    if reader.changed():
+        raise _changed(reader)
+
+
+def _changed(reader: TraceReader) -> TraceError:
+    return TraceError(
+        "changed while it was read",
+        where=reader.path,
+        todo="run this again when nothing writes to the trace any more",
+    )

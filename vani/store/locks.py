@@ -1,0 +1,111 @@
+"""Who is at work on a store: locks that end with the process that holds them, however it ends.
+
+`flock` works across the nodes of a machine on NFS, GPFS and on Lustre that is mounted with `flock`. Where a file system
+has no locks, all that is known is when something was last used.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+
+__all__ = ["WRITING", "Held", "InUse", "being_used", "being_written", "removable"]
+
+WRITING = ".lock"
+"""The file in a store that is being written; its writer holds it."""
+_USING = "manifest.json"
+_MOST_HELD = 128
+"""Locks of one run: each is an open file, of which a process may have a thousand."""
+
+
+class Held(Enum):
+    """What is known of a lock."""
+
+    FREE = "free"
+    """It is ours by now."""
+    TAKEN = "taken"
+    UNKNOWN = "unknown"
+    """There is nothing to lock, or the file system has no locks."""
+
+
+@contextmanager
+def being_written(store: Path) -> Iterator[None]:
+    """The store is being written: nobody removes what is there, however long it takes."""
+    place = store / WRITING
+    with place.open("w", encoding="utf-8") as file:
+        file.write(f"{os.uname().nodename} {os.getpid()}\n")
+        file.flush()
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+        place.unlink(missing_ok=True)
+
+
+@contextmanager
+def being_used(store: Path) -> Iterator[bool]:
+    """The store is being read, so that nobody removes it; yields False where that has begun already.
+
+    The time of its last use is renewed.
+    """
+    with _locked(store / _USING, fcntl.LOCK_SH) as held:
+        if held is not Held.TAKEN:
+            with suppress(OSError):
+                os.utime(store)
+        yield held is not Held.TAKEN
+
+
+class InUse:
+    """The stores that a run reads.
+
+    Parameters
+    ----------
+    until
+        Ends with the run.
+    """
+
+    def __init__(self, until: ExitStack) -> None:
+        self._until = until
+        self._held = 0
+
+    def hold(self, store: Path) -> bool:
+        """Keep others from removing a store as long as the run lasts; False where that has begun already.
+
+        Of very many, the last ones are kept by the time of their last use alone.
+        """
+        if self._held >= _MOST_HELD:
+            with being_used(store) as there:
+                return there
+        self._held += 1
+        return self._until.enter_context(being_used(store))
+
+
+@contextmanager
+def removable(store: Path, *, partial: bool) -> Iterator[Held]:
+    """Keep others from a store that is to be removed, if nobody is at work on it."""
+    with _locked(store / (WRITING if partial else _USING), fcntl.LOCK_EX) as held:
+        yield held
+
+
+@contextmanager
+def _locked(file: Path, kind: int) -> Iterator[Held]:
+    try:
+        # NFS gives an exclusive lock only to whoever may write.
+        handle = os.open(file, os.O_RDWR if kind == fcntl.LOCK_EX else os.O_RDONLY)
+    except OSError:
+        yield Held.UNKNOWN
+        return
+    try:
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            held = Held.FREE
+        except BlockingIOError:
+            held = Held.TAKEN
+        except OSError:
+            held = Held.UNKNOWN
+        yield held
+    finally:
+        os.close(handle)
