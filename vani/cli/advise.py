@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +103,9 @@ def _written(advice: Advice, kind: str) -> str:
     if kind == "yaml":
         return advice.to_yaml()
     if kind == "json":
-        return json.dumps(advice.model_dump(by_alias=True), indent=2, ensure_ascii=False) + "\n"
+        from vani.schema.json_text import emit as json_text  # noqa: PLC0415
+
+        return json_text(advice.model_dump(by_alias=True))
     if kind == "markdown":
         from vani.render.advice_markdown import render as render_markdown  # noqa: PLC0415
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -184,8 +183,9 @@ def _day(text: str | None) -> date | None:
 
 def _written(check: Check, kind: str) -> str:
     if kind == "json":
-        tree = check.model_dump(by_alias=True)
-        return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        from vani.schema.json_text import emit as json_text  # noqa: PLC0415
+
+        return json_text(check.model_dump(by_alias=True))
     if kind in _HOSTS:
         from vani.render.repository import in_repository  # noqa: PLC0415
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +60,9 @@ def _written(found: Diff, kind: str, *, everything: bool) -> str:
         tree = found.model_dump(by_alias=True)
         if not everything:
             tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
-        return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        from vani.schema.json_text import emit as json_text  # noqa: PLC0415
+
+        return json_text(tree)
     if kind == "markdown":
         from vani.render.diff_markdown import render  # noqa: PLC0415
     else:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +71,8 @@ def column_names(paths: list[Path]) -> tuple[str, ...]:
     first: TraceError | None = None
     for path in paths:
         try:
-            return tuple(pq.read_schema(path).names)
+            with _opened(path) as opened:
+                return tuple(opened.schema_arrow.names)
         except (pa.ArrowException, OSError, ValueError) as error:
             first = first or TraceError(
                 f"is no whole Parquet file ({damage(error)})", where=path, todo="copy or convert it again"
@@ -117,7 +120,7 @@ class Parts:
         present = set(self._types)
         for file in find_parts(path):
             try:
-                with pq.ParquetFile(file) as opened:
+                with _opened(file) as opened:
                     schema = opened.schema_arrow
                     self._check(file, schema, required)
                     part = _part(file, opened.metadata)
@@ -202,7 +205,7 @@ class Parts:
                 continue
             try:
                 # Not read as dictionaries: batches would end with each row group, perhaps of 1,024 rows.
-                with pq.ParquetFile(part.path) as opened:
+                with _opened(part.path) as opened:
                     for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups.tolist(), columns=columns):
                         yield from self._selected(number, batch, columns, ranks)
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
@@ -247,6 +250,13 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_integer(wanted):
         return bool(pa.types.is_integer(found))
     return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
+    with pa.OSFile(os.fsencode(path)) as raw, pq.ParquetFile(raw) as opened:
+        yield opened
 
 
 def _part(path: Path, metadata: pq.FileMetaData) -> Part:
