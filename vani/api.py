@@ -705,8 +705,11 @@ def _stores_of(
 
     if not profile.traces:
         return "the profile names no trace"
-    cache = cache_directory() / "stores"
-    pool = stores_in(cache, profile.traces) if store is None else stores_in(Path(store))
+    cache = cache_directory()
+    if store is not None:
+        pool = stores_in(Path(store))
+    else:
+        pool = [] if cache is None else stores_in(cache / "stores", profile.traces)
     stores = []
     for trace in profile.traces:
         found = store_of(trace, pool)
@@ -929,15 +932,15 @@ def _store_folder(store: PathLike | None, stack: ExitStack) -> Path:
                 f"cannot be made ({error.strerror})", where=folder, todo="name a folder that can be written"
             ) from error
         return folder.absolute()
-    folder = (cache_directory() / "stores").absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vani-")))
-    sweep(folder)
-    return folder
+    if (cache := cache_directory()) is not None:
+        with suppress(OSError):
+            folder = (cache / "stores").absolute()
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+            sweep(folder)
+            return folder
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vani-")))
 
 
 def _stored(reader: TraceReader, folder: Path, engine: Any, room: Room | None = None) -> Store:
