@@ -36,6 +36,8 @@ NO_WORKER_S = 120.0
 """How long an existing cluster may be without any worker, at first or later; adaptive ones start them on demand."""
 _TASKS_PER_THREAD = 16
 """Where there are more items, a task takes several: schedulers manage about a thousand tasks per second."""
+_LONGEST_FILE = 1 << 20
+"""Bytes of a scheduler file, of which there are some hundred; a device has no end."""
 _RETRIES = 2
 _QUIETED = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 
@@ -453,7 +455,8 @@ def _address_in(path: Path) -> str:
         No such file, or not one of a scheduler.
     """
     try:
-        content = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            content = json.loads(file.read(_LONGEST_FILE))
     except FileNotFoundError as error:
         raise InputError(
             "no such scheduler file", where=path, todo="start `dask scheduler --scheduler-file FILE` first"
