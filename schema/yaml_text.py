@@ -97,7 +97,9 @@ def parse(text: str, where: str) -> Tree:
     """
     if text.count("\n") + text.count(",") > _MAX_ENTRIES:
         raise DocumentError(
-            f"has more than {_MAX_ENTRIES:,} lines and commas", where=where, todo="write fewer files (`--files N`)"
+            f"has more than {_MAX_ENTRIES:,} lines and commas",
+            where=where,
+            todo="write fewer files (`--files N`)",
         )
     tree = _parse_own(text)
     if tree is not None:
