@@ -26,6 +26,7 @@ from pydantic_core import ErrorDetails
 from vani.atomic import write_text
 from vani.errors import DocumentError
 from vani.schema.lifts import profile_2
+from vani.schema.reading import MAX_BYTES
 from vani.schema.yaml_text import Tree, emit, line_of, parse
 
 __all__ = [
@@ -62,9 +63,6 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
 
 MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS}
 """Where the model of each schema lives."""
-
-MAX_BYTES: Final = 1 << 29
-"""Longer documents are refused: a profile of 50,000 files has about 1e8 bytes."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +198,7 @@ def read_text(path: str | Path) -> str:
         why = getattr(error, "strerror", None) or error
         raise DocumentError(f"cannot be read ({why})", where=path) from error
     if len(content) > MAX_BYTES:
+        del content  # The error keeps what its place knows.
         todo = "write fewer files (`--files N`)"
         raise DocumentError(f"is longer than {MAX_BYTES >> 20} MiB", where=path, todo=todo)
     if b"\0" in content:

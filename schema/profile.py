@@ -661,25 +661,30 @@ class Profile(Model):
         alias="schema", default="vani.profile/2", description="name and version of this schema"
     )
     generator: Generator = Field(description="who wrote this")
-    traces: list[TraceEntity] = Field(description="one per trace directory")
+    traces: list[TraceEntity] = Field(fail_fast=True, description="one per trace directory")
     job: JobEntity = Field(description="the job's configuration (table II)")
     workflow: Workflow = Field(description="the whole workload (table III)")
-    apps: list[App] = Field(description="one per executable (table IV)")
+    apps: list[App] = Field(fail_fast=True, description="one per executable (table IV)")
     phases: list[Phase] | None = Field(
+        fail_fast=True,
         description="in order of time, app after app, those that are alike together (table V); null where time "
-        "stamps were not read"
+        "stamps were not read",
     )
-    interfaces: list[Interface] = Field(description="one per library layer and app (tables VI, VII)")
+    interfaces: list[Interface] = Field(
+        fail_fast=True, description="one per library layer and app (tables VI, VII)"
+    )
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
     storage: Storage = Field(description="tables VIII and IX")
     dataset: Dataset = Field(description="all files together (table X)")
     folders: list[Folder] | None = Field(
+        fail_fast=True,
         default=None,
         description="the hundred with most metadata time (most calls where no time is known), and the ten with most "
         "files, over all files of the run; null in a document of vani.profile/1",
     )
     files: list[FileEntity] = Field(
-        description="the most important by I/O time (by bytes where that is not known), or all (table XI)"
+        fail_fast=True,
+        description="the most important by I/O time (by bytes where that is not known), or all (table XI)",
     )
     excluded: Excluded = Field(description="what is counted apart")
     extensions: dict[str, Any] = Field(

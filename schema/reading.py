@@ -9,10 +9,14 @@ from __future__ import annotations
 import hashlib
 import threading
 from pathlib import Path
+from typing import Final
 
 from vani.errors import DocumentError
 
-__all__ = ["Reading"]
+__all__ = ["MAX_BYTES", "Reading"]
+
+MAX_BYTES: Final = 1 << 29
+"""Longer documents are refused: a profile of 50,000 files has about 1e8 bytes, and a device no end."""
 
 
 class Reading:
@@ -33,10 +37,12 @@ class Reading:
         Raises
         ------
         DocumentError
-            It cannot be read.
+            It cannot be read, or is too long.
         """
         self._is_read.wait()
         if self._content is None:
+            if isinstance(self._error, DocumentError):
+                raise self._error
             why = getattr(self._error, "strerror", None) or self._error
             raise DocumentError(f"cannot be read ({why})", where=self.path) from self._error
         return self._content
@@ -48,8 +54,14 @@ class Reading:
 
     def _read(self) -> None:
         try:
-            self._content = self.path.read_bytes()
-        except (OSError, ValueError, MemoryError) as error:
+            with self.path.open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
+                del content  # The error keeps what its place knows.
+                todo = "write fewer files (`--files N`)"
+                raise DocumentError(f"is longer than {MAX_BYTES >> 20} MiB", where=self.path, todo=todo)
+            self._content = content
+        except (OSError, ValueError, MemoryError, DocumentError) as error:
             self._error = error
         finally:
             self._is_read.set()

@@ -16,9 +16,18 @@ __all__ = ["TOML", "line_of", "parse"]
 MAX_CHARACTERS: Final = 1 << 20
 """Longer texts are refused: nobody writes a megabyte of settings by hand."""
 
+MAX_PARTS: Final = 32
+"""Of a dotted key. Reading takes the square of their number, and no setting lies so deep."""
+
+_LONG_KEY: Final = re.compile(
+    r"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+    r"""(?:[ \t]*+\.[ \t]*+(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+'))"""
+    f"{{{MAX_PARTS}}}"
+)
 _AT: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _HEADER: Final = re.compile(r"""(\[\[?)((?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\]"'\n])+)\]""")
-_KEYS: Final = re.compile(r"""((?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[A-Za-z0-9_. \t-])+?)[ \t]*=""")
+_NAME: Final = r"""(?:"(?:\\.|[^"\\\n])*+"|'[^'\n]*+'|[A-Za-z0-9_-]++)"""
+_KEYS: Final = re.compile(rf"({_NAME}(?:[ \t]*+\.[ \t]*+{_NAME})*+)[ \t]*+=")
 _PART: Final = re.compile(r""""((?:\\.|[^"\\])*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
 # What may stand in a value: strings first, since they may hold any of the others.
 _TOKEN: Final = re.compile(
@@ -40,6 +49,11 @@ def parse(text: str, where: str) -> dict[str, Any]:
     """
     if len(text) > MAX_CHARACTERS:
         raise DocumentError("is longer than 1 MiB", where=where, todo="name a TOML file of settings")
+    found = _LONG_KEY.search(text)
+    if found is not None:
+        number = text.count("\n", 0, found.start()) + 1
+        what = f"a key has more than {MAX_PARTS} parts"
+        raise DocumentError(what, where=f"{where}:{number}", todo="name a TOML file of settings")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

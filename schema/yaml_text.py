@@ -33,6 +33,12 @@ Tree: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
 _TEXT = "tag:yaml.org,2002:str"
 _PLAIN = "plain"
 _MAX_DEPTH = 100
+_MAX_NODES = 1_000_000
+"""Of libyaml, each takes 10 us and 400 bytes: a short text can hold one per two bytes."""
+_MAX_KEYS = 100_000
+"""Of one mapping: each that its schema does not know becomes an error of a kilobyte."""
+_MAX_ENTRIES = 12_000_000
+"""Lines and commas of a text that `emit` wrote; each takes at most 1 us and 250 bytes. A profile of 60 MB has 4e6."""
 _SHORT = 1 << 20
 _LIST = "tag:yaml.org,2002:seq"
 _MAPPING = "tag:yaml.org,2002:map"
@@ -53,10 +59,15 @@ _BARE = re.compile(r"[A-Za-z_/](?:[A-Za-z0-9_./+()% -]*[A-Za-z0-9_./+()%-])?")
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
+class _TooMany(Exception):  # noqa: N818 - becomes a DocumentError
+    """The text holds more nodes than are read."""
+
+
 class _Nodes(_Loader):
     """Yields nodes whose scalars are still unresolved: `_scalar` decides what they are."""
 
     depth = 0
+    nodes = 0
 
     def resolve(self, kind: type[yaml.Node], _value: object, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode:
@@ -66,8 +77,11 @@ class _Nodes(_Loader):
     # Called before and after every node. libyaml's composer recurses in C, without a limit of its own.
     def descend_resolver(self, _parent: object, _index: object) -> None:
         self.depth += 1
+        self.nodes += 1
         if self.depth > _MAX_DEPTH:
             raise RecursionError
+        if self.nodes > _MAX_NODES:
+            raise _TooMany
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -81,6 +95,12 @@ def parse(text: str, where: str) -> Tree:
     DocumentError
         Not YAML, or YAML that is refused; the message begins with `where:line`.
     """
+    if text.count("\n") + text.count(",") > _MAX_ENTRIES:
+        raise DocumentError(
+            f"has more than {_MAX_ENTRIES:,} lines and commas",
+            where=where,
+            todo="write fewer files (`--files N`)",
+        )
     tree = _parse_own(text)
     if tree is not None:
         return tree
@@ -98,6 +118,8 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
     Parts that do not exist are passed over, so that the labels which pydantic puts into the
     location of an error in a union do no harm. 1 where the text is no YAML.
     """
+    if len(text) > _SHORT and (lines := _asked_lines(text)) is not None:
+        return _line_in(lines, path)
     try:
         # A policy asks for hundreds of lines of one short text; the tree of a long one is not worth its memory.
         node = _composed(text) if len(text) <= _SHORT else _compose(text, "")
@@ -117,6 +139,11 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
 
 
 @functools.lru_cache(maxsize=1)
+def _asked_lines(text: str) -> list[_Line] | None:
+    return _own_lines(text)
+
+
+@functools.lru_cache(maxsize=1)
 def _composed(text: str) -> yaml.Node | None:
     return _compose(text, "")
 
@@ -132,6 +159,12 @@ def _compose(text: str, where: str) -> yaml.Node | None:
         raise DocumentError(f"not YAML: {error.problem or error.context}", where=where + line) from error
     except yaml.YAMLError as error:
         raise DocumentError(f"not YAML: {getattr(error, 'reason', error)}", where=where) from error
+    except _TooMany:
+        raise DocumentError(
+            f"has more than {_MAX_NODES:,} keys and values, and not in the form that Vani writes",
+            where=where,
+            todo="use the file as Vani wrote it, or write fewer files (`--files N`)",
+        ) from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -181,6 +214,9 @@ def _build_mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
                 f"key {key.value!r} is there twice", where=_place(where, key), todo="keep one of them"
             )
         mapping[key.value] = _build(value, where)
+    if len(mapping) > _MAX_KEYS:
+        what = f"a mapping has more than {_MAX_KEYS:,} keys"
+        raise DocumentError(what, where=_place(where, node), todo="write fewer")
     return mapping
 
 
@@ -203,19 +239,40 @@ class _Foreign(Exception):  # noqa: N818 - not an error: another reader's turn
     """The text is not in the form that `emit` writes."""
 
 
-_LINE = re.compile(r'( *)(- )?(?:([A-Za-z_/][A-Za-z0-9_./+()%-]*|"[^"\\]{0,900}"):(?= |$))?(?: ?(.+))?')
+_LINE = re.compile(
+    r'( *)(- )?(?:([A-Za-z_/][A-Za-z0-9_./+()%-]*|"(?:[^"\\]|\\.){0,900}"):(?= |$))?(?: ?(.+))?'
+)
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|[:,](?! )|(?<![0-9A-Za-z.])[A-Za-z_/](?:[A-Za-z0-9_./+()% -]*[A-Za-z0-9_./+()%-])?'
 )
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,40})?(?:e[-+][0-9]{1,3})?")
 _FLAT = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*: [-0-9a-z.+]+(?:, [A-Za-z_][A-Za-z0-9_]*: [-0-9a-z.+]+)*\}")
+_HALF = re.compile(r"(\\+)u[dD][89a-fA-F]")
+_WIDE = re.compile(r"(\\+)U([0-9a-fA-F]{8})")
 _Line: TypeAlias = tuple[int, bool, "str | None", "str | None"]
 
 
 def _parse_own(text: str) -> dict[str, Any] | None:
     """Read what `emit` wrote; None for any other text."""
-    if not text.endswith("\n") or "\\u" in text or "\\U" in text:
+    lines = _own_lines(text)
+    if lines is None:
         return None
+    try:
+        tree, end = _own_mapping(lines, 0, 0)
+    except (_Foreign, ValueError, RecursionError):
+        return None
+    return tree if end == len(lines) - 1 else None
+
+
+def _own_lines(text: str) -> list[_Line] | None:
+    """The lines of what `emit` wrote, and one behind them; None for most other texts."""
+    if not text.endswith("\n"):
+        return None
+    if "\\" in text:
+        # Text of JSON, but for characters beyond 16 bits and halves of such, which YAML has not.
+        if any(len(found[1]) % 2 for found in _HALF.finditer(text)):
+            return None
+        text = _WIDE.sub(_as_halves, text)
     written = text[:-1].split("\n")
     if not "".join(written).isprintable():
         return None
@@ -232,11 +289,68 @@ def _parse_own(text: str) -> dict[str, Any] | None:
             found = known[line] = (len(indent), dash is not None, key, rest)
         lines.append(found)
     lines.append((-1, False, None, None))
-    try:
-        tree, end = _own_mapping(lines, 0, 0)
-    except (_Foreign, ValueError, RecursionError):
-        return None
-    return tree if end == len(lines) - 1 else None
+    return lines
+
+
+def _as_halves(match: re.Match[str]) -> str:
+    code = int(match[2], 16)
+    # An even number of backslashes stands for half as many, and escapes nothing.
+    if len(match[1]) % 2 == 0 or not 0x10000 <= code <= 0x10FFFF:
+        return match[0]
+    return match[1][1:] + json.dumps(chr(code))[1:-1]
+
+
+def _line_in(lines: list[_Line], path: tuple[int | str, ...]) -> int:
+    """See `line_of`; `lines` are those of what `emit` wrote."""
+    at, indent, found = 0, 0, 1
+    for part in path:
+        child = _entry(lines, at, indent, part)
+        if child is None:
+            continue
+        found = child + 1
+        _, _, key, rest = lines[child]
+        if isinstance(part, int):
+            # The keys of an entry stand behind its dash.
+            at, indent = child, indent + 2
+            if key is None:
+                break
+        elif rest is not None:
+            break
+        else:
+            at = child + 1
+            indent = lines[at][0]
+    return found
+
+
+def _entry(lines: list[_Line], at: int, indent: int, part: int | str) -> int | None:
+    """The line of a key, or of an entry of a list by its number, of the collection at `indent` from line `at` on."""
+    number = 0
+    first = True
+    while True:
+        depth, dash, key, _ = lines[at]
+        if isinstance(part, int):
+            if depth < indent or (depth == indent and not dash):
+                return None
+            if depth == indent:
+                if number == part:
+                    return at
+                number += 1
+        else:
+            own = depth == indent and not dash
+            # The first key of an entry of a list stands behind its dash.
+            behind = first and dash and depth == indent - 2
+            if not own and not behind and (depth < indent):
+                return None
+            if (own or behind) and key is not None and _name(key) == part:
+                return at
+        first = False
+        at += 1
+
+
+def _name(key: str) -> str:
+    if key[0] != '"':
+        return key
+    return str(json.loads(key)) if "\\" in key else key[1:-1]
 
 
 def _own_mapping(lines: list[_Line], at: int, indent: int) -> tuple[dict[str, Any], int]:
@@ -251,7 +365,7 @@ def _own_mapping(lines: list[_Line], at: int, indent: int) -> tuple[dict[str, An
         if key is None:
             raise _Foreign
         first = False
-        name = key[1:-1] if key[0] == '"' else key
+        name = _name(key)
         if name in mapping:
             raise _Foreign
         at += 1
@@ -261,7 +375,7 @@ def _own_mapping(lines: list[_Line], at: int, indent: int) -> tuple[dict[str, An
             mapping[name], at = _own_mapping(lines, at, indent + 2)
         else:
             mapping[name], at = _own_list(lines, at, indent)
-    if first or lines[at][0] > indent:
+    if first or lines[at][0] > indent or len(mapping) > _MAX_KEYS:
         raise _Foreign
     return mapping, at
 

@@ -9,9 +9,12 @@ The names below load the modules behind them when they are first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+# `typing` takes longer to load than all else that is needed before the command can handle an interrupt.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from vani.api import advise, check, convert, diff, profile, report
     from vani.readers import open_trace
     from vani.schema.advice import Advice

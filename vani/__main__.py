@@ -1,6 +1,27 @@
-"""`python -m vani` is the command `vani`."""
+"""The command `vani`, also as `python -m vani`."""
 
-from vani.cli.main import main
+from vani.cli.signals import end_at_once, leave, unwind
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line as a process of its own, and end it with its exit status."""
+    end_at_once()
+    from vani.cli.main import main as run  # noqa: PLC0415 - signals are handled before anything is loaded
+    from vani.cli.streams import guard_streams  # noqa: PLC0415
+
+    guard_streams()
+    try:
+        try:
+            unwind()
+            run()
+        finally:
+            end_at_once()
+    except KeyboardInterrupt:
+        # It came just before the command began or after it was done.
+        leave(130)
+
 
 if __name__ == "__main__":
     main()

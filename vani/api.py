@@ -760,8 +760,11 @@ def _stores_of(
 
     if not profile.traces:
         return "the profile names no trace"
-    cache = cache_directory() / "stores"
-    pool = stores_in(cache, profile.traces) if store is None else stores_in(Path(store))
+    cache = cache_directory()
+    if store is not None:
+        pool = stores_in(Path(store))
+    else:
+        pool = [] if cache is None else stores_in(cache / "stores", profile.traces)
     in_use = InUse(stack)
     for trace in profile.traces:
         found = store_of(trace, pool)
@@ -1013,15 +1016,15 @@ def _store_place(store: PathLike | None, until: ExitStack) -> _StorePlace:
                 f"cannot be made ({error.strerror})", where=folder, todo="name a folder that can be written"
             ) from error
         return _StorePlace(folder.absolute(), in_use, until, is_named=True)
-    folder = (cache_directory() / "stores").absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        return _StorePlace(_temporary(until), in_use, until, is_named=True)
-    sweep(folder)
-    return _StorePlace(folder, in_use, until, is_named=False)
+    if (cache := cache_directory()) is not None:
+        with suppress(OSError):
+            folder = (cache / "stores").absolute()
+            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+            sweep(folder)
+            return _StorePlace(folder, in_use, until, is_named=False)
+    return _StorePlace(_temporary(until), in_use, until, is_named=True)
 
 
 def _temporary(until: ExitStack) -> Path:

@@ -12,14 +12,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import dask
 import pytest
+from distributed import Client
 
 import vani
 from vani.cli.main import main
 from vani.engine import BatchJobs
-from vani.engine.batch import checked_options, open_jobs
+from vani.engine.batch import checked_options, open_jobs, speaks_tls
 from vani.errors import InputError
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-cm1like-16r"
@@ -272,6 +274,63 @@ def test_options_that_do_not_fit_together(capfd, arguments, line):
     assert err.count("\n") == 1
 
 
+# ----------------------------------------------------------------------- TLS
+
+
+def test_jobs_speak_tls_with_a_key_that_only_the_user_reads(jobs, tmp_path):
+    with TemporaryDirectory(dir=tmp_path) as keys:
+        cluster = open_jobs(asked("slurm", "cores=1", "memory=1GB"), keys=Path(keys))
+        try:
+            assert cluster.scheduler_address.startswith("tls://")
+            [script] = scripts(jobs)
+            assert f"--tls-key {keys}/key.pem" in script
+            assert f"--tls-cert {keys}/certificate.pem" in script
+            assert Path(keys).stat().st_mode & 0o077 == 0
+            # Whoever has no key cannot speak to the scheduler.
+            with pytest.raises(OSError), dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+                Client(cluster.scheduler_address.replace("tls", "tcp"), timeout=2)
+        finally:
+            cluster.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "configured", "expected"),
+    [
+        ((), {}, True),
+        (("tls=true",), {}, True),
+        (("tls=false",), {}, False),
+        ((), {"distributed.comm.tls.ca-file": "/etc/ca.pem"}, False),
+        ((), {"jobqueue.slurm.scheduler-options": {"protocol": "ucx://"}}, False),
+    ],
+)
+def test_tls_is_the_default_where_dask_is_configured_for_no_other_way(options, configured, expected):
+    with dask.config.set(configured):
+        assert speaks_tls(asked("slurm", *options)) is expected
+
+
+@pytest.mark.parametrize(
+    ("folder", "missing", "line"),
+    [
+        (
+            "keys",
+            True,
+            "--cluster slurm: a cluster of its own speaks TLS, which needs the package cryptography; pip ",
+        ),
+        (
+            "my keys",
+            False,
+            "the key for TLS would lie here, and a job script cannot hold this name; name another",
+        ),
+    ],
+)
+def test_a_key_that_cannot_be(jobs, tmp_path, monkeypatch, folder, missing, line):
+    if missing:
+        monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(InputError, match=re.escape(line)):
+        open_jobs(asked("slurm", "cores=1", "memory=1GB"), keys=tmp_path / folder)
+    assert scripts(jobs) == []
+
+
 # -------------------------------------------------------------------- end to end
 
 
@@ -290,6 +349,8 @@ def test_a_profile_made_by_jobs_is_the_same(tmp_path, monkeypatch):
     )
     assert (done.returncode, done.stderr.decode()) == (0, "")
     assert done.stdout.decode() == vani.profile(TRACE, store=tmp_path / "here").to_yaml()
+    assert all("--protocol tls://" in script for script in scripts(jobs))
+    assert [p.name for p in (tmp_path / "there").iterdir() if p.name.startswith(".")] == []
     pids = [int(p.read_text()) for p in jobs.glob("*.pid")]
     assert len(pids) == len((jobs / "cancelled").read_text().split()) == 2
     deadline = time.monotonic() + 20

@@ -8,11 +8,13 @@ import operator
 import shutil
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dask import config
 from distributed import Client, LocalCluster
 
 import vani
@@ -227,6 +229,34 @@ def test_a_cluster_without_workers(tmp_path, monkeypatch):
     ):
         vani.convert(MANY_RANKS, tmp_path / "s", scheduler=empty.scheduler_address)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_that_have_all_paused(tmp_path, monkeypatch):
+    # Was: waited for ever.
+    monkeypatch.setattr(cluster_module, "NO_WORKER_S", 0.5)
+    options = {"processes": False, "memory_limit": "1GB", "dashboard_address": ":0"}
+    with (
+        config.set({"distributed.worker.memory.pause": 0.0001, "distributed.worker.memory.spill": False}),
+        LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=logging.CRITICAL, **options) as full,
+    ):
+        until = time.monotonic() + 10
+        while any(worker.status.name != "paused" for worker in full.workers.values()):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        line = "all 2 workers have paused for 0 s, as they do where memory runs out; give each worker more memory"
+        with pytest.raises(InputError, match=line):
+            vani.convert(MANY_RANKS, tmp_path / "s", scheduler=full.scheduler_address)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ["tcp://host", "tls://host:", "ucx://10.0.0.1/"])
+def test_an_address_without_a_port(capfd, tmp_path, address):
+    status, out, err = command(capfd, "convert", MANY_RANKS, tmp_path / "s", "--scheduler", address)
+    assert (status, out) == (2, "")
+    assert err == (
+        f"vani: scheduler address {address} names no port; "
+        f"write it with the port of `dask scheduler`, such as {address.rstrip('/:')}:8786\n"
+    )
 
 
 def test_workers_with_another_version_of_vani(tmp_path, dask, monkeypatch):

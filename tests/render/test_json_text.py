@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from vani.cli.main import main
 from vani.render.json_text import json_text
+from vani.schema.yaml_text import emit, parse
 
 OBEYED = [
     *range(0x20),
@@ -38,8 +39,16 @@ def test_letters_of_all_languages_stay():
     assert json_text({"für": "日本 العربية"}) == '{\n  "für": "日本 العربية"\n}\n'
 
 
-def test_halves_of_characters_are_escaped_too():
-    assert json_text("a\udcff") == '"a\\udcff"\n'
+def test_bytes_that_are_no_utf_8_are_the_same_text_as_in_yaml():
+    tree = {"path": "a\udcff"}
+    text = json_text(tree)
+    assert text.encode().decode() == text
+    assert json.loads(text) == parse(emit(tree), "") == {"path": "a\\udcff"}
+
+
+def test_what_json_has_no_number_for_is_refused():
+    with pytest.raises(ValueError, match="JSON"):
+        json_text({"a": float("nan")})
 
 
 NAME = "/scratch/\x9b31m\u202egpj.\u2066x\u200f"

@@ -184,7 +184,7 @@ def _written(check: Check, kind: str) -> str:
     if kind == "json":
         from vani.render.json_text import json_text  # noqa: PLC0415
 
-        return json_text(check.model_dump(by_alias=True), allow_nan=False)
+        return json_text(check.model_dump(by_alias=True))
     if kind in _HOSTS:
         from vani.render.repository import in_repository  # noqa: PLC0415
 

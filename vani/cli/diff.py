@@ -64,7 +64,7 @@ def _written(found: Diff, kind: str, *, everything: bool) -> str:
         tree = found.model_dump(by_alias=True)
         if not everything:
             tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
-        return json_text(tree, allow_nan=False)
+        return json_text(tree)
     if kind == "markdown":
         from vani.render.diff_markdown import render  # noqa: PLC0415
     else:

@@ -1,6 +1,6 @@
 """`vani`: the group of all commands, and the one place where errors become exit statuses.
 
-0 done; 1 `check` found something; 2 wrong usage or bad input; 3 a fault of Vani; 130 interrupted.
+0 done; 1 `check` found something; 2 wrong usage or bad input; 3 a fault of Vani; 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import click
 
 import vani
+from vani.cli.signals import received, word
 from vani.errors import VaniError, one_line
 
 __all__ = ["main"]
@@ -110,18 +112,20 @@ def _run(args: list[str] | None) -> int:
     except click.ClickException as error:
         return _say(error.format_message(), 2)
     except (click.Abort, KeyboardInterrupt):
-        return _say("interrupted", 130)
+        return _say(word(130), 130)
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else 3
+        return _say(word(status), status) if word(status) else status
     except VaniError as error:
         return _say(str(error), error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output went away: nobody is left to tell. Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except MemoryError:
         return _say("not enough memory; use --scheduler synchronous, or a machine with more", 3)
     except OSError as error:
-        return _say(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+        return _say(_of_the_system(error), 2)
     except Exception as error:
+        if received():
+            # Libraries make other errors of an exception that interrupts them, above all while they are loaded.
+            return _say(word(received()), received())
         if os.environ.get("VANI_TRACEBACK"):
             raise
         return _say(
@@ -129,6 +133,22 @@ def _run(args: list[str] | None) -> int:
             "please report it (VANI_TRACEBACK=1 shows where it happened)",
             3,
         )
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the operating system refused, and what to do where one of its usual places is missing."""
+    if error.filename is None:
+        import tempfile  # noqa: PLC0415 - wanted only here
+
+        try:
+            Path.cwd()
+        except OSError:
+            return "the working directory was removed; change to one that exists"
+        try:
+            tempfile.gettempdir()
+        except OSError:
+            return "no folder for temporary files can be written; set TMPDIR to one that can"
+    return f"{error.filename or 'input or output'}: {error.strerror or error}"
 
 
 def _usage(error: click.UsageError) -> str:

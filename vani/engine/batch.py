@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import shutil
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from vani.engine.place import BATCH_SYSTEMS, BatchJobs
 from vani.errors import InputError
 
-__all__ = ["checked_options", "open_jobs"]
+__all__ = ["checked_options", "open_jobs", "speaks_tls"]
 
 _SUBMIT = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
 _CLASS = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
@@ -78,6 +80,7 @@ _ALL: dict[str, Callable[[str], Any]] = {
     "worker_extra_args": _text,
     "scheduler_host": _text,
     "scheduler_port": _count,
+    "tls": _flag,
 }
 _OWN: dict[str, dict[str, Callable[[str], Any]]] = {
     "slurm": {"job_cpu": _count, "job_mem": _size},
@@ -128,8 +131,34 @@ def checked_options(jobs: BatchJobs) -> dict[str, Any]:
     return found
 
 
-def open_jobs(jobs: BatchJobs) -> Any:
+def speaks_tls(jobs: BatchJobs) -> bool:
+    """Whether scheduler and workers are to speak TLS with a key that is made for them.
+
+    They are, unless the option `tls` is false or Dask is configured for another way: whoever else reaches the
+    scheduler could let it run code as the user.
+    """
+    import dask  # noqa: PLC0415 - heavy, and needed for a cluster only
+
+    configured = dask.config.get(f"jobqueue.{jobs.system}.scheduler-options", None) or {}
+    keys = (
+        "distributed.comm.require-encryption",
+        "distributed.comm.tls.ca-file",
+        "distributed.comm.tls.scheduler.cert",
+        f"jobqueue.{jobs.system}.protocol",
+        f"jobqueue.{jobs.system}.security",
+    )
+    own = {"protocol", "security"} & configured.keys() or any(dask.config.get(key, None) for key in keys)
+    return bool(checked_options(jobs).get("tls", True)) and not own
+
+
+def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     """Start a scheduler in this process and submit jobs whose workers connect to it.
+
+    Parameters
+    ----------
+    keys
+        A folder that jobs see as it is here, and that nobody else can read, for the key and the certificate of TLS; it
+        stays as long as they run. None leaves it to Dask's configuration how they speak.
 
     Returns
     -------
@@ -170,6 +199,9 @@ def open_jobs(jobs: BatchJobs) -> Any:
         if name in options
     }
     configured = dask.config.get(f"jobqueue.{jobs.system}.scheduler-options", None) or {}
+    options.pop("tls", None)
+    if keys is not None:
+        options["security"] = _new_key(jobs.system, keys)
     # Any free port: two runs on one login node would quarrel about Dask's usual one.
     options["scheduler_options"] = {"dashboard_address": ":0", **configured, **ours}
     try:
@@ -202,6 +234,44 @@ def open_jobs(jobs: BatchJobs) -> Any:
         cluster.close()
         raise
     return cluster
+
+
+def _new_key(system: str, folder: Path) -> Any:
+    """A key and a certificate for one run, in files, because a job script names them.
+
+    Raises
+    ------
+    InputError
+        There is no `cryptography` to make them, or no job script can name the folder.
+    """
+    from distributed.security import Security  # noqa: PLC0415 - heavy
+
+    leave = "or let whoever reaches the scheduler run code as you by --cluster-option tls=false"
+    if shlex.quote(str(folder)) != str(folder):
+        # dask-jobqueue writes it into the script as it stands.
+        raise InputError(
+            "the key for TLS would lie here, and a job script cannot hold this name",
+            where=folder,
+            todo=f"name another --store, {leave}",
+        )
+    try:
+        made = Security.temporary()
+    except ImportError as error:
+        raise InputError(
+            "a cluster of its own speaks TLS, which needs the package cryptography",
+            where=f"--cluster {system}",
+            todo=f"pip install 'vani-io[cluster]', {leave}",
+        ) from error
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    key.write_text(made.tls_worker_key)
+    certificate.write_text(made.tls_worker_cert)
+    roles = ("scheduler", "worker", "client")
+    return Security(
+        require_encryption=True,
+        tls_ca_file=str(certificate),
+        **{f"tls_{role}_key": str(key) for role in roles},
+        **{f"tls_{role}_cert": str(certificate) for role in roles},
+    )
 
 
 def _telling(job: Any, answers: list[str | None]) -> Any:

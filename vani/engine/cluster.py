@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vani.engine.parcel import FAN_IN, call_each, fold_each, fold_results, load, pack
@@ -33,9 +34,14 @@ __all__ = ["Cluster", "Traffic"]
 CONNECT_S = 10.0
 """How long a scheduler may take to answer."""
 NO_WORKER_S = 120.0
-"""How long an existing cluster may be without any worker, at first or later; adaptive ones start them on demand."""
+"""How long an existing cluster may be without any worker that takes tasks, at first or later.
+
+Adaptive clusters start workers on demand; those that pause because their memory is full may go on.
+"""
 _TASKS_PER_THREAD = 16
 """Where there are more items, a task takes several: schedulers manage about a thousand tasks per second."""
+_LONGEST_FILE = 1 << 20
+"""Bytes of a scheduler file, of which there are some hundred; a device has no end."""
 _RETRIES = 2
 _QUIETED = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 
@@ -71,6 +77,9 @@ class Cluster:
         self._levels: dict[str, int] = {}
         self._threads = 0
         self._alone_since: float | None = None
+        self._shared = Path()
+        """A folder that workers see, too."""
+        self._keys: TemporaryDirectory[str] | None = None
 
     @property
     def client(self) -> Any:
@@ -122,9 +131,12 @@ class Cluster:
 
     def _open(self, client: Any) -> Any:
         if isinstance(self.place, BatchJobs):
-            from vani.engine.batch import open_jobs  # noqa: PLC0415
+            from vani.engine.batch import open_jobs, speaks_tls  # noqa: PLC0415
 
-            self._jobs = open_jobs(self.place)
+            if speaks_tls(self.place):
+                self._keys = self._new_folder()
+            keys = None if self._keys is None else Path(self._keys.name)
+            self._jobs = open_jobs(self.place, keys=keys)
             address = self._jobs
         else:
             address = self.place if isinstance(self.place, str) else _address_in(self.place.path)
@@ -140,6 +152,18 @@ class Cluster:
                 todo="start one (`dask scheduler`), or leave --scheduler out",
             ) from error
 
+    def _new_folder(self) -> TemporaryDirectory[str]:
+        """A folder that the user's own jobs see, and nobody else."""
+        place = self._shared.absolute()
+        while not place.is_dir() and place != place.parent:
+            place = place.parent
+        try:
+            return TemporaryDirectory(prefix=".vani-tls-", dir=place)
+        except OSError as error:
+            raise InputError(
+                f"cannot write here ({error.strerror})", where=place, todo="name a folder that is writable"
+            ) from error
+
     def close(self) -> None:
         """Leave the cluster; cancel the jobs that were submitted for it."""
         if self._client is not None and self._client is not self.place:
@@ -150,6 +174,9 @@ class Cluster:
             with suppress(Exception):
                 self._jobs.close(timeout=10)
             self._jobs = None
+        if self._keys is not None:
+            self._keys.cleanup()
+            self._keys = None
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(level)
         self._levels = {}
@@ -158,6 +185,7 @@ class Cluster:
 
     def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """See `Engine.check`."""
+        self._shared = writes
         self._wait_for_a_worker()
         self._check_versions(version)
         with question(reads, writes) as asked:
@@ -190,17 +218,25 @@ class Cluster:
             hello.release()
 
     def _see_workers(self) -> None:
-        """Give up after some time without any worker."""
+        """Give up after some time without any worker that takes tasks."""
         try:
-            some = bool(self.client.ncores())
+            workers = len(self.client.ncores())
+            running = bool(self.client.sync(self.client.scheduler.ncores_running)) if workers else False
         except (OSError, TimeoutError) as error:
             raise self._lost() from error
         now = time.monotonic()
-        if some:
+        if running:
             self._alone_since = None
         elif self._alone_since is None:
             self._alone_since = now
         elif now - self._alone_since > NO_WORKER_S:
+            if workers:
+                who = "the worker has paused" if workers == 1 else f"all {workers} workers have paused"
+                raise InputError(
+                    f"{who} for {NO_WORKER_S:.0f} s, as they do where memory runs out",
+                    where=self.name,
+                    todo="give each worker more memory or fewer threads, and run it again",
+                )
             todo = (
                 "ask for a longer walltime or more memory, and run it again"
                 if isinstance(self.place, BatchJobs)
@@ -384,6 +420,8 @@ class Cluster:
                     looked = time.monotonic()
                     self._see_workers()
                 continue
+            # A worker that has paused still ends what it has begun.
+            self._alone_since = None
             if fetch:
                 values = self._fetch(batch)
             else:
@@ -453,7 +491,8 @@ def _address_in(path: Path) -> str:
         No such file, or not one of a scheduler.
     """
     try:
-        content = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            content = json.loads(file.read(_LONGEST_FILE))
     except FileNotFoundError as error:
         raise InputError(
             "no such scheduler file", where=path, todo="start `dask scheduler --scheduler-file FILE` first"

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -19,6 +20,7 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import islice
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,19 @@ class _Processes(ProcessPoolExecutor):
             return super().submit(function, *args, **kwargs)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """Run by a worker process first: it ends when the process that started it has ended, by whatever signal."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_wait_and_end, args=(parent.sentinel,), name="parent", daemon=True).start()
+
+
+def _wait_and_end(sentinel: int) -> None:
+    # A worker that waits for tasks never sees the end of the pipe that they come through: others hold it, too.
+    connection.wait([sentinel])
+    os._exit(1)
 
 
 class Here:
@@ -117,7 +132,7 @@ class Here:
             self._others = set(multiprocessing.active_children())
             self._folder = Path(tempfile.mkdtemp(prefix="vani-tasks-"))
             # A fork of a process with threads may wait forever for what one of them held.
-            self._pool = _Processes(self.workers, multiprocessing.get_context("spawn"))
+            self._pool = _Processes(self.workers, multiprocessing.get_context("spawn"), _end_with_parent)
         assert self._folder is not None
         self._files += 1
         place = self._folder / f"{self._files}.pickle"

@@ -44,6 +44,11 @@ def _is_address(text: str) -> bool:
         return False
 
 
+def _names_port(address: str) -> bool:
+    parts = urlsplit(address)
+    return parts.port is not None or parts.scheme == "inproc"
+
+
 class Engine:
     """Runs tasks that do not depend on each other.
 
@@ -71,6 +76,11 @@ class Engine:
             raise InputError(
                 f"unknown scheduler {self.scheduler!r}",
                 todo="known are threads, processes, synchronous and the address of a Dask scheduler (tcp://host:port)",
+            )
+        if isinstance(self.scheduler, str) and not _names_port(self.scheduler):
+            raise InputError(
+                f"scheduler address {self.scheduler} names no port",
+                todo=f"write it with the port of `dask scheduler`, such as {self.scheduler.rstrip('/:')}:8786",
             )
         if not isinstance(self.scheduler, (str, SchedulerFile, BatchJobs)) and not hasattr(
             self.scheduler, "scheduler_info"

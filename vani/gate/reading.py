@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from vani.errors import DocumentError
 from vani.gate.columns import Column, file_columns
-from vani.schema.document import MAX_BYTES, loads
+from vani.schema.document import loads
 from vani.schema.excerpt import excerpt
 from vani.schema.profile import Profile
+from vani.schema.reading import MAX_BYTES
 
 __all__ = ["Figures", "Tree", "path_text", "read_bytes", "read_figures"]
 

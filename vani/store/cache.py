@@ -23,13 +23,21 @@ _FORGOTTEN_S = 30 * _ABANDONED_S
 """The same where no lock can tell whether the writer lives."""
 
 
-def cache_directory() -> Path:
-    """`$VANI_CACHE`, else `vani/` in the user's cache directory (XDG base directory specification)."""
+def cache_directory() -> Path | None:
+    """`$VANI_CACHE`, else `vani/` in the user's cache directory (XDG base directory specification).
+
+    None where the user has no home, as a container's user that no table of users knows.
+    """
     named = os.environ.get("VANI_CACHE")
     if named:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "vani"
+    if base:
+        return Path(base, "vani")
+    try:
+        return Path.home() / ".cache" / "vani"
+    except RuntimeError:
+        return None
 
 
 def store_path(folder: Path, name: str, digest: str) -> Path:

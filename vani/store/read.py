@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -114,7 +115,11 @@ def _reading(file: Path) -> Iterator[pq.ParquetFile]:
         The file is damaged.
     """
     try:
-        with pq.ParquetFile(file, page_checksum_verification=True) as opened:
+        # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
+        with (
+            pa.OSFile(os.fsencode(file)) as raw,
+            pq.ParquetFile(raw, page_checksum_verification=True) as opened,
+        ):
             yield opened
     except (OSError, pa.ArrowException) as error:
         raise StoreError(

@@ -6,10 +6,10 @@ plain readers of a dataset pass over.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -79,16 +79,19 @@ def write_part(task: PartTask) -> Piece:
     else:
         schema, batches = CALLS, task.reader.batches(task.ranks, piece)
     try:
-        with pq.ParquetWriter(
-            partial,
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=_DICTIONARY,
-            column_encoding=_ENCODING,
-            write_statistics=True,
-            write_page_checksum=True,
-        ) as writer:
+        with (
+            _new_file(partial) as raw,
+            pq.ParquetWriter(
+                raw,
+                schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=_DICTIONARY,
+                column_encoding=_ENCODING,
+                write_statistics=True,
+                write_page_checksum=True,
+            ) as writer,
+        ):
             for batch in batches:
                 writer.write_batch(batch, row_group_size=_ROW_GROUP)
                 if task.keep:
@@ -166,18 +169,18 @@ def write_store(
         for stray in (folder / "calls").glob(".*.partial"):
             # Begun by a worker that was lost.
             stray.unlink(missing_ok=True)
-        write_table = partial(pq.write_table, compression="zstd", write_page_checksum=True)
-        write_table(files, folder / "_files.parquet")
-        write_table(reader.functions(), folder / "_functions.parquet")
+        _write_table(files, folder / "_files.parquet")
+        _write_table(reader.functions(), folder / "_functions.parquet")
         if places is not None:
-            with pq.ParquetWriter(
-                folder / "_call_sites.parquet", CALL_SITES, compression="zstd", write_page_checksum=True
-            ) as writer:
+            with (
+                _new_file(folder / "_call_sites.parquet") as raw,
+                pq.ParquetWriter(raw, CALL_SITES, compression="zstd", write_page_checksum=True) as writer,
+            ):
                 for batch in places:
                     writer.write_batch(batch)
         renames = [r for p in pieces for r in p.renames]
         columns = list(zip(*renames, strict=True)) or [()] * 4
-        write_table(small_table(columns, RENAMES), folder / "_renames.parquet")
+        _write_table(small_table(columns, RENAMES), folder / "_renames.parquet")
         problems = [*reader.problems, *(m for p in pieces for m in p.problems)]
         records = sum(p.records for p in pieces)
         functions: dict[str, int] = {}
@@ -239,3 +242,13 @@ def _keep_from_others(place: Path) -> None:
         # Some file systems have no modes.
         with suppress(OSError):
             place.chmod(mode & 0o777 & ~OTHERS_WRITE)
+
+
+def _write_table(table: pa.Table, path: Path) -> None:
+    with _new_file(path) as raw:
+        pq.write_table(table, raw, compression="zstd", write_page_checksum=True)
+
+
+def _new_file(path: Path) -> pa.NativeFile:
+    # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
+    return pa.OSFile(os.fsencode(path), "wb")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +88,8 @@ def column_names(paths: list[Path]) -> tuple[str, ...]:
     first: TraceError | None = None
     for path in paths:
         try:
-            return tuple(pq.read_schema(path).names)
+            with _opened(path) as opened:
+                return tuple(opened.schema_arrow.names)
         except (pa.ArrowException, OSError, ValueError) as error:
             first = first or TraceError(
                 f"is no whole Parquet file ({damage(error)})", where=path, todo="copy or convert it again"
@@ -136,7 +139,7 @@ class Parts:
         present = set(self._types)
         for file in find_parts(path):
             try:
-                with pq.ParquetFile(file) as opened:
+                with _opened(file) as opened:
                     schema = opened.schema_arrow
                     self._check(file, schema, required, optional)
                     part = _part(file, opened.metadata)
@@ -223,7 +226,7 @@ class Parts:
                 continue
             try:
                 # Not read as dictionaries: batches would end with each row group, perhaps of 1,024 rows.
-                with pq.ParquetFile(part.path) as opened:
+                with _opened(part.path) as opened:
                     spans = _Spans(part) if ranks is None else None
                     for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups.tolist(), columns=columns):
                         if spans is not None:
@@ -323,6 +326,13 @@ class _Spans:
         """Note them, unless the footer counts other rows."""
         if len(self._ends) and self._at == self._ends[-1]:
             self._part.low[:], self._part.high[:] = self._low, self._high
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
+    with pa.OSFile(os.fsencode(path)) as raw, pq.ParquetFile(raw) as opened:
+        yield opened
 
 
 def _part(path: Path, metadata: pq.FileMetaData) -> Part:

@@ -74,7 +74,7 @@ def image(
         "background": GROUND["dark" if dark else "light"],
     }
     if suffix == ".json":
-        return json_text(spec, indent=1).encode()
+        return json_text(spec, indent=1, allow_nan=True).encode()
     try:
         import vl_convert  # noqa: PLC0415 - an extra, and heavy
     except ImportError as error:
