@@ -431,16 +431,16 @@ def test_a_store_that_vanishes_again_and_again_is_an_error(stores, decodes, monk
 
 
 def test_the_store_of_a_run_that_was_faster_is_kept(stores, decodes, monkeypatch):
-    real, inodes = pq.write_table, []
+    real, inodes = write._write_table, []
 
-    def other_run_first(table, where, **rest):
+    def other_run_first(table, where):
         if where.name == "_files.parquet" and not inodes:
             inodes.append(0)
             vani.profile(TRACE)
             inodes[0] = next(p for p in stores.iterdir() if not p.name.startswith(".")).stat().st_ino
-        real(table, where, **rest)
+        real(table, where)
 
-    monkeypatch.setattr("vani.store.write.pq.write_table", other_run_first)
+    monkeypatch.setattr(write, "_write_table", other_run_first)
     assert vani.profile(TRACE).traces[0].records == RECORDS
     assert len(decodes) == 2
     assert [p.stat().st_ino for p in stores.iterdir()] == inodes
@@ -460,13 +460,21 @@ def test_where_the_cache_is_full_a_temporary_folder_serves(stores, tmp_path, mon
 
 def full(monkeypatch, folder: Path, code: int) -> None:
     """Nothing more fits into the parts of a store below this folder."""
-    real = pq.ParquetWriter.write_batch
+    begin, real = write._new_file, pq.ParquetWriter.write_batch
+    begun: list[object] = []
+
+    def noted(path: Path) -> object:
+        made = begin(path)
+        if path.is_relative_to(folder):
+            begun.append(made)
+        return made
 
     def refuse(self, batch, **rest):
-        if str(self.where).startswith(str(folder)):
+        if any(self.where is one for one in begun):
             raise OSError(code, os.strerror(code))
         real(self, batch, **rest)
 
+    monkeypatch.setattr(write, "_new_file", noted)
     monkeypatch.setattr(pq.ParquetWriter, "write_batch", refuse)
 
 
