@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from vani.errors import InputError, VaniError
+from vani.models.run_time import seconds
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -125,19 +126,6 @@ class NoAdvice:
 
 Verdict: TypeAlias = list[Finding] | NoAdvice
 """What a rule answers: its findings, or why there is none."""
-
-
-def seconds(value: float | None) -> float:
-    """A time of a profile that has times: rules are asked about others only if they need none.
-
-    Raises
-    ------
-    VaniError
-        The time is null after all.
-    """
-    if value is None:
-        raise VaniError("a time is null in a profile that has a run time", todo="make the profile again")
-    return value
 
 
 @dataclass(frozen=True)

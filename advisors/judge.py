@@ -22,8 +22,8 @@ from vani.advisors.base import Finding, Gain, NoAdvice, Number, Rule, Verdict
 from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.matter.io_share import IOShare
-from vani.advisors.models.io_time import IOTime, io_time
 from vani.errors import DocumentError, InputError, VaniError
+from vani.models.io_time import IOTime, io_time
 from vani.schema.advice import (
     Advice,
     Evidence,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.advisors.models import staging
-from vani.advisors.models.checkpoint import Checkpoints, checkpoints
-from vani.advisors.models.staging_lines import Plan, lines, place
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.models import staging
+from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:

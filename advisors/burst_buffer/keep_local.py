@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.advisors.burst_buffer.measured_gain import measured_gain
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.models import staging
-from vani.advisors.models.run_time import files_share
-from vani.advisors.models.staging_lines import Plan, lines, place, shell_path
+from vani.models import staging
+from vani.models.run_time import files_share
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ class KeepLocal(Rule):
         )
         if least is None:
             return None
-        return staging.gain(
+        return measured_gain(
             "io_time_s",
             busy,
             least,

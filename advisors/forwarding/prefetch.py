@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.forwarding import prefetch_chunk
-from vani.advisors.models.run_time import of_profile_s
+from vani.models.forwarding import prefetch_chunk
+from vani.models.run_time import of_profile_s
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
-from vani.advisors.models.file_layout import Pieces, pieces_of
-from vani.advisors.models.hdf5_use import Use, uses
+from vani.advisors.data_files import Item, listed, target_of, wall_s
+from vani.advisors.file_layout import Pieces, pieces_of
+from vani.advisors.hdf5.use import Use, uses
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:

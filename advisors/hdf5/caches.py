@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, data_s, listed, target_of, wall_s
-from vani.advisors.models.hdf5_use import Use, uses
-from vani.advisors.models.small_io import aggregated, process_rate, small_share
+from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
+from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.small_requests import aggregated, process_rate, small_share
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:

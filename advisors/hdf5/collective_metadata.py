@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
-from vani.advisors.models.hdf5_use import Use, uses
-from vani.advisors.models.metadata import MAY_HOLD_FLUSHING, flushes_most, may_hold_flushing
-from vani.advisors.models.small_io import small_share
+from vani.advisors.data_files import Item, listed, target_of, wall_s
+from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.metadata import MAY_HOLD_FLUSHING, flushes_most, may_hold_flushing
+from vani.advisors.small_requests import small_share
 from vani.units import KiB, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:

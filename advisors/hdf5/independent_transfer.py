@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, data_s, listed, target_of
-from vani.advisors.models.hdf5_use import Use, uses
-from vani.advisors.models.small_io import aggregated, process_rate
+from vani.advisors.data_files import Item, data_s, listed, target_of
+from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.small_requests import aggregated, process_rate
 from vani.units import KiB, format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class IndependentTransfer(Rule):
         No app uses HDF5, or only without MPI-IO; transfers are collective already, or their mode is not known;
         pieces are large or contiguous; no file is shared.
     Source
-        HDF5 reference manual, H5Pset_dxpl_mpio. Gain: `advisors/models/small_io.py`.
+        HDF5 reference manual, H5Pset_dxpl_mpio. Gain: `vani/models/small_io.py`.
     Example
         Each of 64 processes writes 4 KiB of every row of a matrix: collective, these are whole rows.
     """

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Finding, Rule, Target, Verdict
-from vani.advisors.commands import comment, lfs_size, quoted_path
-from vani.advisors.models import layout_choice
-from vani.advisors.models.layout_choice import Case, Choice, choose, extent
-from vani.units import KiB, MiB, format_bytes
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import extent
+from vani.advisors.lustre import layout_choice
+from vani.advisors.lustre.layout_choice import Case, Choice, choose
+from vani.units import KiB, MiB, format_bytes, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -60,9 +61,9 @@ class MigrateInputs(Rule):
     min_stripe_size = 512 * KiB
     # As LUS002: Xie et al., footnote 6.
     max_guessed_size = 32 * MiB
-    # As LUS002 (advisors/models/contention.py, REACH).
+    # As LUS002 (vani/models/contention.py, REACH).
     reach = 0.9
-    # As LUS002 (advisors/models/contention.py, MARGIN).
+    # As LUS002 (vani/models/contention.py, MARGIN).
     margin = 1.2247
     # As LUS002: OPRAEL's one process, bytes per second; that of writes, since its reads are from memory.
     process_rate = 300_000_000

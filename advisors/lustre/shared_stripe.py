@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Finding, Rule, Target, Verdict
-from vani.advisors.commands import comment, lfs_size, quoted_path
-from vani.advisors.models import layout_choice
-from vani.advisors.models.layout_choice import Case, Choice, choose, extent
-from vani.units import KiB, MiB
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import extent
+from vani.advisors.lustre import layout_choice
+from vani.advisors.lustre.layout_choice import Case, Choice, choose
+from vani.units import KiB, MiB, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -64,9 +65,9 @@ class StripeCount(Rule):
     # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. Only for guesses
     # from the transfer size: a distance that is known keeps one process per stripe, however large.
     max_guessed_size = 32 * MiB
-    # The last tenth of the bandwidth costs most targets: ours (see advisors/models/contention.py, REACH).
+    # The last tenth of the bandwidth costs most targets: ours (see vani/models/contention.py, REACH).
     reach = 0.9
-    # The square root of 1.5: ours (see advisors/models/contention.py, MARGIN).
+    # The square root of 1.5: ours (see vani/models/contention.py, MARGIN).
     margin = 1.2247
     # Bytes per second of one process whose transfers are large, where the measured rate is lower: it was
     # measured on too few targets, perhaps. OPRAEL: one process writes 0.3 GB/s.

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, data_s, listed, target_of
-from vani.advisors.models.file_layout import Pieces, pieces_of
-from vani.advisors.models.hints import aggregators, buffer_size, hint_lines
-from vani.advisors.models.mpiio_use import Use, set_hints, uses
+from vani.advisors.data_files import Item, data_s, listed, target_of
+from vani.advisors.file_layout import Pieces, pieces_of
+from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines
+from vani.advisors.mpiio.use import Use, set_hints, uses
 from vani.units import MiB, format_bytes, format_count
 
 if TYPE_CHECKING:

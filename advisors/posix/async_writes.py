@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import data_files
-from vani.advisors.models.overlap import Overlap, overlap
-from vani.advisors.models.run_time import app_share
+from vani.advisors.data_files import data_files
+from vani.models.overlap import Overlap, overlap
+from vani.models.run_time import app_share
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class AsyncWrites(Rule):
         An app writes in too few phases, or little of it fits into pauses; the program calls asynchronous functions
         already; phases are not known.
     Source
-        Vani paper, table V (frequency of phases). Model: `advisors/models/overlap.py`.
+        Vani paper, table V (frequency of phases). Model: `vani/models/overlap.py`.
     Example
         Three output steps write for 2 s each, 60 s of computing lie after each: 6 s of writing can be hidden.
     """

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from vani.advisors.base import Evidence, Finding
+from vani.advisors.data_files import Item
 from vani.advisors.lustre.shared_stripe import StripeCount
-from vani.advisors.models.data_files import Item
-from vani.advisors.models.placement import SUPPLY, lustre_under
+from vani.advisors.placement import SUPPLY, gpfs_under, lustre_under
+from vani.models.certainty import certainty
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
-    from vani.schema.system import FileSystem, System
+    from vani.schema.system import System
 
-__all__ = ["Pieces", "gpfs_under", "pieces_of"]
+__all__ = ["Pieces", "pieces_of"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System) -> Pieces
         if disk is None or disk.block_size is None:
             return f"the block size of GPFS is not known; {SUPPLY}, or set block_size in it"
         found = Evidence(f"{where}.block_size", disk.block_size)
-        return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (found,), _trust(system))
+        return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (found,), certainty(system))
     place = lustre_under(path, profile, system)
     if isinstance(place, str):
         return place if "not Lustre" not in place else place.replace("not Lustre", "neither Lustre nor GPFS")
@@ -62,28 +63,5 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System) -> Pieces
     return Pieces("lustre", disk.stripe_size, count, "the default stripes", evidence, place.certainty)
 
 
-def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:
-    """The GPFS that holds `path`: its place in the system and its figures; a sentence where there is none."""
-    here = system.file_system_for(path)
-    shared = profile.storage.shared
-    if here is not None and not (system.generic and shared.type is not None):
-        if here.type != "gpfs":
-            return f"the data lies on {here.type}, not on GPFS"
-        return f"system.file_systems[{system.file_systems.index(here)}]", here
-    if system.burst_buffer_for(path) is not None:
-        return "the data lies on a burst buffer, not on GPFS"
-    if shared.type is not None and (shared.dir is None or path.startswith(shared.dir.rstrip("/") + "/")):
-        if shared.type.lower() != "gpfs":
-            return f"the data lies on {shared.type}, not on GPFS"
-        figures = system.file_system("gpfs")
-        number = system.file_systems.index(figures) if figures is not None else 0
-        return f"system.file_systems[{number}]", figures
-    return f"the type of the file system is not known; {SUPPLY}"
-
-
 def _of(finding: Finding) -> tuple[Evidence, ...]:
     return tuple(item for item in finding.evidence if item.attribute.startswith("system."))
-
-
-def _trust(system: System) -> float:
-    return 0.6 if system.generic else 1.0

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import models
-from vani.advisors.models import contention
-from vani.advisors.models.contention import (
+from vani.models import contention
+from vani.models.contention import (
     Burst,
     Path,
     advised_count,

@@ -18,10 +18,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from vani.errors import VaniError
+
 if TYPE_CHECKING:
     from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
 
-__all__ = ["Kind", "app_share", "cost_s", "files_s", "files_share", "of_files_s", "of_profile_s"]
+__all__ = ["Kind", "app_share", "cost_s", "files_s", "files_share", "of_files_s", "of_profile_s", "seconds"]
 
 Kind = Literal["read", "write", "metadata", "total"]
 
@@ -67,6 +69,19 @@ def files_share(files: Sequence[FileEntity], profile: Profile) -> float:
     by_app = list(_by_app(files, profile))
     busy = sum(_busy_s([file.io for file in some], app, "total") for app, some in by_app)
     return sum(files_s(some, app, "total") for app, some in by_app) / busy if busy else 1.0
+
+
+def seconds(value: float | None) -> float:
+    """A time of a profile that has times.
+
+    Raises
+    ------
+    VaniError
+        The time is null after all.
+    """
+    if value is None:
+        raise VaniError("a time is null in a profile that has a run time", todo="make the profile again")
+    return value
 
 
 def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App | None, list[FileEntity]]]:

@@ -7,43 +7,34 @@ keeps what neighbouring processes access at the same moment in stripes of their 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Gain, seconds
-from vani.advisors.commands import lfs_size
-from vani.advisors.models import contention, striping
-from vani.advisors.models.contention import Burst, Path
-from vani.advisors.models.placement import Lustre, lustre_under
-from vani.advisors.models.run_time import of_files_s
-from vani.units import MiB, format_bytes, format_rate
+from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.placement import Lustre, lustre_under
+from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
+from vani.models import contention, striping
+from vani.models.contention import Burst, Path
+from vani.models.run_time import of_files_s
+from vani.units import MiB, format_bytes, format_rate, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile, Sizes
-    from vani.schema.system import FileSystem, StripingRule, System
+    from vani.schema.system import FileSystem, System
 
 __all__ = [
-    "SHOWN",
     "Case",
     "Choice",
     "Layout",
     "choose",
     "evidence",
-    "exception",
-    "extent",
     "gain",
-    "keeps_own_layout",
-    "places",
     "process_rate",
     "sentence",
-    "site_rule",
     "spent_s",
-    "targets_text",
 ]
-
-SHOWN = 10
-"""Files that a recommendation's evidence lists: more are no first screen; the command covers all of them."""
 
 
 @dataclass(frozen=True)
@@ -184,39 +175,6 @@ def _stripe_size(file: FileEntity, by: Choice, *, reads: bool, parallelism: int)
     return striping.whole_stripes(usual, MiB, by.max_guessed_size), False
 
 
-def site_rule(size: int, place: Lustre) -> StripingRule | None:
-    """What the site tells users to set for files of this size."""
-    rules = place.figures.striping_rules if place.figures else []
-    return max((rule for rule in rules if rule.above <= size), key=lambda rule: rule.above, default=None)
-
-
-def keeps_own_layout(disk: FileSystem | None) -> str | None:
-    """Why nothing is set by hand where the site has a composite layout of its own; None where it has none."""
-    if disk is None or not disk.site_pfl:
-        return None
-    return f"{disk.name} has a composite layout of its own, and the site asks to leave it as it is; {exception()}"
-
-
-def exception() -> str:
-    """What would justify to go against a site's layout."""
-    return (
-        "an exception needs five runs or more with either layout whose medians differ by more than "
-        f"{contention.VARIATION - 1:.0%}, and the site's consent"
-    )
-
-
-def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
-    """`lustre_under` that asks once per folder: the files of a folder lie on one file system."""
-    known: dict[str, Lustre | str] = {}
-
-    def under(folder: str) -> Lustre | str:
-        if folder not in known:
-            known[folder] = lustre_under(folder, profile, system)
-        return known[folder]
-
-    return under
-
-
 def gain(group: Sequence[Case], profile: Profile) -> Gain | None:
     """Seconds of the run for moving bytes of these files; None where the count stays or is unknown."""
     first = group[0]
@@ -274,24 +232,8 @@ def sentence(group: Sequence[Case]) -> str:
     return text
 
 
-def extent(file: FileEntity) -> int | None:
-    """Bytes of the file as far as known: its size, or what was touched of it."""
-    most, touched = file.size, file.io.footprint
-    for size in (touched.read, touched.written):
-        if size is not None and (most is None or size > most):
-            most = size
-    return most
-
-
 def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:
     return file.io.transfer_size.read if reads else file.io.transfer_size.write
-
-
-def targets_text(count: int) -> str:
-    """A stripe count in words."""
-    if count < 1:
-        return "all targets"
-    return "1 target" if count == 1 else f"{count} targets"
 
 
 def evidence(group: Sequence[Case]) -> list[Evidence]:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.base import seconds
+from vani.models.run_time import seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile

@@ -13,13 +13,27 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.base import Target
-from vani.advisors.models.metadata import share_of
-from vani.advisors.models.run_time import Kind, files_s
+from vani.advisors.metadata import share_of
+from vani.models.run_time import Kind, files_s
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Profile
 
-__all__ = ["Item", "by_folder", "data_files", "data_s", "listed", "metadata_s", "target_of", "wall_s"]
+__all__ = [
+    "SHOWN",
+    "Item",
+    "by_folder",
+    "data_files",
+    "data_s",
+    "extent",
+    "listed",
+    "metadata_s",
+    "target_of",
+    "wall_s",
+]
+
+SHOWN = 10
+"""Files that a recommendation's evidence lists: more are no first screen; the command covers all of them."""
 
 # Filesystem Hierarchy Standard 3.0: folders of the machine and its software, where programs keep no data.
 _MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr")
@@ -62,7 +76,7 @@ def by_folder(items: Iterable[Item], profile: Profile) -> list[tuple[App | None,
 
 
 def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
-    """Seconds of the run that what is done of `kind` to the files costs; see `advisors/models/run_time.py`."""
+    """Seconds of the run that what is done of `kind` to the files costs; see `vani/models/run_time.py`."""
     return files_s([item.file for item in items], app, kind)
 
 
@@ -89,6 +103,15 @@ def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
     """The files in words; with the app where it is given."""
     of = f" of {app.name}" if app is not None else ""
     return items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
+
+
+def extent(file: FileEntity) -> int | None:
+    """Bytes of the file as far as known: its size, or what was touched of it."""
+    most, touched = file.size, file.io.footprint
+    for size in (touched.read, touched.written):
+        if size is not None and (most is None or size > most):
+            most = size
+    return most
 
 
 def _folder(path: str) -> str:

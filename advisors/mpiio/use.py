@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.models.data_files import Item, by_folder, data_files
+from vani.advisors.data_files import Item, by_folder, data_files
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Interface, Profile

@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.models.pfl import (
+from vani.errors import InputError
+from vani.models.pfl import (
     CONFIGURATION_1,
     CONFIGURATION_2,
     MAX_STRIPES,
@@ -23,7 +24,6 @@ from vani.advisors.models.pfl import (
     tarazu_stripe_sizes,
     usage,
 )
-from vani.errors import InputError
 from vani.systems import known_systems, load_system
 from vani.units import GiB, KiB, MiB
 

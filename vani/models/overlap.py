@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import seconds
-from vani.advisors.models.small_io import COPY_RATE
+from vani.models.run_time import seconds
+from vani.models.small_io import COPY_RATE
 
 if TYPE_CHECKING:
     from vani.schema.profile import Phase

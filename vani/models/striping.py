@@ -17,10 +17,12 @@ where on further targets are of no use.
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from vani.units import GiB, KiB
 
 __all__ = [
+    "LARGEST_STRIPE",
     "STRIPE_UNIT",
     "equation_3_count",
     "mean_run",
@@ -28,10 +30,10 @@ __all__ = [
     "whole_stripes",
 ]
 
-STRIPE_UNIT = 64 * KiB
+STRIPE_UNIT: Final = 64 * KiB
 """Stripe sizes are multiples of this, at least this, and below 4 GiB (lfs-setstripe(1))."""
 
-LARGEST_STRIPE = 4 * GiB - STRIPE_UNIT
+LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
 
 
 def equation_3_count(process_bandwidth: float, parallelism: int, target_bandwidth: float) -> int:

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import seconds
-from vani.advisors.models.run_time import app_share
+from vani.models.run_time import app_share, seconds
 from vani.units import format_bytes
 
 if TYPE_CHECKING:

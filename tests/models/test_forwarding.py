@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.models.forwarding import (
+from vani.models.forwarding import (
     Pattern,
     Rate,
     fewest,
     legal,
-    map_lines,
     measured,
     nearest,
     prefetch_chunk,
@@ -73,17 +70,6 @@ def test_speedups_never_slow_down():
     assert speedups(curve, 1, 2) == pytest.approx((80 / 11, 10, 120 / 9))
     least, expected, most = speedups(curve, 0, 2)
     assert (least, expected, most) == (1, 2, float("inf"))
-
-
-@pytest.mark.skipif(shutil.which("awk") is None, reason="there is no awk")
-@pytest.mark.parametrize(("nodes", "io_nodes"), [(8, 1), (8, 2), (8, 8), (12, 4)])
-def test_the_map_has_equal_blocks(nodes, io_nodes, tmp_path):
-    hosts = " ".join(f"n{i}" for i in range(nodes))
-    lines = map_lines(f"printf '%s\\n' {hosts}", nodes, io_nodes)
-    subprocess.run(["sh", "-euc", "\n".join(lines)], check=True, cwd=tmp_path)
-    rows = [line.split() for line in (tmp_path / "gkfs_forwarding.map").read_text().splitlines()]
-    assert [row[0] for row in rows] == hosts.split()
-    assert Counter(int(row[1]) for row in rows) == dict.fromkeys(range(io_nodes), nodes // io_nodes)
 
 
 def test_equation_2():

@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vani.advisors.commands import lfs_size
 from vani.errors import InputError
-from vani.units import GiB, KiB, MiB, TiB, parse_bytes
+from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
+from vani.units import GiB, MiB, TiB, lfs_size, parse_bytes
 
 __all__ = [
     "CONFIGURATION_1",
@@ -37,8 +37,6 @@ __all__ = [
     "usage",
 ]
 
-STRIPE_UNIT: Final = 64 * KiB
-LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
 MAX_STRIPES: Final = 2000
 """Objects of one file, over all components (160 where an ldiskfs metadata target lacks ea_inode)."""
 

@@ -34,14 +34,13 @@ __all__ = [
     "Scenario",
     "fewest",
     "legal",
-    "map_lines",
     "measured",
     "nearest",
     "prefetch_chunk",
     "speedups",
 ]
 
-_FILE = Path(__file__).resolve().parent.parent / "data" / "forge_mn4.csv"
+_FILE = Path(__file__).resolve().parent / "data" / "forge_mn4.csv"
 _COUNTS = (0, 1, 2, 4, 8)
 
 
@@ -130,19 +129,6 @@ def speedups(curve: Mapping[int, Rate], before: int, after: int) -> tuple[float,
 def prefetch_chunk(buffer: int, forwarders: int, files: int) -> int:
     """Equation 2, in bytes."""
     return buffer * forwarders // max(1, files)
-
-
-def map_lines(hosts: str, nodes: int, io_nodes: int) -> list[str]:
-    """Lines of sh that write GekkoFWD's map, equal blocks of clients to each I/O node, and name it.
-
-    `hosts` is a command that prints the job's hosts, one a line. The map has a line `HOST INDEX` each and lies where
-    all nodes see it; clients read it again every 10 s.
-    """
-    per = nodes // io_nodes
-    return [
-        f"{hosts} | awk '{{ print $1, int((NR - 1) / {per}) }}' > gkfs_forwarding.map",
-        'export LIBGKFS_FORWARDING_MAP_FILE="$PWD"/gkfs_forwarding.map',
-    ]
 
 
 def _distance(one: Pattern, other: Pattern) -> float:

@@ -14,66 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.models.staging import Store
+from vani.advisors.launchers import LAUNCHERS, Launcher, launcher_of
+from vani.models.staging import Store
 from vani.units import GiB
 
-__all__ = ["LAUNCHERS", "Launcher", "Plan", "lines", "place", "shell_path"]
+__all__ = ["Plan", "lines", "place", "shell_path"]
 
 COPIERS = 8
 """Processes per node that copy: one stream of a parallel file system seldom fills a node's link (general knowledge)."""
 
 _HIDDEN = "a path that cannot be written here is left out: type it yourself"
-
-
-@dataclass(frozen=True)
-class Launcher:
-    """How a batch system starts processes on the nodes of a job.
-
-    `command` holds `{n}`, processes per node. `rank` and `size` are the variables in which a process finds its
-    number in the step and how many there are, `local` its number on its node. `hosts` prints a line per node.
-    """
-
-    command: str
-    rank: str
-    size: str
-    local: str
-    hosts: str
-
-    def on_each(self, processes: int = 1) -> str:
-        return self.command.format(n=processes)
-
-
-LAUNCHERS = {
-    "slurm": Launcher(
-        'srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node={n}',
-        "SLURM_PROCID",
-        "SLURM_NTASKS",
-        "SLURM_LOCALID",
-        'scontrol show hostnames "$SLURM_JOB_NODELIST"',
-    ),
-    "flux": Launcher(
-        'flux run --nodes="$(flux getattr size)" --tasks-per-node={n}',
-        "FLUX_TASK_RANK",
-        "FLUX_JOB_SIZE",
-        "FLUX_TASK_LOCAL_ID",
-        "flux exec -r all hostname",
-    ),
-    "lsf": Launcher(
-        "jsrun --rs_per_host=1 --tasks_per_rs={n} --cpu_per_rs=ALL_CPUS",
-        "JSM_NAMESPACE_RANK",
-        "JSM_NAMESPACE_SIZE",
-        "JSM_NAMESPACE_LOCAL_RANK",
-        'sort -u "$LSB_DJOB_HOSTFILE"',
-    ),
-    "pbs": Launcher(
-        "mpirun --map-by ppr:{n}:node",
-        "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        'sort -u "$PBS_NODEFILE"',
-    ),
-}
-"""By `job.scheduler`; `pbs` starts with Open MPI's mpirun."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +68,7 @@ class Plan:
         """None where the script already runs on the only node, or nothing is known of the job."""
         if self.nodes == 1 or (self.nodes is None and self.scheduler is None):
             return None
-        return LAUNCHERS.get((self.scheduler or "slurm").lower(), LAUNCHERS["slurm"])
+        return launcher_of(self.scheduler)
 
 
 def lines(store: Store, plan: Plan) -> list[str]:

@@ -23,7 +23,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Gain, seconds
+from vani.models.certainty import certainty
+from vani.models.run_time import seconds
 from vani.units import format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ __all__ = [
     "common_folder",
     "concurrency",
     "file_system_of",
-    "gain",
     "is_near",
     "local_s",
     "read_rate",
@@ -188,29 +188,6 @@ def concurrency(io: IOStats) -> float:
     return seconds(io.time_s.total) / seconds(io.busy_s.total) if seconds(io.busy_s.total) > 0 else 1.0
 
 
-def gain(
-    metric: str,
-    before_s: float,
-    floor_s: float,
-    measured: tuple[float, float],
-    method: str,
-    share: float = 1.0,
-) -> Gain | None:
-    """The gain for a store that needs at least `floor_s`, by a measured range of factors (least, most).
-
-    `share` is what a second of `before_s`, in which any process is at it, costs the run. None where no time passed.
-    """
-    if before_s <= 0:
-        return None
-    least, most = measured
-    middle = math.sqrt(least * most)
-
-    def after(factor: float) -> float:
-        return share * min(before_s, max(floor_s, before_s / factor))
-
-    return Gain(metric, share * before_s, after(middle), share * min(before_s, floor_s), after(least), method)
-
-
 def common_folder(paths: Iterable[str]) -> str:
     """The deepest folder that holds all paths; `.` where they share none."""
     folders = [posixpath.dirname(path) for path in paths]
@@ -236,12 +213,11 @@ def _described(
     ):
         # What a collected job says is about this job; the description is about any.
         size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
-    certainty, because = (
-        (0.6, f"the figures are the typical ones of {system.name}") if system.generic else (1.0, "")
-    )
+    sure = certainty(system)
+    because = f"the figures are the typical ones of {system.name}" if system.generic else ""
     if size is None and is_node and near.in_memory:
         size, figure, because = _part_of_memory(profile, system, memory_share)
-        certainty = min(certainty, 0.7)
+        sure = min(sure, 0.7)
     return Store(
         name=near.dir or near.name,
         kind=near.kind,
@@ -255,7 +231,7 @@ def _described(
         most_write=near.max_bandwidth.write,
         request=tuple(near.request),
         evidence=(figure,) if size is not None else (),
-        certainty=certainty,
+        certainty=sure,
         because=because,
     )
 
