@@ -123,8 +123,11 @@ def _rules_of(module: ModuleType) -> list[type[Rule]]:
     return [
         item
         for item in vars(module).values()
-        # A rule that a module imports is the other module's.
-        if isinstance(item, type) and issubclass(item, Rule) and item.__module__ == module.__name__
+        # A rule that a module imports is the other module's; without id and name, it is a base that rules share.
+        if isinstance(item, type)
+        and issubclass(item, Rule)
+        and item.__module__ == module.__name__
+        and (hasattr(item, "id") or hasattr(item, "name"))
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from vani.advisors.base import Evidence, Finding
 from vani.advisors.data_files import Item
-from vani.advisors.lustre.shared_stripe import StripeCount
+from vani.advisors.lustre.stripe_count import StripeCount
 from vani.advisors.placement import SUPPLY, gpfs_under, lustre_under
 from vani.models.certainty import certainty
 

@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 import vani.advisors
-from vani.advisors.base import SECTIONS
+from vani.advisors.base import SECTIONS, Rule
 from vani.advisors.catalogue import find, page_text, rules
+from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.pages import pages
 from vani.errors import InputError
 
@@ -59,18 +60,31 @@ def test_a_rule_has_its_sections_in_order(rule):
     assert all(text.strip() for text in page.sections.values())
 
 
+def bare_thresholds(of: type[Rule]) -> set[str]:
+    """Numbers that a class itself assigns without a comment behind or above them."""
+    lines = Path(inspect.getfile(of)).read_text().splitlines()
+    tree = ast.parse("\n".join(lines))
+    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == of.__name__).body
+    where = {n.targets[0].id: n.lineno for n in body if isinstance(n, ast.Assign)}
+    return {
+        name
+        for name, line in where.items()
+        if "#" not in lines[line - 1] and not lines[line - 2].lstrip().startswith("#")
+    } & set(of.thresholds())
+
+
 @each_rule
 def test_a_threshold_has_its_source_beside_it(rule):
-    lines = Path(inspect.getfile(rule)).read_text().splitlines()
-    tree = ast.parse("\n".join(lines))
-    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == rule.__name__).body
-    where = {n.targets[0].id: n.lineno for n in body if isinstance(n, ast.Assign)}
-    bare = [
-        name
-        for name in rule.thresholds()
-        if "#" not in lines[where[name] - 1] and not lines[where[name] - 2].lstrip().startswith("#")
-    ]
-    assert bare == []
+    assert {
+        name for base in rule.__mro__ if issubclass(base, Rule) for name in bare_thresholds(base)
+    } == set()
+
+
+def test_rules_that_choose_a_plain_layout_share_their_thresholds():
+    chosen = LayoutRule.thresholds()
+    assert len(chosen) == 9
+    assert find("LUS002").thresholds() == chosen
+    assert find("LUS008").thresholds() == chosen | {"min_readers": 4}
 
 
 @each_rule
