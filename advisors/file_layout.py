@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from vani.advisors.base import Evidence, Finding
+from vani.advisors.base import Evidence, Layouts
 from vani.advisors.data_files import Item
-from vani.advisors.lustre.stripe_count import StripeCount
 from vani.advisors.placement import SUPPLY, gpfs_under, lustre_under
 from vani.models.certainty import certainty
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
-    from vani.schema.system import System
+    from vani.schema.system import FileSystem, System
 
 __all__ = ["Pieces", "pieces_of"]
 
@@ -31,10 +30,10 @@ class Pieces:
     certainty: float
 
 
-def pieces_of(items: Sequence[Item], profile: Profile, system: System) -> Pieces | str:
+def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: Layouts) -> Pieces | str:
     """How the first of these files is kept, which share a folder; a sentence where that is not known.
 
-    On Lustre, the layout that rule LUS002 recommends goes before the default one: both are followed together.
+    On Lustre, a layout that is recommended for one of them goes before the default one: both are followed together.
     """
     path = items[0].file.path
     gpfs = gpfs_under(path, profile, system)
@@ -44,24 +43,23 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System) -> Pieces
             return f"the block size of GPFS is not known; {SUPPLY}, or set block_size in it"
         found = Evidence(f"{where}.block_size", disk.block_size)
         return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (found,), certainty(system))
-    place = lustre_under(path, profile, system)
+    place = lustre_under(path, profile, system, but="neither Lustre nor GPFS")
     if isinstance(place, str):
-        return place if "not Lustre" not in place else place.replace("not Lustre", "neither Lustre nor GPFS")
+        return place
     paths = {item.file.path for item in items}
-    verdict = StripeCount().check(profile, system)
-    for finding in verdict if isinstance(verdict, list) else []:
-        size, count = finding.recommended.get("stripe_size"), finding.recommended.get("stripe_count")
-        if paths & finding.files and isinstance(size, int) and isinstance(count, int):
-            return Pieces("lustre", size, count, "the stripes that LUS002 recommends", _of(finding), 0.9)
     disk = place.figures
+    if wanted := next((stripes for path, stripes in layouts.items() if path in paths), None):
+        because = f"the stripes that {wanted.rule} recommends"
+        return Pieces("lustre", wanted.size, _targets(wanted.count, disk), because, wanted.evidence, 0.9)
     if disk is None or not disk.stripe_size or disk.stripe_count is None:
         return "the default stripe count and size are not known (`lfs getstripe -d`); set them in --system"
-    count = disk.stripe_count if disk.stripe_count > 0 else disk.targets
     evidence = tuple(
         Evidence(f"{place.prefix}.{name}", getattr(disk, name)) for name in ("stripe_count", "stripe_size")
     )
+    count = _targets(disk.stripe_count, disk)
     return Pieces("lustre", disk.stripe_size, count, "the default stripes", evidence, place.certainty)
 
 
-def _of(finding: Finding) -> tuple[Evidence, ...]:
-    return tuple(item for item in finding.evidence if item.attribute.startswith("system."))
+def _targets(count: int, disk: FileSystem | None) -> int | None:
+    """Targets of a stripe count, of which -1 is all; None where nobody says how many there are."""
+    return count if count > 0 else disk.targets if disk else None

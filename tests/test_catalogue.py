@@ -139,3 +139,32 @@ def test_a_rule_imports_only_models_documents_and_systems():
         names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
         wrong = [n for n in names if n.startswith("vani") and not n.startswith(allowed)]
         assert wrong == [], path
+
+
+@each_rule
+def test_a_rule_knows_no_other_rule(rule):
+    others = {other.__module__ for other in rules()} - {rule.__module__}
+    tree = ast.parse(Path(inspect.getfile(rule)).read_text())
+    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    names = {n.module for n in froms} | {f"{n.module}.{one.name}" for n in froms for one in n.names}
+    names |= {one.name for n in ast.walk(tree) if isinstance(n, ast.Import) for one in n.names}
+    assert names & others == set()
+
+
+def test_what_rules_share_knows_no_rule():
+    ours = {rule.__module__ for rule in rules()}
+    # `judge` alone knows one: whether I/O matters bounds all others.
+    shared = [
+        path
+        for path in (ROOT / "advisors").rglob("*.py")
+        if not re.search(r"^    id = ", path.read_text(), re.MULTILINE) and path.name != "judge.py"
+    ]
+    for path in shared:
+        froms = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+        assert {n.module for n in froms} & ours == set(), path
+
+
+def test_what_imbalance_leaves_to_the_funnel_is_what_the_funnel_finds():
+    funnel, imbalance = find("POS004").thresholds(), find("POS006").thresholds()
+    assert imbalance["funnel_processes"] == funnel["min_processes"]
+    assert imbalance["funnel_bytes"] == funnel["min_bytes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Verdict
+from vani.advisors.base import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
 from vani.advisors.file_layout import Pieces, pieces_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class Alignment(Rule):
+class Alignment(MatchingRule):
     """HDF5 puts objects one behind the other, so that accesses of several processes meet in one stripe.
 
     Looks at
@@ -50,7 +50,7 @@ class Alignment(Rule):
     # Smaller requests lie within one stripe mostly, wherever it begins: the unit of Lustre's stripes.
     min_request = 64 * KiB
 
-    def check(self, profile: Profile, system: System) -> Verdict:
+    def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
         found = uses(profile)
         if isinstance(found, str):
             return self.nothing(found)
@@ -64,7 +64,7 @@ class Alignment(Rule):
                     f"requests of {format_bytes(self.min_request)} or more"
                 )
                 continue
-            pieces = pieces_of(wanted, profile, system)
+            pieces = pieces_of(wanted, profile, system, layouts)
             if isinstance(pieces, str):
                 reasons.append(pieces)
             elif pieces.targets == 1:

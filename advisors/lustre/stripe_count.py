@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Finding, Target, Verdict
+from vani.advisors.base import Finding, Stripes, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent
 from vani.advisors.lustre import layout_choice
@@ -89,6 +89,8 @@ class StripeCount(LayoutRule):
         app = first.file.apps[0] if first.file.apps else None
         quoted = quoted_path(folder)
         options = f"-c {layout.count} -S {lfs_size(layout.size)}"
+        evidence = layout_choice.evidence(group)
+        machine = tuple(item for item in evidence if item.attribute.startswith("system."))
         return Finding(
             target=Target("file", first.file.path, app)
             if len(group) == 1
@@ -98,7 +100,8 @@ class StripeCount(LayoutRule):
             touched_s=layout_choice.spent_s(group, profile),
             recommended={"stripe_count": layout.count, "stripe_size": layout.size},
             current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
-            evidence=layout_choice.evidence(group),
+            evidence=evidence,
+            stripes=Stripes(self.id, layout.count, layout.size, machine),
             gain=layout_choice.gain(group, profile),
             # A layout is fixed when a file is created, so the folder passes it on.
             apply=[f"lfs setstripe {options} {quoted}"]
