@@ -38,6 +38,14 @@ def test_every_rule_in_a_family_is_found():
     assert found == files
 
 
+@each_rule
+def test_file_class_and_rule_have_one_name(rule):
+    # HDF5Caches is hdf5_caches, DataOnMDT data_on_mdt.
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", rule.__name__).lower()
+    assert words == rule.name
+    assert Path(inspect.getfile(rule)).stem.replace("_", "-") == rule.name
+
+
 def test_ids_and_names_are_unique():
     keys = [key for rule in rules() for key in (rule.id, rule.name)]
     assert len(set(keys)) == len(keys)

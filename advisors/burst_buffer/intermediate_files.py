@@ -31,7 +31,7 @@ SHOWN = 100
 FOLDERS = 20
 
 
-class KeepLocal(Rule):
+class IntermediateFiles(Rule):
     """Files that the run itself writes and reads, and nobody needs afterwards, lie on the file system.
 
     Looks at

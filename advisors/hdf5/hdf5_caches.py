@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class Caches(Rule):
+class HDF5Caches(Rule):
     """HDF5 writes metadata in tiny blocks, or reads chunks again that its cache could not keep.
 
     Looks at

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class Alignment(MatchingRule):
+class HDF5Alignment(MatchingRule):
     """HDF5 puts objects one behind the other, so that accesses of several processes meet in one stripe.
 
     Looks at

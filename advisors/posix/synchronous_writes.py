@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class AsyncWrites(Rule):
+class SynchronousWrites(Rule):
     """Phases of writing and of computing alternate, and computing waits for the writes.
 
     Looks at

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 3
 
 
-class Drain(Rule):
+class CheckpointsDrained(Rule):
     """A run waits for its checkpoints to reach the file system, though it could go on while they do.
 
     Looks at

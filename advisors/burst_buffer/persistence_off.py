@@ -29,7 +29,7 @@ LINES = {
 LINES["nnf"] = LINES["rabbit"]
 
 
-class Persistence(Rule):
+class PersistenceOff(Rule):
     """What the run keeps on a burst buffer need not survive it, but such space may be persistent.
 
     Looks at

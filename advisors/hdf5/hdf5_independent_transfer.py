@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class IndependentTransfer(Rule):
+class HDF5IndependentTransfer(Rule):
     """HDF5 transfers data independently, in small pieces of a shared file that lie between each other's.
 
     Looks at

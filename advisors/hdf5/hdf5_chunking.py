@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class Chunking(Rule):
+class HDF5Chunking(Rule):
     """HDF5 reaches its data in small pieces, since chunks are small or the data set is one contiguous block.
 
     Looks at

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class CollectiveMetadata(Rule):
+class HDF5CollectiveMetadata(Rule):
     """Opens and small accesses dominate shared HDF5 files: each process handles their metadata itself.
 
     Looks at
