@@ -6,6 +6,7 @@ files of MPI libraries are in it too, and nobody can set anything for them.
 
 from __future__ import annotations
 
+import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ __all__ = [
     "data_files",
     "data_s",
     "extent",
+    "folder_of",
     "listed",
     "metadata_s",
     "target_of",
@@ -70,7 +72,7 @@ def by_folder(items: Iterable[Item], profile: Profile) -> list[tuple[App | None,
     groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
         app = item.file.apps[0] if item.file.apps else ""
-        groups[app, _folder(item.file.path)].append(item)
+        groups[app, folder_of(item.file.path)].append(item)
     apps = {app.name: app for app in profile.apps}
     return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
 
@@ -105,6 +107,11 @@ def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
     return items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
 
 
+def folder_of(path: str) -> str:
+    """The folder that a file lies in; `.` for a bare name."""
+    return posixpath.dirname(path) or "."
+
+
 def extent(file: FileEntity) -> int | None:
     """Bytes of the file as far as known: its size, or what was touched of it."""
     most, touched = file.size, file.io.footprint
@@ -112,11 +119,6 @@ def extent(file: FileEntity) -> int | None:
         if size is not None and (most is None or size > most):
             most = size
     return most
-
-
-def _folder(path: str) -> str:
-    folder, slash, _ = path.rpartition("/")
-    return folder or slash or "."
 
 
 # Every rule asks for the same files.

@@ -13,6 +13,7 @@ from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Ver
 from vani.advisors.burst_buffer.measured_gain import measured_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import folder_of
 from vani.models import staging
 from vani.models.run_time import files_share
 from vani.units import format_bytes, format_count, format_seconds, format_share
@@ -265,7 +266,7 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
     """Folders that hold nothing but such files and results, none within another: those can be moved as they are."""
     roles: defaultdict[str, set[str]] = defaultdict(set)
     for file in profile.files:
-        folder = posixpath.dirname(file.path) or "."
+        folder = folder_of(file.path)
         role = "moved" if file.path in moved else "result" if file.role == "output" else "other"
         roles[folder].add(role)
         # What a folder within holds is moved with it.
@@ -283,7 +284,7 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
             whole.append(folder)
     most: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for file in profile.files:
-        most[posixpath.dirname(file.path) or "."][file.path not in moved] += _size(file) or 0
+        most[folder_of(file.path)][file.path not in moved] += _size(file) or 0
     # A folder that holds more results than intermediate bytes stays where its results belong.
     kept: list[str] = []
     for folder in whole:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.burst_buffer.measured_gain import measured_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
-from vani.advisors.data_files import data_files
+from vani.advisors.data_files import data_files, folder_of
 from vani.models import staging
 from vani.models.run_time import files_share
 from vani.units import KiB, MiB, format_bytes, format_count, format_rate, format_share
@@ -307,7 +307,7 @@ def _folders(
     )
     by_folder: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
     for index, file in known:
-        by_folder[posixpath.dirname(file.path) or "."].append((index, file))
+        by_folder[folder_of(file.path)].append((index, file))
     made = []
     for folder, files in by_folder.items():
         io = [file.io for _, file in files]

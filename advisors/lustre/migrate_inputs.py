@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Finding, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent
+from vani.advisors.data_files import extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
@@ -93,7 +92,7 @@ def _finding(group: Sequence[Case], profile: Profile) -> Finding:
     return Finding(
         target=Target("file", first.file.path, app)
         if len(group) == 1
-        else Target("directory", posixpath.dirname(first.file.path) or ".", app),
+        else Target("directory", folder_of(first.file.path), app),
         reason=f"{layout_choice.sentence(group)} Migrating copies {format_bytes(copied)} once and pays where later "
         "runs read the data again; `lfs getstripe` shows whether the layout is still the default.",
         # The layout of the file itself is not in the profile: the default is a guess.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent
+from vani.advisors.data_files import extent, folder_of
 from vani.advisors.placement import places
 from vani.advisors.site_layouts import keeps_own_layout
 from vani.models import contention
@@ -135,7 +135,7 @@ class Overstriping(Rule):
         sizes = file.io.transfer_size.write
         record = (sizes.p50 if sizes else None) or 1
         gain = _gain(file, record, count, place, profile, system)
-        folder = posixpath.dirname(file.path) or "."
+        folder = folder_of(file.path)
         quoted = quoted_path(folder)
         reason = (
             f"{file.writers} processes write {file.path} in records of {format_bytes(record)} between each other's, "

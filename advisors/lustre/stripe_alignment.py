@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent
+from vani.advisors.data_files import extent, folder_of
 from vani.advisors.placement import places
 from vani.advisors.site_layouts import keeps_own_layout, site_rule
 from vani.models import contention
@@ -119,7 +119,7 @@ class StripeAlignment(Rule):
                 "round the records up in the program (LUS004 where they are small)"
             )
         crossing = min(1.0, transfer / current)
-        folder = posixpath.dirname(file.path) or "."
+        folder = folder_of(file.path)
         quoted = quoted_path(folder)
         gain = self._gain(file, transfer, crossing, place, profile, system)
         reason = (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Finding, Stripes, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent
+from vani.advisors.data_files import extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
@@ -85,7 +84,7 @@ class StripeCount(LayoutRule):
     def _finding(self, group: Sequence[Case], profile: Profile) -> Finding:
         first = group[0]
         layout, place = first.layout, first.place
-        folder = posixpath.dirname(first.file.path) or "."
+        folder = folder_of(first.file.path)
         app = first.file.apps[0] if first.file.apps else None
         quoted = quoted_path(folder)
         options = f"-c {layout.count} -S {lfs_size(layout.size)}"
