@@ -12,9 +12,11 @@ import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from vani.errors import InputError, VaniError
+from vani.models.run_time import seconds
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -22,14 +24,18 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 __all__ = [
+    "NO_LAYOUTS",
     "SECTIONS",
     "Evidence",
     "Finding",
     "Gain",
+    "Layouts",
+    "MatchingRule",
     "NoAdvice",
     "Number",
     "Page",
     "Rule",
+    "Stripes",
     "Target",
     "Verdict",
     "seconds",
@@ -85,6 +91,26 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Stripes:
+    """The stripes that a recommendation of `rule` gives a file: `count` (-1: on all targets) of `size` bytes.
+
+    `evidence` are the figures of the system that they rest on.
+    """
+
+    rule: str
+    count: int
+    size: int
+    evidence: tuple[Evidence, ...] = ()
+
+
+Layouts: TypeAlias = Mapping[str, Stripes]
+"""What is recommended for files, by path."""
+
+NO_LAYOUTS: Layouts = MappingProxyType({})
+"""Every file has the layout that it has."""
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing to change, or for the rule that asks whether I/O matters, one thing to know.
 
@@ -101,6 +127,8 @@ class Finding:
         them.
     gain
         None where an input is missing; `reason` then says what to supply.
+    stripes
+        What `files` get if it is followed, where rules about what uses the files must match them.
     """
 
     target: Target
@@ -112,6 +140,7 @@ class Finding:
     evidence: Sequence[Evidence]
     gain: Gain | None = None
     apply: Sequence[str] = ()
+    stripes: Stripes | None = None
     files: frozenset[str] = frozenset()
     acts_on: Literal["file_system", "libraries"] = "file_system"
 
@@ -125,19 +154,6 @@ class NoAdvice:
 
 Verdict: TypeAlias = list[Finding] | NoAdvice
 """What a rule answers: its findings, or why there is none."""
-
-
-def seconds(value: float | None) -> float:
-    """A time of a profile that has times: rules are asked about others only if they need none.
-
-    Raises
-    ------
-    VaniError
-        The time is null after all.
-    """
-    if value is None:
-        raise VaniError("a time is null in a profile that has a run time", todo="make the profile again")
-    return value
 
 
 @dataclass(frozen=True)
@@ -250,6 +266,17 @@ class Rule:
         return Page(
             first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()}
         )
+
+
+class MatchingRule(Rule):
+    """A rule whose setting must match the layout of files, which other rules may recommend to change.
+
+    It is asked after them and gets, in `layouts`, what the advice recommends for each file.
+    """
+
+    def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
+        """Judge; pure, as `Rule.check`."""
+        raise NotImplementedError
 
 
 def _number(value: Number | str, default: Number, what: str) -> Number:

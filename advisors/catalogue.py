@@ -22,8 +22,6 @@ __all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
 ENTRY_POINTS = "vani.advisors"
 """Entry points of this group name a rule class, or a module that holds rules."""
 
-_NO_FAMILY = {"models"}
-
 
 @functools.cache
 def rules() -> tuple[type[Rule], ...]:
@@ -93,7 +91,7 @@ def page_text(rule: type[Rule]) -> str:
 
 def _bundled() -> Iterator[type[Rule]]:
     for family in pkgutil.iter_modules(vani.advisors.__path__):
-        if family.ispkg and family.name not in _NO_FAMILY:
+        if family.ispkg:
             package = importlib.import_module(f"vani.advisors.{family.name}")
             for module in pkgutil.iter_modules(package.__path__):
                 yield from _rules_of(importlib.import_module(f"{package.__name__}.{module.name}"))
@@ -125,8 +123,11 @@ def _rules_of(module: ModuleType) -> list[type[Rule]]:
     return [
         item
         for item in vars(module).values()
-        # A rule that a module imports is the other module's.
-        if isinstance(item, type) and issubclass(item, Rule) and item.__module__ == module.__name__
+        # A rule that a module imports is the other module's; without id and name, it is a base that rules share.
+        if isinstance(item, type)
+        and issubclass(item, Rule)
+        and item.__module__ == module.__name__
+        and (hasattr(item, "id") or hasattr(item, "name"))
     ]
 
 

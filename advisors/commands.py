@@ -1,13 +1,11 @@
-"""Lines that a user pastes into a shell: paths quoted, sizes as `lfs` reads them."""
+"""Lines that a user pastes into a shell: paths quoted, text as comments."""
 
 from __future__ import annotations
 
 import json
 import shlex
 
-from vani.units import GiB, KiB, MiB
-
-__all__ = ["comment", "lfs_size", "quoted_path", "text_literal"]
+__all__ = ["comment", "quoted_path", "text_literal"]
 
 
 def quoted_path(path: str) -> str | None:
@@ -30,11 +28,3 @@ def comment(text: str) -> list[str]:
     """Lines of text as comments of sh; none of them can end the comment."""
     lines = text.splitlines()
     return [f"# {''.join(c if c.isprintable() else '?' for c in line)}".rstrip() for line in lines]
-
-
-def lfs_size(size: int) -> str:
-    """Bytes as `lfs` reads them, exactly: `4M`, `640K`, where K, M and G are powers of 1024."""
-    for unit, letter in ((GiB, "G"), (MiB, "M"), (KiB, "K")):
-        if size and size % unit == 0:
-            return f"{size // unit}{letter}"
-    return str(size)

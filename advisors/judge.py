@@ -18,12 +18,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from vani.advisors.base import Finding, Gain, NoAdvice, Number, Rule, Verdict
+from vani.advisors.base import (
+    NO_LAYOUTS,
+    Finding,
+    Gain,
+    Layouts,
+    MatchingRule,
+    NoAdvice,
+    Number,
+    Rule,
+    Verdict,
+)
 from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.matter.io_share import IOShare
-from vani.advisors.models.io_time import IOTime, io_time
 from vani.errors import DocumentError, InputError, VaniError
+from vani.models.io_time import IOTime, io_time
 from vani.schema.advice import (
     Advice,
     Evidence,
@@ -206,15 +216,22 @@ def judge(
     time = None if profile.workflow.runtime_s is None else io_time(profile)
     silent: list[NoRecommendation] = []
     judged: list[Judged] = []
-    for rule in asked:
-        verdict = _ask(rule, profile, system)
-        if isinstance(verdict, NoAdvice):
-            silent.append(NoRecommendation(rule=rule.id, why=verdict.why))
-            continue
-        for finding in verdict:
-            # Whether I/O matters is the bound itself.
-            bound = finding if isinstance(rule, IOShare) else _of_run(finding, time)
-            judged.append(_judged(type(rule), bound))
+    layouts: Layouts = NO_LAYOUTS
+    # Rules that match the layouts of files come last: what is recommended for a file is known by then.
+    for matching in (False, True):
+        if matching:
+            layouts = _layouts(judged)
+        for rule in asked:
+            if isinstance(rule, MatchingRule) is not matching:
+                continue
+            verdict = _ask(rule, profile, system, layouts)
+            if isinstance(verdict, NoAdvice):
+                silent.append(NoRecommendation(rule=rule.id, why=verdict.why))
+                continue
+            for finding in verdict:
+                # Whether I/O matters is the bound itself.
+                bound = finding if isinstance(rule, IOShare) else _of_run(finding, time)
+                judged.append(_judged(type(rule), bound))
     kept, lost = resolve(judged)
     silent += [NoRecommendation(rule=one.rule.id, why=why) for one, why in lost]
     most = _most_severe(matter, time, profile)
@@ -258,13 +275,29 @@ def _rule_of(key: str) -> type[Rule]:
         raise InputError(f"thresholds are given for {key!r}, which is no rule", todo=error.todo) from None
 
 
-def _ask(rule: Rule, profile: Profile, system: System) -> Verdict:
+def _layouts(judged: Sequence[Judged]) -> Layouts:
+    """What is recommended for files, by path, in the order of findings; not what is given up for something better."""
+    kept, _ = resolve(judged)
+    given = {id(one) for one in kept}
+    return {
+        path: one.finding.stripes
+        for one in judged
+        if one.finding.stripes is not None and id(one) in given
+        for path in one.finding.files
+    }
+
+
+def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verdict:
     """The rule's verdict, or which of its inputs is missing."""
     for path in (_TIMES, *rule.needs) if rule.needs_times else rule.needs:
         if _is_null(profile, path.split(".")):
             return rule.nothing(_missing(path, profile))
     try:
-        verdict = rule.check(profile, system)
+        verdict = (
+            rule.check(profile, system, layouts)
+            if isinstance(rule, MatchingRule)
+            else rule.check(profile, system)
+        )
     except Exception as error:
         raise _fault(rule, f"failed ({type(error).__name__}: {error})") from error
     if not verdict:

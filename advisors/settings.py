@@ -4,7 +4,7 @@
     ignore = ["POS"]
 
     [advise.thresholds.LUS002]
-    knee_gain = 0.25
+    reach = 0.8
     min_bytes = "1G"
 
 Sizes may be written as people write them.

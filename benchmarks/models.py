@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from vani.advisors.models import contention
-from vani.advisors.models.contention import Burst, Path, advised_count, path_of, predict
+from vani.models import contention
+from vani.models.contention import Burst, Path, advised_count, path_of, predict
 from vani.systems import load_system
 from vani.units import GiB, MiB
 

@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 import vani.advisors
-from vani.advisors.base import SECTIONS
+from vani.advisors.base import SECTIONS, Rule
 from vani.advisors.catalogue import find, page_text, rules
+from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.pages import pages
 from vani.errors import InputError
 
@@ -25,15 +26,24 @@ CASES = ROOT / "tests" / "advisors" / "cases"
 each_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
 
 
-def test_every_file_in_a_family_is_found():
+def test_every_rule_in_a_family_is_found():
     # A family without __init__.py would be skipped in silence.
+    # What rules share has no id.
     files = {
         path.relative_to(ROOT / "advisors")
         for path in (ROOT / "advisors").glob("*/*.py")
-        if path.name != "__init__.py" and path.parent.name != "models"
+        if re.search(r"^    id = ", path.read_text(), re.MULTILINE)
     }
     found = {Path(rule.family) / f"{rule.__module__.rpartition('.')[2]}.py" for rule in rules()}
     assert found == files
+
+
+@each_rule
+def test_file_class_and_rule_have_one_name(rule):
+    # HDF5Caches is hdf5_caches, DataOnMDT data_on_mdt.
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", rule.__name__).lower()
+    assert words == rule.name
+    assert Path(inspect.getfile(rule)).stem.replace("_", "-") == rule.name
 
 
 def test_ids_and_names_are_unique():
@@ -58,18 +68,31 @@ def test_a_rule_has_its_sections_in_order(rule):
     assert all(text.strip() for text in page.sections.values())
 
 
+def bare_thresholds(of: type[Rule]) -> set[str]:
+    """Numbers that a class itself assigns without a comment behind or above them."""
+    lines = Path(inspect.getfile(of)).read_text().splitlines()
+    tree = ast.parse("\n".join(lines))
+    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == of.__name__).body
+    where = {n.targets[0].id: n.lineno for n in body if isinstance(n, ast.Assign)}
+    return {
+        name
+        for name, line in where.items()
+        if "#" not in lines[line - 1] and not lines[line - 2].lstrip().startswith("#")
+    } & set(of.thresholds())
+
+
 @each_rule
 def test_a_threshold_has_its_source_beside_it(rule):
-    lines = Path(inspect.getfile(rule)).read_text().splitlines()
-    tree = ast.parse("\n".join(lines))
-    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == rule.__name__).body
-    where = {n.targets[0].id: n.lineno for n in body if isinstance(n, ast.Assign)}
-    bare = [
-        name
-        for name in rule.thresholds()
-        if "#" not in lines[where[name] - 1] and not lines[where[name] - 2].lstrip().startswith("#")
-    ]
-    assert bare == []
+    assert {
+        name for base in rule.__mro__ if issubclass(base, Rule) for name in bare_thresholds(base)
+    } == set()
+
+
+def test_rules_that_choose_a_plain_layout_share_their_thresholds():
+    chosen = LayoutRule.thresholds()
+    assert len(chosen) == 9
+    assert find("LUS002").thresholds() == chosen
+    assert find("LUS008").thresholds() == chosen | {"min_readers": 4}
 
 
 @each_rule
@@ -115,8 +138,8 @@ def test_finding_the_rules_loads_no_data_library():
     assert done.stdout.strip() == "set()"
 
 
-def test_a_rule_imports_only_documents_and_systems():
-    allowed = ("vani.advisors", "vani.schema", "vani.systems", "vani.units", "vani.errors")
+def test_a_rule_imports_only_models_documents_and_systems():
+    allowed = ("vani.advisors", "vani.models", "vani.schema", "vani.systems", "vani.units", "vani.errors")
     for path in Path(vani.advisors.__path__[0]).rglob("*.py"):
         with tokenize.open(path) as file:
             tree = ast.parse(file.read())
@@ -124,3 +147,32 @@ def test_a_rule_imports_only_documents_and_systems():
         names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
         wrong = [n for n in names if n.startswith("vani") and not n.startswith(allowed)]
         assert wrong == [], path
+
+
+@each_rule
+def test_a_rule_knows_no_other_rule(rule):
+    others = {other.__module__ for other in rules()} - {rule.__module__}
+    tree = ast.parse(Path(inspect.getfile(rule)).read_text())
+    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    names = {n.module for n in froms} | {f"{n.module}.{one.name}" for n in froms for one in n.names}
+    names |= {one.name for n in ast.walk(tree) if isinstance(n, ast.Import) for one in n.names}
+    assert names & others == set()
+
+
+def test_what_rules_share_knows_no_rule():
+    ours = {rule.__module__ for rule in rules()}
+    # `judge` alone knows one: whether I/O matters bounds all others.
+    shared = [
+        path
+        for path in (ROOT / "advisors").rglob("*.py")
+        if not re.search(r"^    id = ", path.read_text(), re.MULTILINE) and path.name != "judge.py"
+    ]
+    for path in shared:
+        froms = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+        assert {n.module for n in froms} & ours == set(), path
+
+
+def test_what_imbalance_leaves_to_the_funnel_is_what_the_funnel_finds():
+    funnel, imbalance = find("POS004").thresholds(), find("POS006").thresholds()
+    assert imbalance["funnel_processes"] == funnel["min_processes"]
+    assert imbalance["funnel_bytes"] == funnel["min_bytes"]

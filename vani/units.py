@@ -15,6 +15,7 @@ __all__ = [
     "format_rate",
     "format_seconds",
     "format_share",
+    "lfs_size",
     "parse_bytes",
 ]
 
@@ -99,3 +100,11 @@ def format_share(share: float | None) -> str:
 def format_count(count: int | None) -> str:
     """Write a count with thousands separated: `1,234`; `unknown` for None."""
     return "unknown" if count is None else f"{count:,}"
+
+
+def lfs_size(size: int) -> str:
+    """Write a size as `lfs` reads it, exactly: `4M`, `640K`, where K, M and G are powers of 1024."""
+    for unit, letter in ((GiB, "G"), (MiB, "M"), (KiB, "K")):
+        if size and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return str(size)

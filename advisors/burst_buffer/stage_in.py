@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
-from vani.advisors.models import staging
-from vani.advisors.models.data_files import data_files
-from vani.advisors.models.run_time import files_share
-from vani.advisors.models.staging_lines import Plan, lines, place
+from vani.advisors.burst_buffer.measured_gain import measured_gain
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.advisors.data_files import data_files, folder_of
+from vani.models import staging
+from vani.models.run_time import files_share
 from vani.units import KiB, MiB, format_bytes, format_count, format_rate, format_share
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class StageIn(Rule):
         longer than it saves; the bytes that were read are not known.
     Source
         Vani paper, section V-A (CosmoFlow: 1.5 TB of which each of 32 nodes holds 47 GB in unused memory, 2.2 to
-        4.6 times as fast). Copying: mpiFileUtils. Stage decision: see `advisors/models/staging.py`.
+        4.6 times as fast). Copying: mpiFileUtils. Stage decision: see `vani/models/staging.py`.
     Example
         CosmoFlow reads 49,664 HDF5 files of 32 MB, with 98 % of its I/O time in metadata: 47 GB per node are copied
         to `/dev/shm` and read there.
@@ -239,7 +240,7 @@ class StageIn(Rule):
                 f"copying the inputs in {one.folder} and reading them there would take {copy + read:.3g} s, "
                 f"reading them as now takes {one.busy_s:.3g} s"
             )
-        return staging.gain(
+        return measured_gain(
             "read_time_s",
             one.busy_s,
             copy + read,
@@ -306,7 +307,7 @@ def _folders(
     )
     by_folder: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
     for index, file in known:
-        by_folder[posixpath.dirname(file.path) or "."].append((index, file))
+        by_folder[folder_of(file.path)].append((index, file))
     made = []
     for folder, files in by_folder.items():
         io = [file.io for _, file in files]

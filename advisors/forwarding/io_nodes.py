@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models import forwarding
-from vani.advisors.models.run_time import of_profile_s
-from vani.advisors.models.staging_lines import LAUNCHERS
+from vani.advisors.launchers import launcher_of
+from vani.models import forwarding
+from vani.models.run_time import of_profile_s
 from vani.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class IONodes(Rule):
         no offered number divides the compute nodes; the job has that number already.
     Source
         Bez et al., PDSW 2020 (measurements on MareNostrum 4) and IPDPS 2021, sections 3 and 5. See
-        `advisors/models/forwarding.py`.
+        `vani/models/forwarding.py`.
     Example
         32 nodes with 48 processes each that write 1 MiB at a time to one file, contiguous: the measured mean per
         number of I/O nodes decides; a job of 12 nodes cannot have 8.
@@ -205,11 +205,24 @@ def _lines(nodes: int, count: int, layer: Forwarding, scheduler: str | None) -> 
             "unset LIBGKFS_FORWARDING_MAP_FILE",
             *comment("and start the program without libgkfs_intercept.so"),
         ]
-    launcher = LAUNCHERS.get((scheduler or "slurm").lower(), LAUNCHERS["slurm"])
+    launcher = launcher_of(scheduler)
     return [
         *comment(
             f"GekkoFWD, on {_nodes(count)} beside the {nodes} compute nodes, from a folder that all nodes see:"
         ),
-        *forwarding.map_lines(launcher.hosts, nodes, count),
+        *map_lines(launcher.hosts, nodes, count),
         *comment("start the program with LD_PRELOAD=libgkfs_intercept.so"),
+    ]
+
+
+def map_lines(hosts: str, nodes: int, io_nodes: int) -> list[str]:
+    """Lines of sh that write GekkoFWD's map, equal blocks of clients to each I/O node, and name it.
+
+    `hosts` is a command that prints the job's hosts, one a line. The map has a line `HOST INDEX` each and lies where
+    all nodes see it; clients read it again every 10 s.
+    """
+    per = nodes // io_nodes
+    return [
+        f"{hosts} | awk '{{ print $1, int((NR - 1) / {per}) }}' > gkfs_forwarding.map",
+        'export LIBGKFS_FORWARDING_MAP_FILE="$PWD"/gkfs_forwarding.map',
     ]

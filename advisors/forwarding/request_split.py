@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
+from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:

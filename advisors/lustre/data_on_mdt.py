@@ -7,14 +7,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
-from vani.advisors.commands import lfs_size, quoted_path
-from vani.advisors.models.layout_choice import SHOWN, extent, keeps_own_layout, places
-from vani.advisors.models.pfl import STRIPE_UNIT, Component, Layout
-from vani.advisors.models.run_time import of_files_s
-from vani.units import GiB, format_bytes, format_count, format_share
+from vani.advisors.commands import quoted_path
+from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.placement import places
+from vani.advisors.site_layouts import keeps_own_layout
+from vani.models.pfl import STRIPE_UNIT, Component, Layout
+from vani.models.run_time import of_files_s
+from vani.units import GiB, format_bytes, format_count, format_share, lfs_size
 
 if TYPE_CHECKING:
-    from vani.advisors.models.placement import Lustre
+    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.models.layout_choice import places
-from vani.advisors.models.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
-from vani.advisors.models.run_time import of_profile_s
+from vani.advisors.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
+from vani.advisors.placement import places
+from vani.models.run_time import of_profile_s
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.advisors.models.placement import Lustre
+    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 

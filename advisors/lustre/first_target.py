@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.run_time import cost_s
+from vani.models.run_time import cost_s
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Finding, Rule, Target, Verdict
-from vani.advisors.commands import comment, lfs_size, quoted_path
-from vani.advisors.models import layout_choice
-from vani.advisors.models.layout_choice import Case, Choice, choose, extent
-from vani.units import KiB, MiB, format_bytes
+from vani.advisors.base import Finding, Target, Verdict
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import extent, folder_of
+from vani.advisors.lustre import layout_choice
+from vani.advisors.lustre.layout_choice import Case
+from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.units import format_bytes, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
 
-class MigrateInputs(Rule):
+class MigrateInputs(LayoutRule):
     """An input that many processes read lies on too few Lustre targets.
 
     Looks at
@@ -51,27 +51,9 @@ class MigrateInputs(Rule):
     settles = "layout"
     sources = ("lfs-migrate(1)", "AIOT eq. 3", "Lustre manual, section 19.2")
 
-    # As LUS002; smaller inputs stay in the servers' memory after the first reader.
-    min_bytes = 64 * MiB
     # "Many": what a single target of 0.5 GB/s cannot serve at 0.3 GB/s per process (OPRAEL) begins at two; at
     # four, at least half of the processes' time is waiting.
     min_readers = 4
-    # As LUS002: Lustre manual, section 19.2.
-    min_stripe_size = 512 * KiB
-    # As LUS002: Xie et al., footnote 6.
-    max_guessed_size = 32 * MiB
-    # As LUS002 (advisors/models/contention.py, REACH).
-    reach = 0.9
-    # As LUS002 (advisors/models/contention.py, MARGIN).
-    margin = 1.2247
-    # As LUS002: OPRAEL's one process, bytes per second; that of writes, since its reads are from memory.
-    process_rate = 300_000_000
-    # As LUS002: half an RPC of 1 MiB.
-    large_transfer = 512 * KiB
-    # As LUS002: OPRAEL's 128 processes on 8 nodes.
-    processes_per_node = 16
-    # As LUS002: typical of disks, bytes per second.
-    target_rate = 500_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
         inputs = [
@@ -92,42 +74,25 @@ class MigrateInputs(Rule):
         many = [(i, f) for i, f in large if f.readers >= self.min_readers]
         if not many:
             return self.nothing(f"no large input is read by {self.min_readers} processes or more")
-        cases: list[Case] = []
-        reasons: list[str] = []
-        for index, file in many:
-            case = choose(index, file, profile, system, self._choice())
-            if isinstance(case, Case) and case.layout.default_count == case.layout.count:
-                case = "the inputs are thought to have the default layout, whose stripe count fits"
-            cases.append(case) if isinstance(case, Case) else reasons.append(case)
-        if not cases:
-            return self.nothing("; ".join(dict.fromkeys(reasons)))
-        groups: defaultdict[tuple[object, ...], list[Case]] = defaultdict(list)
-        for case in cases:
-            groups[posixpath.dirname(case.file.path), case.layout].append(case)
-        return [_finding(group, profile) for group in groups.values()]
+        groups = self.groups(many, profile, system)
+        if isinstance(groups, str):
+            return self.nothing(groups)
+        return [_finding(group, profile) for group in groups]
 
-    def _choice(self) -> Choice:
-        return Choice(
-            min_stripe_size=int(self.min_stripe_size),
-            max_guessed_size=int(self.max_guessed_size),
-            reach=min(1.0, self.reach),
-            margin=self.margin,
-            process_rate=float(self.process_rate),
-            large_transfer=int(self.large_transfer),
-            processes_per_node=max(1, int(self.processes_per_node)),
-            target_rate=float(self.target_rate),
-        )
+    def objection(self, case: Case) -> str | None:
+        if case.layout.default_count == case.layout.count:
+            return "the inputs are thought to have the default layout, whose stripe count fits"
+        return None
 
 
 def _finding(group: Sequence[Case], profile: Profile) -> Finding:
-    group = sorted(group, key=lambda case: -case.busy_s)
     first, layout = group[0], group[0].layout
     app = first.file.apps[0] if first.file.apps else None
     copied = sum(extent(case.file) or 0 for case in group)
     return Finding(
         target=Target("file", first.file.path, app)
         if len(group) == 1
-        else Target("directory", posixpath.dirname(first.file.path) or ".", app),
+        else Target("directory", folder_of(first.file.path), app),
         reason=f"{layout_choice.sentence(group)} Migrating copies {format_bytes(copied)} once and pays where later "
         "runs read the data again; `lfs getstripe` shows whether the layout is still the default.",
         # The layout of the file itself is not in the profile: the default is a guess.

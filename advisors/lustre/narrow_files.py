@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.models.layout_choice import SHOWN, extent, keeps_own_layout, places
-from vani.advisors.models.metadata import SERVED, share_of
-from vani.advisors.models.run_time import of_files_s
+from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.metadata import SERVED, share_of
+from vani.advisors.placement import places
+from vani.advisors.site_layouts import keeps_own_layout
+from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count
 
 if TYPE_CHECKING:
-    from vani.advisors.models.placement import Lustre
+    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 

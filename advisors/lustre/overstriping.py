@@ -8,15 +8,17 @@ import re
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.advisors.commands import comment, lfs_size, quoted_path
-from vani.advisors.models import contention
-from vani.advisors.models.contention import Burst
-from vani.advisors.models.layout_choice import extent, keeps_own_layout, places
-from vani.advisors.models.run_time import of_files_s
-from vani.units import MiB, format_bytes
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import extent, folder_of
+from vani.advisors.placement import places
+from vani.advisors.site_layouts import keeps_own_layout
+from vani.models import contention
+from vani.models.contention import Burst
+from vani.models.run_time import of_files_s
+from vani.units import MiB, format_bytes, lfs_size
 
 if TYPE_CHECKING:
-    from vani.advisors.models.placement import Lustre
+    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 
@@ -133,7 +135,7 @@ class Overstriping(Rule):
         sizes = file.io.transfer_size.write
         record = (sizes.p50 if sizes else None) or 1
         gain = _gain(file, record, count, place, profile, system)
-        folder = posixpath.dirname(file.path) or "."
+        folder = folder_of(file.path)
         quoted = quoted_path(folder)
         reason = (
             f"{file.writers} processes write {file.path} in records of {format_bytes(record)} between each other's, "

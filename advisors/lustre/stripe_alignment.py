@@ -7,15 +7,17 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.advisors.commands import comment, lfs_size, quoted_path
-from vani.advisors.models import contention
-from vani.advisors.models.layout_choice import extent, keeps_own_layout, places, site_rule
-from vani.advisors.models.pfl import STRIPE_UNIT
-from vani.advisors.models.run_time import of_files_s
-from vani.units import KiB, MiB, format_bytes, format_share
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import extent, folder_of
+from vani.advisors.placement import places
+from vani.advisors.site_layouts import keeps_own_layout, site_rule
+from vani.models import contention
+from vani.models.pfl import STRIPE_UNIT
+from vani.models.run_time import of_files_s
+from vani.units import KiB, MiB, format_bytes, format_share, lfs_size
 
 if TYPE_CHECKING:
-    from vani.advisors.models.placement import Lustre
+    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
@@ -117,7 +119,7 @@ class StripeAlignment(Rule):
                 "round the records up in the program (LUS004 where they are small)"
             )
         crossing = min(1.0, transfer / current)
-        folder = posixpath.dirname(file.path) or "."
+        folder = folder_of(file.path)
         quoted = quoted_path(folder)
         gain = self._gain(file, transfer, crossing, place, profile, system)
         reason = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.base import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, data_s, listed, target_of
-from vani.advisors.models.file_layout import Pieces, pieces_of
-from vani.advisors.models.hints import aggregators, buffer_size, hint_lines
-from vani.advisors.models.mpiio_use import Use, set_hints, uses
+from vani.advisors.data_files import Item, data_s, extent, listed, target_of
+from vani.advisors.file_layout import Pieces, pieces_of
+from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines
+from vani.advisors.mpiio.use import Use, set_hints, uses
 from vani.units import MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class Aggregators(Rule):
+class Aggregators(MatchingRule):
     """Collective I/O goes through aggregators that fit neither the stripes of the file nor the processes.
 
     Looks at
@@ -54,7 +54,7 @@ class Aggregators(Rule):
     # Ours: at least half of the calls; aggregators do nothing for the others.
     min_collective = 0.5
 
-    def check(self, profile: Profile, system: System) -> Verdict:
+    def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
         found = uses(profile)
         if isinstance(found, str):
             return self.nothing(found)
@@ -68,16 +68,18 @@ class Aggregators(Rule):
             elif use.layer.collective_share < self.min_collective:
                 reasons.append("most calls of MPI-IO are independent: no aggregator takes part")
             else:
-                large = [item for item in use.items if _extent(item) >= self.min_bytes]
-                verdict = self._judge(use, large, profile, system) if large else self._small()
+                large = [item for item in use.items if (extent(item.file) or 0) >= self.min_bytes]
+                verdict = self._judge(use, large, profile, system, layouts) if large else self._small()
                 findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
 
     def _small(self) -> str:
         return f"no shared file of MPI-IO has {format_bytes(self.min_bytes)} or more"
 
-    def _judge(self, use: Use, items: list[Item], profile: Profile, system: System) -> Finding | str:
-        pieces = pieces_of(items, profile, system)
+    def _judge(
+        self, use: Use, items: list[Item], profile: Profile, system: System, layouts: Layouts
+    ) -> Finding | str:
+        pieces = pieces_of(items, profile, system, layouts)
         if isinstance(pieces, str):
             return pieces
         nodes = profile.job.nodes
@@ -145,8 +147,3 @@ def _in_mpiio(use: Use, items: list[Item]) -> float:
     moved = sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
     whole = use.layer.bytes.total
     return found.slowest * (min(1.0, moved / whole) if whole else 1.0)
-
-
-def _extent(item: Item) -> int:
-    file = item.file
-    return max(file.size or 0, file.io.footprint.read or 0, file.io.footprint.written or 0)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, data_s, listed, target_of
-from vani.advisors.models.hints import hint_lines
-from vani.advisors.models.mpiio_use import DIRECT, Use, set_hints, uses
-from vani.advisors.models.small_io import aggregated, process_rate, sizes_of
+from vani.advisors.data_files import Item, data_s, listed, target_of
+from vani.advisors.mpiio.hints import hint_lines
+from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
+from vani.advisors.small_requests import aggregated, process_rate, sizes_of
 from vani.units import KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class CollectiveBuffering(Rule):
         No app uses MPI-IO, or no file is shared through it; requests are large or contiguous; each file is
         moved by one process; the program sets these hints already.
     Source
-        ROMIO users guide (`romio_cb_write`, `romio_ds_write`). Gain: `advisors/models/small_io.py`.
+        ROMIO users guide (`romio_cb_write`, `romio_ds_write`). Gain: `vani/models/small_io.py`.
     Example
         Four processes write every fourth piece of 64 KiB of `indep.out` with `MPI_File_write_at`: with
         `MPI_File_write_at_all` and `romio_cb_write enable` few requests of 4 MiB are left.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
-from vani.advisors.models.data_files import Item, data_s, listed, target_of, wall_s
-from vani.advisors.models.hints import hint_lines
-from vani.advisors.models.mpiio_use import DIRECT, Use, set_hints, uses
+from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
+from vani.advisors.mpiio.hints import hint_lines
+from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ class DataSieving(Rule):
             phase
             for phase in profile.phases or ()
             if phase.app == use.app.name
-            and any(start <= seconds(file.last_s) and end >= seconds(file.first_s) for start, end in phase.spans)
+            and any(
+                start <= seconds(file.last_s) and end >= seconds(file.first_s) for start, end in phase.spans
+            )
         ]
         return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, listed, target_of, wall_s
-from vani.advisors.models.file_layout import gpfs_under
-from vani.advisors.models.mpiio_use import Use, uses
+from vani.advisors.data_files import Item, listed, target_of, wall_s
+from vani.advisors.mpiio.use import Use, uses
+from vani.advisors.placement import gpfs_under
+from vani.models.certainty import certainty
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -93,7 +94,7 @@ class GpfsLocking(Rule):
             "process wrote: ROMIO's locks protect nothing there. What they cost is in no trace: supply the time "
             "of a run without them.",
             # Other MPIs than those with ROMIO's driver for GPFS do not know the variables.
-            confidence=(0.7 if is_blue_gene else 0.4) * (0.6 if system.generic else 1.0),
+            confidence=(0.7 if is_blue_gene else 0.4) * certainty(system),
             touched_s=wall_s(items, use.app, "write"),
             recommended={"BGLOCKLESSMPIO_F_TYPE": _MAGIC, "BGLMPIO_TUNEBLOCKING": 1},
             current={},

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.layout_choice import exception, extent, places
-from vani.advisors.models.pfl import parse_options, usage
-from vani.advisors.models.run_time import of_files_s
+from vani.advisors.data_files import extent
+from vani.advisors.placement import places
+from vani.advisors.site_layouts import exception
 from vani.errors import InputError
+from vani.models.pfl import parse_options, usage
+from vani.models.run_time import of_files_s
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
-    from vani.advisors.models.pfl import Layout
-    from vani.advisors.models.placement import Lustre
+    from vani.advisors.placement import Lustre
+    from vani.models.pfl import Layout
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 

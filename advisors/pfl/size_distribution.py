@@ -9,22 +9,17 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.models import contention
-from vani.advisors.models.contention import Burst
-from vani.advisors.models.layout_choice import (
-    SHOWN,
-    extent,
-    keeps_own_layout,
-    places,
-    site_rule,
-    targets_text,
-)
-from vani.advisors.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
-from vani.advisors.models.run_time import of_files_s
+from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.placement import places
+from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
+from vani.models import contention
+from vani.models.contention import Burst
+from vani.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
+from vani.models.run_time import of_files_s
 from vani.units import GiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
-    from vani.advisors.models.placement import Lustre
+    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 
@@ -73,9 +68,9 @@ class SizeDistribution(Rule):
     min_largest = GiB
     # Tarazu, table 8: the ends of its components grow by 4; two such steps make two layouts.
     min_spread = 16
-    # As LUS002 (advisors/models/contention.py, REACH).
+    # As LUS002 (vani/models/contention.py, REACH).
     reach = 0.9
-    # As LUS002 (advisors/models/contention.py, MARGIN).
+    # As LUS002 (vani/models/contention.py, MARGIN).
     margin = 1.2247
     # As LUS002: OPRAEL's 128 processes on 8 nodes.
     processes_per_node = 16

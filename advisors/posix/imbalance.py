@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.posix.rank_zero_funnel import RankZeroFunnel
-from vani.units import format_bytes, format_count, format_seconds, format_share
+from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile, RankBalance
@@ -47,6 +46,9 @@ class Imbalance(Rule):
     min_ratio = 2.0
     # Where severities begin: 1 % of the run.
     min_share = 0.01
+    # From so many processes and bytes on, one process that writes alone is POS004's: its min_processes and min_bytes.
+    funnel_processes = 4
+    funnel_bytes = 1 * MiB  # see funnel_processes
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
         findings: list[Finding] = []
@@ -63,7 +65,7 @@ class Imbalance(Rule):
                 reasons.append(
                     f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
                 )
-            elif _is_funnel(app, balance):
+            elif self._is_funnel(app, balance):
                 reasons.append(f"one process of {app.name} does all the writing: see POS004")
             else:
                 findings.append(_finding(number, app, balance))
@@ -71,18 +73,17 @@ class Imbalance(Rule):
             return findings
         return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
 
+    def _is_funnel(self, app: App, balance: RankBalance) -> bool:
+        alone = balance.writing_processes == 1 and balance.slowest_rank == balance.busiest_rank
+        return (
+            alone
+            and app.processes >= self.funnel_processes
+            and (app.io.bytes.written or 0) >= self.funnel_bytes
+        )
+
 
 def _more_s(balance: RankBalance) -> float:
     return seconds(balance.slowest_io_time_s) - seconds(balance.mean_io_time_s)
-
-
-def _is_funnel(app: App, balance: RankBalance) -> bool:
-    alone = balance.writing_processes == 1 and balance.slowest_rank == balance.busiest_rank
-    return (
-        alone
-        and app.processes >= RankZeroFunnel.min_processes
-        and (app.io.bytes.written or 0) >= RankZeroFunnel.min_bytes
-    )
 
 
 def _finding(number: int, app: App, balance: RankBalance) -> Finding:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import data_files
-from vani.advisors.models.small_io import PROCESS_RATE
+from vani.advisors.data_files import data_files
+from vani.models.small_io import PROCESS_RATE
 from vani.units import MiB, format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RankZeroFunnel(Rule):
     min_bytes = 1 * MiB
     # Ours: most calls of MPI-IO; then the one writer is its aggregator.
     min_collective = 0.5
-    # OPRAEL: 8 nodes offer 4000 MiB/s in the fit of `advisors/models/striping.py`.
+    # OPRAEL: 8 nodes offer 4000 MiB/s in the fit of `vani/models/striping.py`.
     node_rate = 524_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path, text_literal
-from vani.advisors.models.broadcast import broadcast_s
-from vani.advisors.models.run_time import of_files_s
+from vani.models.broadcast import broadcast_s
+from vani.models.run_time import of_files_s
 from vani.units import MiB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, by_folder, data_files, listed, metadata_s, target_of
-from vani.advisors.models.metadata import (
+from vani.advisors.data_files import Item, by_folder, data_files, listed, metadata_s, target_of
+from vani.advisors.metadata import (
     MAY_HOLD_FLUSHING,
     OPENING,
     SERVED,

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.advisors.models.data_files import Item, by_folder, data_files, data_s, listed, target_of
-from vani.advisors.models.small_io import (
-    LARGE,
-    SMALL,
-    aggregated,
-    process_rate,
-    requests,
-    sizes_of,
-    small_share,
-)
+from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.small_requests import SMALL, aggregated, process_rate, sizes_of, small_share
+from vani.models.small_io import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -59,7 +52,7 @@ class SmallAccesses(Rule):
         HDF5, which have rules of their own.
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
-        `advisors/models/small_io.py`.
+        `vani/models/small_io.py`.
     Example
         Rank 0 writes `cm1out_000001.dat` in 2,560 requests of 4 KiB: three of 4 MiB move the same.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment
-from vani.advisors.models.checkpoint import Checkpoints, checkpoints
+from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Every rule against its cases: in cases/<id>.yaml, each entry is a profile, a system and what must come out.
 
 Settings are those of `builders`; sizes may be written as 64M (powers of 1024). `expect` holds either
-`nothing`, a part of the sentence, or what the first recommendation must hold.
+`nothing`, a part of the sentence, or what the first recommendation must hold. `together_with` are rules that are asked, too.
 """
 
 from __future__ import annotations
@@ -55,17 +55,18 @@ def test_case(rule, case):
         system(**plain(case.get("system", {}))),
         profile_ref=ProfileRef(path=None, sha256=""),
         system_ref=SystemRef(name=None, sha256=""),
-        select=[rule],
+        select=[rule, *case.get("together_with", [])],
         thresholds={find(rule).id: case.get("thresholds", {})},
     )
     expect = case["expect"]
+    recommended = [one for one in advice.recommendations if one.rule == rule]
+    silent = [one for one in advice.no_recommendation if one.rule == rule]
     if "nothing" in expect:
-        assert advice.recommendations == []
-        assert expect["nothing"] in advice.no_recommendation[0].why
+        assert recommended == []
+        assert expect["nothing"] in silent[0].why
         return
-    assert len(advice.recommendations) == expect.get("count", 1), advice.no_recommendation
-    found = advice.recommendations[0]
-    assert found.rule == rule
+    assert len(recommended) == expect.get("count", 1), silent
+    found = recommended[0]
     for key in ("recommended", "current"):
         got = getattr(found, key)
         wanted = plain(expect.get(key, {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import profile
 
-from vani.advisors.models.checkpoint import checkpoints
+from vani.models.checkpoint import checkpoints
 from vani.units import MiB
 
 

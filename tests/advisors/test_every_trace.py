@@ -9,8 +9,8 @@ import pytest
 
 from vani.advisors.catalogue import rules
 from vani.advisors.judge import advise_document
-from vani.advisors.models.io_time import io_time
 from vani.errors import InputError
+from vani.models.io_time import io_time
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 FAST = (

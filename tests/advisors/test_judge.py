@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from vani.advisors import catalogue
 from vani.advisors.base import Finding, Gain, Rule, Target
-from vani.advisors.commands import comment, lfs_size, quoted_path
+from vani.advisors.commands import comment, quoted_path
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.judge import _of_run, _together, advise_document, judge
 from vani.advisors.matter.io_share import IOShare
-from vani.advisors.models.io_time import io_time
 from vani.errors import DocumentError, InputError, VaniError
+from vani.models.io_time import io_time
 from vani.render.wording import expected_gain
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.document import dumps, loads
-from vani.units import GiB, MiB
+from vani.units import GiB, MiB, lfs_size
 
 BUSY = shared("/lustre/out", written=GiB, time_s=400, busy_s=50)
 READ = shared("/lustre/in", read=8 * MiB, footprint_read=MiB, time_s=80, busy_s=10)

@@ -6,7 +6,7 @@ import pytest
 from builders import io_stats, profile, shared, system
 
 from vani.advisors.judge import advise_document
-from vani.advisors.models.metadata import (
+from vani.advisors.metadata import (
     MAY_HOLD_FLUSHING,
     OPENING,
     SERVED,

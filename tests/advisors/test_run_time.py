@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from builders import file, profile, shared
 
-from vani.advisors.models.data_files import data_files, data_s, wall_s
-from vani.advisors.models.run_time import app_share, files_s, files_share, of_files_s, of_profile_s
+from vani.advisors.data_files import data_files, data_s, wall_s
+from vani.models.run_time import app_share, files_s, files_share, of_files_s, of_profile_s
 from vani.units import MiB
 
 

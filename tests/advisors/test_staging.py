@@ -10,8 +10,10 @@ from builders import io_stats, profile, system
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.models import staging
-from vani.advisors.models.staging_lines import LAUNCHERS, Plan, lines, place, shell_path
+from vani.advisors.burst_buffer.measured_gain import measured_gain
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
+from vani.advisors.launchers import LAUNCHERS
+from vani.models import staging
 from vani.schema.profile import IOStats
 from vani.units import GiB
 
@@ -106,13 +108,13 @@ def test_time_on_the_store():
 
 
 def test_a_gain_is_the_middle_of_what_was_measured_and_never_below_what_the_store_needs():
-    found = staging.gain("t", 40.0, 1.0, (2.0, 8.0), "m")
+    found = measured_gain("t", 40.0, 1.0, (2.0, 8.0), "m")
     assert (found.after_s, found.best_s, found.worst_s) == (10.0, 1.0, 20.0)
-    found = staging.gain("t", 40.0, 30.0, (2.0, 8.0), "m")
+    found = measured_gain("t", 40.0, 30.0, (2.0, 8.0), "m")
     assert (found.after_s, found.best_s, found.worst_s) == (30.0, 30.0, 30.0)
-    found = staging.gain("t", 40.0, 50.0, (2.0, 8.0), "m")
+    found = measured_gain("t", 40.0, 50.0, (2.0, 8.0), "m")
     assert (found.after_s, found.best_s, found.worst_s) == (40.0, 40.0, 40.0)
-    assert staging.gain("t", 0.0, 0.0, (2.0, 8.0), "m") is None
+    assert measured_gain("t", 0.0, 0.0, (2.0, 8.0), "m") is None
 
 
 def test_common_folder():

@@ -14,9 +14,9 @@ from conftest import TRACES  # type: ignore[attr-defined]
 from rich.console import Console
 
 import vani
-from vani.advisors.models import io_time
 from vani.calls import FileClass, Flag, Layer
 from vani.errors import VaniError
+from vani.models import io_time
 from vani.render import verdict
 from vani.render.profile_text import render
 from vani.units import format_share

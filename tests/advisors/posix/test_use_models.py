@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.models.data_files import _is_data
-from vani.advisors.models.small_io import aggregated, rest_of, small_share
+from vani.advisors.data_files import _is_data
+from vani.advisors.small_requests import aggregated, small_share
+from vani.models.small_io import rest_of
 from vani.schema.profile import Sizes
 from vani.units import MiB
 

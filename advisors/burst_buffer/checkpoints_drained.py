@@ -1,0 +1,215 @@
+"""BB003: checkpoints that can be written near the nodes and brought to the file system while the run goes on."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.models import staging
+from vani.models.checkpoint import Checkpoints, checkpoints
+from vani.units import format_bytes, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import System
+
+# More evidence is no evidence.
+SHOWN = 3
+
+
+class CheckpointsDrained(Rule):
+    """A run waits for its checkpoints to reach the file system, though it could go on while they do.
+
+    Looks at
+        Apps that write about the same amount again and again: the size of a checkpoint, the time between two,
+        whether each file has one writer, what fits near the nodes, and how fast the file system takes it.
+    Why
+        The program waits until its data is taken. Storage near the nodes takes it at once; on its way to the file
+        system nobody waits for it, if it is there before the next one comes.
+    Recommends
+        To write checkpoints to the store and to bring each to the file system while the run goes on, the last
+        one before the job ends. Files of one process each may lie on storage of the node; a file of several nodes
+        needs a store that all of them see.
+    Stays silent when
+        No app writes twice or more about the same amount, or less than `min_bytes`; the files already lie near;
+        several nodes write one file and no store is shared; `copies` checkpoints do not fit; the file
+        system takes longer for one than the time between two, so that the run would wait all the same; nothing is
+        known of who writes the files.
+    Source
+        Xie et al., section II-A (checkpoints at a fixed interval). HPE and Slurm burst-buffer guides: checkpoints per
+        rank to node-private storage, what is to survive is copied out.
+    Example
+        1,280 processes write 160 GB every 10 min, each to a file of its own: 5 GB per node go to the node's NVMe
+        and from there to the file system, `copy_out` or `cp` in the background.
+    """
+
+    id = "BB003"
+    name = "checkpoints-drained"
+    family = "burst_buffer"
+    needs = ("phases", "files")
+    settles = "location"
+    sources = ("Xie et al., section II-A", "HPE NNF and Slurm burst-buffer guides")
+
+    # Sixteen buffers of 4 MiB (mpiFileUtils' default): what one copying process moves at once. Below, a write
+    # ends in the client's memory, and nobody waits for it.
+    min_bytes = 64 * 1024 * 1024
+    # States have the same variables each time (Xie et al., section II-A), so half of the largest is another thing.
+    alike = 0.5
+    # One is written while the one before is on its way.
+    copies = 2
+    # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
+    spare = 0.2
+    # tmpfs holds half of the memory unless mounted otherwise (tmpfs(5)).
+    memory_share = 0.5
+    # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3: so much time the way must leave.
+    variation = 1.3
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        found, why = checkpoints(profile, least_bytes=self.min_bytes, alike=self.alike, least_count=2)
+        if not found:
+            return self.nothing(why)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for one in found:
+            judged = self._judge(one, profile, system)
+            findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _judge(self, one: Checkpoints, profile: Profile, system: System) -> Finding | str:
+        written = [
+            (i, f)
+            for i, f in enumerate(profile.files)
+            if one.app in f.apps and f.writers > 0 and f.role in ("output", "intermediate")
+        ]
+        # Who reads what was written runs elsewhere, perhaps: a restart, another app.
+        files = [(i, f) for i, f in written if len(f.apps) == 1]
+        if not files:
+            return f"which files the checkpoints of {one.app} are is not in the profile" + (
+                "" if not written else ": other apps use all that it writes"
+            )
+        far = [(i, f) for i, f in files if not staging.is_near(f.path, profile, system)]
+        if not far:
+            return f"what {one.app} writes already lies near the nodes"
+        nodes = profile.job.nodes or 1
+        shared = next((f for _, f in far if f.access == "shared"), None)
+        store = staging.choose(
+            staging.stores(profile, system, spare=self.spare, memory_share=self.memory_share),
+            total=round(one.size * self.copies),
+            nodes=nodes,
+            # Without the number of nodes, a file of several processes may be one of several nodes.
+            shared=shared is not None and (nodes > 1 or profile.job.nodes is None),
+        )
+        if isinstance(store, str):
+            return f"{shared.path} is written or opened by several processes: {store}" if shared else store
+        if shared is not None and not store.is_shared and profile.job.nodes is None:
+            return (
+                f"{shared.path} is used by several processes, and how many nodes they are on is not known; "
+                "supply --job job.yaml"
+            )
+        disk, where = staging.file_system_of((f for _, f in far), system)
+        rate = staging.write_rate(disk, profile)
+        way = one.size / rate if rate else None
+        if way is not None and way * self.variation > one.interval_s:
+            return (
+                f"the file system needs {way:.3g} s for a checkpoint of {one.app}, and the next one comes after "
+                f"{one.interval_s:.3g} s: the run would wait for the store to empty"
+            )
+        return self._finding(one, far, store, way, nodes, profile, (f"{where}.max_bandwidth.write", rate))
+
+    def _finding(
+        self,
+        one: Checkpoints,
+        far: Sequence[tuple[int, FileEntity]],
+        store: staging.Store,
+        way: float | None,
+        nodes: int,
+        profile: Profile,
+        rate: tuple[str, float | None],
+    ) -> Finding:
+        top = staging.common_folder(file.path for _, file in far)
+        total = round(one.size * self.copies)
+        plan = Plan(
+            name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(top.rstrip("/"))) or "checkpoints",
+            folders=(top,),
+            total=total,
+            per_node=-(-total // nodes),
+            nodes=profile.job.nodes,
+            scheduler=profile.job.scheduler,
+            stage_out=True,
+            shared=store.is_shared and any(file.access == "shared" for _, file in far),
+            survives=True,
+        )
+        gain = self._gain(one, store, way, nodes)
+        reason = (
+            f"{one.app} waits {format_seconds(one.cost_s)} for each of {one.count} checkpoints of "
+            f"{format_bytes(one.size)}, {format_seconds(one.interval_s)} apart. {store.name} takes "
+            f"{format_bytes(plan.total if store.is_shared else plan.per_node)}"
+            f"{'' if store.is_shared else ' per node'} for {self.copies:g} of them"
+        )
+        reason += (
+            f", and the file system has {format_seconds(way)} of work with each meanwhile."
+            if way is not None
+            else "; whether the file system takes one before the next comes is not known."
+        )
+        if store.uses_memory:
+            reason += " What lies in memory is lost with its node until it has been copied."
+        if store.because:
+            reason += f" Note: {store.because}."
+        if gain is None:
+            reason += " For an expected gain, supply rates of the file system and of the store in --system."
+        first, phases = one.phases[0], profile.phases or []
+        evidence = [
+            Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
+            Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
+            *(
+                [Evidence(f"phases[{first}].repeats.count", repeats.count)]
+                if (repeats := phases[first].repeats) is not None
+                else ()
+            ),
+            *(
+                Evidence(f"files[{index}].{key}", value)
+                for index, file in far[:SHOWN]
+                for key, value in (("path", file.path), ("access", file.access))
+            ),
+            *(Evidence(name, value) for name, value in store.evidence),
+        ]
+        if rate[1] and not rate[0].startswith("system.max"):
+            evidence.append(Evidence(rate[0], rate[1]))
+        return Finding(
+            target=Target("directory", top, one.app),
+            reason=reason,
+            confidence=round(store.certainty * (0.7 if way is not None else 0.4), 2),
+            touched_s=one.cost_s * one.count,
+            recommended={
+                "directory": place(store, plan, top),
+                "bytes_per_node": plan.per_node,
+                "then": "drain",
+            },
+            current={"directory": top},
+            evidence=evidence,
+            gain=gain,
+            apply=lines(store, plan),
+            files=frozenset(file.path for _, file in far),
+        )
+
+    def _gain(self, one: Checkpoints, store: staging.Store, way: float | None, nodes: int) -> Gain | None:
+        there = store.writes(nodes)
+        if way is None or not there:
+            return None
+        before = one.cost_s * one.count
+        taken = one.count * one.size / there
+        # The last one has nothing to hide behind: the job ends with it.
+        after = min(before, taken + way)
+        return Gain(
+            metric="write_time_s",
+            before_s=before,
+            after_s=after,
+            best_s=min(before, taken),
+            worst_s=min(before, max(after, taken + way * one.count * (self.variation - 1))),
+            method=f"checkpoints at {format_rate(there)}, and the last one's way to the file system; best: that "
+            f"way, too, costs nobody time; worst: of each way {self.variation - 1:.0%} is waited for",
+        )

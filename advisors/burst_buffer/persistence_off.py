@@ -1,0 +1,127 @@
+"""BB004: space on a burst buffer that outlives the job, though nothing on it has to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.commands import comment
+from vani.units import GiB, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import BurstBuffer, System
+
+# By type of burst buffer: lines that give space which ends with the job.
+LINES = {
+    "datawarp": (
+        "#DW jobdw type=scratch capacity={capacity}GiB access_mode=striped",
+        "# no `#BB create_persistent` and no `#DW persistentdw`; a site that never needs them sets "
+        "Flags=DisablePersistent in burst_buffer.conf",
+    ),
+    "rabbit": (
+        "#DW jobdw type=lustre capacity={capacity}GiB name=vani",
+        "# no `#DW create_persistent`, and no copy_out of what the list names",
+    ),
+    "unifyfs": ("export UNIFYFS_CLIENT_FSYNC_PERSIST=off", "export UNIFYFS_CLEANUP=on"),
+    "slurm": ('#SBATCH --bb="capacity={capacity}GiB access=striped type=scratch"',),
+}
+LINES["nnf"] = LINES["rabbit"]
+
+
+class PersistenceOff(Rule):
+    """What the run keeps on a burst buffer need not survive it, but such space may be persistent.
+
+    Looks at
+        What the run writes, by role: intermediate and temporary files against results; whether the machine has a
+        burst buffer with persistent space (DataWarp, Rabbit, UnifyFS, a Slurm burst buffer).
+    Why
+        Persistence costs copies to where data survives, space that others wait for, and clean-up by hand.
+    Recommends
+        Space that ends with the job (DataWarp: `type=scratch` instead of a persistent reservation; UnifyFS: no
+        persist at fsync) for these files, and to copy out the results alone.
+    Stays silent when
+        The machine has no such burst buffer; the run writes nothing, or less than `min_share` of what it
+        writes is intermediate or temporary; the bytes are not known.
+    Source
+        Vani paper, section IV-D: "DisablePersistent" of DataWarp where nothing must survive. Slurm burst-buffer guide;
+        UnifyFS documentation.
+    Example
+        Montage writes 25 GB of intermediate files and a mosaic of 5 MB: `#DW jobdw type=scratch`, and the mosaic
+        alone is staged out.
+    """
+
+    id = "BB004"
+    name = "persistence-off"
+    family = "burst_buffer"
+    needs = ("files",)
+    settles = "persistence"
+    sources = ("Vani paper, section IV-D", "Slurm burst-buffer guide", "UnifyFS documentation")
+
+    # Where results are the larger part, most of the space has to be copied out anyway. Montage: 95 % and more.
+    min_share = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        found = _persistent(system)
+        if found is None:
+            return self.nothing("the machine has no burst buffer whose space can outlive a job")
+        index, near, key = found
+        written = [(i, f) for i, f in enumerate(profile.files) if f.writers > 0 or f.role == "temporary"]
+        if not written:
+            return self.nothing("the run writes no files")
+        passing = [(i, f) for i, f in written if f.role in ("intermediate", "temporary")]
+        if not passing:
+            return self.nothing("all that the run writes are results, which must survive")
+        sizes = [_size(f) for _, f in written]
+        if all(size is None for size in sizes):
+            return self.nothing("files[].size of what the run writes is not known; supply a trace with sizes")
+        total = sum(size or 0 for size in sizes)
+        inner = sum(_size(f) or 0 for _, f in passing)
+        share = inner / total if total else 1.0
+        if share < self.min_share:
+            return self.nothing(
+                f"{format_share(1 - share)} of what the run writes are results, which must survive"
+            )
+        results = [(i, f) for i, f in written if f.role == "output"]
+        capacity = max(1, -(-inner // GiB))
+        order = sorted(passing, key=lambda pair: -(_size(pair[1]) or 0))
+        evidence = [Evidence(f"system.burst_buffers[{index}].type", near.type)]
+        for number, file in order[:5]:
+            evidence.append(Evidence(f"files[{number}].path", file.path))
+            evidence.append(Evidence(f"files[{number}].role", file.role))
+        lines = [line.format(capacity=capacity) for line in LINES[key]]
+        keep = comment(
+            f"copy out the {format_count(len(results))} results alone: "
+            + ", ".join(file.path for _, file in results[:5])
+            + (", ..." if len(results) > 5 else "")
+        )
+        return [
+            Finding(
+                target=Target("job"),
+                reason=(
+                    f"{format_count(len(passing))} of {format_count(len(written))} files that the run writes "
+                    f"({format_bytes(inner)}, {format_share(share)}) are read or removed within the run and need not "
+                    f"survive it: ask for space of {near.name} that ends with the job. What that wins is not known: "
+                    "measure both, or ask the site what persistence costs there."
+                ),
+                confidence=0.7,
+                touched_s=0.0,
+                recommended={"persistence": False, "type": "scratch", "copy_out": len(results)},
+                current={"persistence": None},
+                evidence=evidence,
+                apply=lines + (keep if results else []),
+                files=frozenset(file.path for _, file in passing),
+            )
+        ]
+
+
+def _persistent(system: System) -> tuple[int, BurstBuffer, str] | None:
+    for index, near in enumerate(system.burst_buffers):
+        for key in LINES:
+            if key in near.type.lower():
+                return index, near, key
+    return None
+
+
+def _size(file: FileEntity) -> int | None:
+    return max((n for n in (file.size, file.io.footprint.written) if n is not None), default=None)

@@ -1,0 +1,133 @@
+"""Which files of a profile are the program's data, and how much of the run a set of them takes.
+
+A profile lists every path that is no device: configuration of the machine, Python modules and the helper
+files of MPI libraries are in it too, and nobody can set anything for them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.base import Target
+from vani.advisors.metadata import share_of
+from vani.models.run_time import Kind, files_s
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, FileEntity, Profile
+
+__all__ = [
+    "SHOWN",
+    "Item",
+    "by_folder",
+    "data_files",
+    "data_s",
+    "extent",
+    "folder_of",
+    "listed",
+    "metadata_s",
+    "target_of",
+    "wall_s",
+]
+
+SHOWN = 10
+"""Files that a recommendation's evidence lists: more are no first screen; the command covers all of them."""
+
+# Filesystem Hierarchy Standard 3.0: folders of the machine and its software, where programs keep no data.
+_MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr")
+
+# Folders of installed software, wherever it is: Python's and Conda's layout.
+_SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages"})
+
+# Open MPI keeps the shared memory of a job in /tmp/ompi.HOST.UID. ROMIO keeps shared file
+# pointers in a hidden file `.NAME.shfp.NUMBER`.
+_POINTERS: Final = ".shfp."
+_SESSION: Final = "/tmp/ompi."
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A file and its place in the profile."""
+
+    index: int
+    file: FileEntity
+
+    @property
+    def where(self) -> str:
+        """Path of the file in the profile."""
+        return f"files[{self.index}]"
+
+
+def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
+    """The files that are data of the program and that `keep` wants."""
+    return [Item(i, file) for i, file in enumerate(profile.files) if keep(file) and _is_data(file.path)]
+
+
+def by_folder(items: Iterable[Item], profile: Profile) -> list[tuple[App | None, str, list[Item]]]:
+    """Files of one app and folder together, in the order of the profile: they are changed by one edit."""
+    groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
+    for item in items:
+        app = item.file.apps[0] if item.file.apps else ""
+        groups[app, folder_of(item.file.path)].append(item)
+    apps = {app.name: app for app in profile.apps}
+    return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
+
+
+def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
+    """Seconds of the run that what is done of `kind` to the files costs; see `vani/models/run_time.py`."""
+    return files_s([item.file for item in items], app, kind)
+
+
+def data_s(reads: Sequence[Item], writes: Sequence[Item], app: App | None) -> float:
+    """Seconds of the run that reading some files and writing some costs: no more than all I/O on them."""
+    found = wall_s(reads, app, "read") + wall_s(writes, app, "write")
+    return min(found, wall_s(list(dict.fromkeys([*reads, *writes])), app, "total"))
+
+
+def metadata_s(items: Sequence[Item], app: App | None, kinds: Sequence[str]) -> float:
+    """Seconds of the run that metadata operations of `kinds` on the files cost."""
+    return wall_s(items, app, "metadata") * share_of((item.file.io for item in items), kinds)
+
+
+def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
+    """The file, or the folder of several."""
+    name = app.name if app is not None else None
+    if len(items) == 1:
+        return Target("file", items[0].file.path, name)
+    return Target("directory", folder, name)
+
+
+def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
+    """The files in words; with the app where it is given."""
+    of = f" of {app.name}" if app is not None else ""
+    return items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
+
+
+def folder_of(path: str) -> str:
+    """The folder that a file lies in; `.` for a bare name."""
+    return posixpath.dirname(path) or "."
+
+
+def extent(file: FileEntity) -> int | None:
+    """Bytes of the file as far as known: its size, or what was touched of it."""
+    most, touched = file.size, file.io.footprint
+    for size in (touched.read, touched.written):
+        if size is not None and (most is None or size > most):
+            most = size
+    return most
+
+
+# Every rule asks for the same files.
+@lru_cache(maxsize=1 << 17)
+def _is_data(path: str) -> bool:
+    parts = path.split("/")
+    if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
+        # Memory that looks like a device: programs do keep data there.
+        return path.startswith("/dev/shm/")
+    if path.startswith(_SESSION):
+        return False
+    return _POINTERS not in parts[-1] and _SOFTWARE.isdisjoint(parts)

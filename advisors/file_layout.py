@@ -1,0 +1,65 @@
+"""In which pieces, and on how many targets, the file system keeps a file: what hints and alignments must match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vani.advisors.base import Evidence, Layouts
+from vani.advisors.data_files import Item
+from vani.advisors.placement import SUPPLY, gpfs_under, lustre_under
+from vani.models.certainty import certainty
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import FileSystem, System
+
+__all__ = ["Pieces", "pieces_of"]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """`size` bytes each (a stripe, a block of GPFS) on `targets` targets, None where all of them share."""
+
+    kind: Literal["lustre", "gpfs"]
+    size: int
+    targets: int | None
+    because: str
+    evidence: tuple[Evidence, ...]
+    certainty: float
+
+
+def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: Layouts) -> Pieces | str:
+    """How the first of these files is kept, which share a folder; a sentence where that is not known.
+
+    On Lustre, a layout that is recommended for one of them goes before the default one: both are followed together.
+    """
+    path = items[0].file.path
+    gpfs = gpfs_under(path, profile, system)
+    if not isinstance(gpfs, str):
+        where, disk = gpfs
+        if disk is None or disk.block_size is None:
+            return f"the block size of GPFS is not known; {SUPPLY}, or set block_size in it"
+        found = Evidence(f"{where}.block_size", disk.block_size)
+        return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (found,), certainty(system))
+    place = lustre_under(path, profile, system, but="neither Lustre nor GPFS")
+    if isinstance(place, str):
+        return place
+    paths = {item.file.path for item in items}
+    disk = place.figures
+    if wanted := next((stripes for path, stripes in layouts.items() if path in paths), None):
+        because = f"the stripes that {wanted.rule} recommends"
+        return Pieces("lustre", wanted.size, _targets(wanted.count, disk), because, wanted.evidence, 0.9)
+    if disk is None or not disk.stripe_size or disk.stripe_count is None:
+        return "the default stripe count and size are not known (`lfs getstripe -d`); set them in --system"
+    evidence = tuple(
+        Evidence(f"{place.prefix}.{name}", getattr(disk, name)) for name in ("stripe_count", "stripe_size")
+    )
+    count = _targets(disk.stripe_count, disk)
+    return Pieces("lustre", disk.stripe_size, count, "the default stripes", evidence, place.certainty)
+
+
+def _targets(count: int, disk: FileSystem | None) -> int | None:
+    """Targets of a stripe count, of which -1 is all; None where nobody says how many there are."""
+    return count if count > 0 else disk.targets if disk else None

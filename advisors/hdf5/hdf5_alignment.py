@@ -1,0 +1,106 @@
+"""HD5001: data sets of a shared HDF5 file that begin in the middle of a stripe or block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Verdict
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, listed, target_of, wall_s
+from vani.advisors.file_layout import Pieces, pieces_of
+from vani.advisors.hdf5.use import Use, uses
+from vani.units import KiB, MiB, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class HDF5Alignment(MatchingRule):
+    """HDF5 puts objects one behind the other, so that accesses of several processes meet in one stripe.
+
+    Looks at
+        Shared files of HDF5 (and NetCDF-4) of at least `min_bytes` that several processes write in requests of
+        at least `min_request`, and the stripes (those that LUS002 recommends, or the default) or the block of
+        the file system.
+    Why
+        Behind the headers a data set begins at an odd offset: every access then touches one stripe or block more
+        than it needs, which the neighbour needs too, and whose lock goes back and forth.
+    Recommends
+        `H5Pset_alignment` with stripe or block as alignment and half of it as threshold, so that small objects
+        waste no space.
+    Stays silent when
+        No app uses HDF5; no file of it is large, or written by several processes, or its requests are small; the
+        file lies on one target; stripes or blocks are not known.
+    Source
+        HDF5 reference manual, H5Pset_alignment. Lustre manual, section 19.2 (one client per stripe).
+    Example
+        Stripes of 4 MiB: `H5Pset_alignment(fapl, 2097152, 4194304)`.
+    """
+
+    id = "HD5001"
+    name = "hdf5-alignment"
+    family = "hdf5"
+    needs = ("files", "interfaces")
+    settles = "alignment"
+    sources = ("HDF5 reference manual, H5Pset_alignment", "Lustre manual, section 19.2")
+
+    # As in LUS002: below two times the 32 MiB that a client keeps per target, no layout shows.
+    min_bytes = 64 * MiB
+    # Smaller requests lie within one stripe mostly, wherever it begins: the unit of Lustre's stripes.
+    min_request = 64 * KiB
+
+    def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
+        found = uses(profile)
+        if isinstance(found, str):
+            return self.nothing(found)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for use in found:
+            wanted = [item for item in use.items if self._is_wanted(item)]
+            if not wanted:
+                reasons.append(
+                    f"no file of HDF5 has {format_bytes(self.min_bytes)} or more that several processes write in "
+                    f"requests of {format_bytes(self.min_request)} or more"
+                )
+                continue
+            pieces = pieces_of(wanted, profile, system, layouts)
+            if isinstance(pieces, str):
+                reasons.append(pieces)
+            elif pieces.targets == 1:
+                reasons.append("the files of HDF5 lie on one target: stripes do not matter")
+            else:
+                findings.append(_finding(use, wanted, pieces))
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _is_wanted(self, item: Item) -> bool:
+        file, sizes = item.file, item.file.io.transfer_size.write
+        large = max(file.size or 0, file.io.footprint.written or 0) >= self.min_bytes
+        return large and file.writers > 1 and sizes is not None and (sizes.max or 0) >= self.min_request
+
+
+def _finding(use: Use, items: list[Item], pieces: Pieces) -> Finding:
+    threshold = pieces.size // 2
+    writers = max(item.file.writers for item in items)
+    return Finding(
+        target=target_of(use.folder, items, use.app),
+        reason=f"{format_count(writers)} processes write {listed(use.folder, items)} through HDF5, whose objects "
+        f"begin anywhere unless told otherwise. They should begin on multiples of {format_bytes(pieces.size)} "
+        f"({pieces.because}). Offsets are not in a profile: for a gain, supply the time of a run with it.",
+        confidence=0.5 * pieces.certainty,
+        touched_s=wall_s(items, use.app, "write"),
+        recommended={"alignment": pieces.size, "threshold": threshold},
+        current={},
+        evidence=[
+            *pieces.evidence,
+            *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
+            *(Evidence(f"{item.where}.writers", item.file.writers) for item in items[:3]),
+            *(Evidence(f"{item.where}.io.busy_s.write", item.file.io.busy_s.write) for item in items[:3]),
+        ],
+        apply=comment(
+            "in the program, before the file is created:\n"
+            f"  C:     H5Pset_alignment(fapl, {threshold}, {pieces.size});\n"
+            f"  h5py:  h5py.File(name, 'w', alignment_threshold={threshold}, alignment_interval={pieces.size})"
+        ),
+        files=frozenset(item.file.path for item in items),
+    )

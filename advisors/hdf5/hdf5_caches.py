@@ -1,0 +1,169 @@
+"""HD5004: HDF5's caches are smaller than what goes through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
+from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.small_requests import aggregated, process_rate, small_share
+from vani.units import KiB, MiB, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class HDF5Caches(Rule):
+    """HDF5 writes metadata in tiny blocks, or reads chunks again that its cache could not keep.
+
+    Looks at
+        Files that are accessed through HDF5. Written ones: at least `min_small` writes below `small`, which are
+        at least `min_share` of the writes. Read ones stored in chunks: bytes that are read for each distinct one,
+        at least `min_again` for one process.
+    Why
+        HDF5 sets metadata aside in blocks of 2 KiB, so that objects lie scattered and each flush is many small
+        writes. Its chunk cache holds 1 MiB for each data set (8 MiB from 2.0 on): a chunk that does not fit is
+        read again for each row that is wanted of it.
+    Recommends
+        `H5Pset_meta_block_size` of `meta_block`. A chunk cache of `cache_bytes`, more where one row of chunks is
+        larger.
+    Stays silent when
+        No app uses HDF5; few writes are small; bytes are read once, or are not stored in chunks, or nobody knows.
+    Source
+        HDF5 reference manual: H5Pset_meta_block_size, H5Pset_cache, H5Pset_chunk_cache.
+    Example
+        3,000 of 3,100 writes to `plot.h5` have less than 4 KiB: with blocks of 1 MiB they become few.
+    """
+
+    id = "HD5004"
+    name = "hdf5-caches"
+    family = "hdf5"
+    needs = ("files", "interfaces")
+    settles = "caches"
+    sources = ("HDF5 reference manual, H5Pset_meta_block_size", "HDF5 reference manual, H5Pset_chunk_cache")
+
+    # Twice HDF5's default block of metadata.
+    small = 4 * KiB
+    # Ours: fewer writes are not worth a line.
+    min_small = 64
+    # Ours: most of the writes.
+    min_share = 0.5
+    # Ours: half of the bytes are read again.
+    min_again = 1.5
+    # Typical advice is 1 to 4 MiB; the smallest of it wastes least.
+    meta_block = 1 * MiB
+    # HDF5 2.0's default of 8 MiB, and as much again for chunks that grew.
+    cache_bytes = 16 * MiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        found = uses(profile)
+        if isinstance(found, str):
+            return self.nothing(found)
+        findings: list[Finding] = []
+        for use in found:
+            scattered = [item for item in use.items if self._is_scattered(item)]
+            again = [item for item in use.items if self._again(item) >= self.min_again]
+            chunked = bool(use.layer.data_representation.chunked)
+            if scattered or (again and chunked):
+                findings.append(self._finding(use, scattered, again if chunked else [], system))
+        if findings:
+            return findings
+        known = all(use.layer.data_representation.chunked is not None for use in found)
+        return self.nothing(
+            "few writes of HDF5 are small, and no chunk is read again"
+            + (
+                ""
+                if known
+                else ", as far as known: whether data is stored in chunks is not (`h5dump -pH` tells)"
+            )
+        )
+
+    def _is_scattered(self, item: Item) -> bool:
+        share = small_share(item.file.io.transfer_size.write, int(self.small)) or 0.0
+        return share >= self.min_share and share * item.file.io.ops.write >= self.min_small
+
+    def _again(self, item: Item) -> float:
+        """How often one process reads a byte, at least: each may read all that any of them reads."""
+        file = item.file
+        if not file.readers or not file.io.footprint.read or file.io.bytes.read is None:
+            return 0.0
+        return file.io.bytes.read / file.readers / file.io.footprint.read
+
+    def _finding(self, use: Use, scattered: list[Item], again: list[Item], system: System) -> Finding:
+        items = list(dict.fromkeys([*scattered, *again]))
+        wanted: dict[str, Value] = {}
+        reason, lines = "", "in the program, before the file is opened or created:"
+        evidence = [Evidence(f"{item.where}.path", item.file.path) for item in items[:3]]
+        if scattered:
+            count = round(
+                sum(
+                    (small_share(i.file.io.transfer_size.write, int(self.small)) or 0) * i.file.io.ops.write
+                    for i in scattered
+                )
+            )
+            reason += (
+                f"{format_count(count)} writes to {listed(use.folder, scattered)} have less than "
+                f"{format_bytes(self.small)}: metadata of HDF5 in scattered blocks. "
+            )
+            wanted["meta_block_size"] = int(self.meta_block)
+            lines += (
+                f"\n  C:     H5Pset_meta_block_size(fapl, {int(self.meta_block)});"
+                f"\n  h5py:  h5py.File(name, 'w', meta_block_size={int(self.meta_block)})"
+            )
+            evidence += [Evidence(f"{i.where}.io.ops.write", i.file.io.ops.write) for i in scattered[:3]]
+        if again:
+            reason += (
+                f"A process reads {listed(use.folder, again)} {self._again(again[0]):.2g} times: chunks that its "
+                "cache did not keep. "
+            )
+            wanted["chunk_cache_bytes"] = int(self.cache_bytes)
+            lines += (
+                f"\n  C:     H5Pset_chunk_cache(dapl, 12421, {int(self.cache_bytes)}, 1.0);"
+                f"\n  h5py:  h5py.File(name, rdcc_nbytes={int(self.cache_bytes)}, rdcc_nslots=12421)"
+            )
+            evidence += [Evidence(f"{i.where}.io.bytes.read", i.file.io.bytes.read) for i in again[:3]]
+            evidence += [
+                Evidence(f"{i.where}.io.footprint.read", i.file.io.footprint.read) for i in again[:3]
+            ]
+        gain = self._gain(use, scattered, again, system)
+        return Finding(
+            target=target_of(use.folder, items, use.app),
+            reason=reason.rstrip() + ("" if gain else " For an expected gain, supply a trace with times."),
+            confidence=0.5,
+            touched_s=data_s(again, scattered, use.app),
+            recommended=wanted,
+            current={},
+            evidence=evidence,
+            gain=gain,
+            apply=comment(lines),
+            files=frozenset(item.file.path for item in items),
+        )
+
+    def _gain(self, use: Use, scattered: list[Item], again: list[Item], system: System) -> Gain | None:
+        """Of the writes by fewer requests, or of the reads by bytes that are read once."""
+        if scattered:
+            return aggregated(
+                "write_time_s",
+                wall_s(scattered, use.app, "write"),
+                [
+                    (i.file.io.bytes.written or 0, i.file.io.ops.write, seconds(i.file.io.time_s.write))
+                    for i in scattered
+                ],
+                process_rate(scattered[0].file.path, system, reads=False),
+                int(self.meta_block),
+            )
+        before = wall_s(again, use.app, "read")
+        if not before:
+            return None
+        left = 1 / min(self._again(item) for item in again)
+        return Gain(
+            metric="read_time_s",
+            before_s=before,
+            after_s=before * left,
+            best_s=before * left,
+            worst_s=before,
+            method="time of reads / times that each byte is read; low: the program wants them again in another order",
+        )

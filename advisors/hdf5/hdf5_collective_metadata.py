@@ -1,0 +1,137 @@
+"""HD5003: every process reads and writes the metadata of HDF5 for itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, listed, target_of, wall_s
+from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.metadata import MAY_HOLD_FLUSHING, flushes_most, may_hold_flushing
+from vani.advisors.small_requests import small_share
+from vani.units import KiB, format_count, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class HDF5CollectiveMetadata(Rule):
+    """Opens and small accesses dominate shared HDF5 files: each process handles their metadata itself.
+
+    Looks at
+        Files that at least `min_processes` processes access through HDF5 above MPI-IO: the share of time in
+        metadata operations (flushing is none), or the share of data operations below `small`, of which one is at least
+        `min_share`.
+    Why
+        To find a data set, HDF5 reads headers, groups and indices in pieces of some hundred bytes, on every
+        process. These are the same few blocks, and one target and one metadata server serve them all.
+    Recommends
+        Collective metadata: one process reads and broadcasts (`H5Pset_all_coll_metadata_ops`), and writes are
+        made together (`H5Pset_coll_metadata_write`). Nothing else in the program changes, but the calls that
+        touch metadata must then be made by all processes.
+    Stays silent when
+        No app uses HDF5, or only without MPI-IO (then one process can read and broadcast); few processes share a
+        file; data dominates, or flushing does.
+    Source
+        HDF5 reference manual, both functions. Vani paper, section IV (CosmoFlow: 98 % of its I/O time is metadata
+        of HDF5 files).
+    Example
+        1,280 processes open 50,000 files of 32 MB each: 98 % of the time is in opens and headers.
+    """
+
+    id = "HD5003"
+    name = "hdf5-collective-metadata"
+    family = "hdf5"
+    needs = ("files", "interfaces")
+    settles = "metadata"
+    sources = ("HDF5 reference manual", "Vani paper, section IV")
+
+    # Ours: more time (or operations) than the data takes.
+    min_share = 0.5
+    # As in POS001: a broadcast to fewer saves less than three of four accesses.
+    min_processes = 4
+    # Metadata of HDF5 comes in blocks of 2 KiB by default (H5Pset_meta_block_size).
+    small = 4 * KiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        found = uses(profile)
+        if isinstance(found, str):
+            return self.nothing(found)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for use in found:
+            shared = [
+                i for i in use.items if i.file.access == "shared" and i.file.processes >= self.min_processes
+            ]
+            if use.mpiio is None:
+                reasons.append("HDF5 is used without MPI-IO, so its metadata cannot be collective")
+            elif not shared:
+                reasons.append(
+                    f"no file of HDF5 is shared by {format_count(self.min_processes)} processes or more"
+                )
+            elif may_hold_flushing(profile, use.app.name):
+                reasons.append(MAY_HOLD_FLUSHING)
+            elif items := [item for item in shared if self._dominates(item)]:
+                findings.append(self._finding(use, items))
+            else:
+                reasons.append("data or flushing takes more time than metadata in the shared files of HDF5")
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _dominates(self, item: Item) -> bool:
+        io = item.file.io
+        if flushes_most(io, self.min_share):
+            return False
+        if io.time_share is not None and io.time_share.metadata >= self.min_share:
+            return True
+        if (
+            io.time_share is None
+            and io.time_s.total
+            and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total)
+        ):
+            return True
+        return self._small(item) >= self.min_share * max(1, io.ops.read + io.ops.write)
+
+    def _small(self, item: Item) -> float:
+        io = item.file.io
+        return sum(
+            (small_share(sizes, int(self.small)) or 0.0) * count
+            for sizes, count in ((io.transfer_size.read, io.ops.read), (io.transfer_size.write, io.ops.write))
+        )
+
+    def _finding(self, use: Use, items: list[Item]) -> Finding:
+        small = round(sum(self._small(item) for item in items))
+        data = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
+        metadata = sum(seconds(i.file.io.time_s.metadata) for i in items)
+        total = sum(seconds(i.file.io.time_s.total) for i in items)
+        part = f"{format_share(metadata / total)} of their I/O time" if total else "their time"
+        current: dict[str, Value] = {"small_operations": small, "data_operations": data}
+        return Finding(
+            target=target_of(use.folder, items, use.app),
+            reason=f"{listed(use.folder, items)}: {format_count(small)} of {format_count(data)} data operations "
+            f"move headers and indices of HDF5, and metadata operations take {part} "
+            f"({format_seconds(metadata)} summed over processes). One process can do that for all. Which part of "
+            "it goes is not known: supply the time of a run with it.",
+            confidence=0.6,
+            # Which of the small operations take how long is not known: at most all.
+            touched_s=wall_s(items, use.app, "total"),
+            recommended={"all_coll_metadata_ops": True, "coll_metadata_write": True},
+            current=current,
+            evidence=[
+                entry
+                for item in items[:3]
+                for entry in (
+                    Evidence(f"{item.where}.path", item.file.path),
+                    Evidence(f"{item.where}.processes", item.file.processes),
+                    Evidence(f"{item.where}.opens", item.file.opens),
+                    Evidence(f"{item.where}.io.busy_s.metadata", item.file.io.busy_s.metadata),
+                )
+            ],
+            apply=comment(
+                "in the program, on the property list that opens the file (HDF5 1.10 and later):\n"
+                "  C:     H5Pset_all_coll_metadata_ops(fapl, 1);  H5Pset_coll_metadata_write(fapl, 1);\n"
+                "  h5py:  fapl.set_all_coll_metadata_ops(True); fapl.set_coll_metadata_write(True)   (low level)"
+            ),
+            files=frozenset(item.file.path for item in items),
+        )

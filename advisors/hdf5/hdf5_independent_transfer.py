@@ -1,0 +1,134 @@
+"""HD5005: processes access a shared HDF5 file one by one where they could do it together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, data_s, listed, target_of
+from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.small_requests import aggregated, process_rate
+from vani.units import KiB, format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class HDF5IndependentTransfer(Rule):
+    """HDF5 transfers data independently, in small pieces of a shared file that lie between each other's.
+
+    Looks at
+        Apps that use HDF5 above MPI-IO of whose MPI-IO calls at most `max_collective` are collective; in their
+        shared files the size that moves most bytes, below `max_request`, and the share of strided and random
+        accesses, at least `min_interleaved`.
+    Why
+        HDF5's default is independent transfer: MPI-IO sees each process alone and cannot join its pieces with
+        those of the others. In collective mode aggregators access the file in large pieces.
+    Recommends
+        `H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE)` for reads and writes in which all processes take part.
+    Stays silent when
+        No app uses HDF5, or only without MPI-IO; transfers are collective already, or their mode is not known;
+        pieces are large or contiguous; no file is shared.
+    Source
+        HDF5 reference manual, H5Pset_dxpl_mpio. Gain: `vani/models/small_io.py`.
+    Example
+        Each of 64 processes writes 4 KiB of every row of a matrix: collective, these are whole rows.
+    """
+
+    id = "HD5005"
+    name = "hdf5-independent-transfer"
+    family = "hdf5"
+    needs = ("files", "interfaces")
+    settles = "transfer"
+    sources = ("HDF5 reference manual, H5Pset_dxpl_mpio",)
+
+    # A few collective calls are those of the library itself (opening, closing, metadata).
+    max_collective = 0.1
+    # Half an RPC of 1 MiB, the smallest stripe that makes sense (Lustre manual, section 19.2).
+    max_request = 512 * KiB
+    # Ours: most of the accesses.
+    min_interleaved = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        found = uses(profile)
+        if isinstance(found, str):
+            return self.nothing(found)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for use in found:
+            why = self._objection(use)
+            items = [item for item in use.items if self._is_interleaved(item)]
+            if why is not None:
+                reasons.append(why)
+            elif not items:
+                reasons.append("no file of HDF5 is shared in interleaved pieces")
+            else:
+                findings.append(self._finding(use, items, system))
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _objection(self, use: Use) -> str | None:
+        if use.mpiio is None:
+            return "HDF5 is used without MPI-IO: no transfer can be collective"
+        share, size = use.mpiio.collective_share, use.layer.granularity.data
+        if share is None:
+            return (
+                f"interfaces[{use.mpiio_number}].collective_share is not known; supply a trace with the data calls "
+                "of MPI-IO"
+            )
+        if share > self.max_collective:
+            return "HDF5 transfers data collectively already"
+        if size is None:
+            return f"{use.where}.granularity.data is not known; supply a trace with sizes"
+        if size >= self.max_request:
+            return f"transfers of HDF5 have {format_bytes(self.max_request)} or more"
+        return None
+
+    def _is_interleaved(self, item: Item) -> bool:
+        file, pattern = item.file, item.file.io.access_pattern
+        if file.access != "shared" or max(file.readers, file.writers) < 2 or pattern is None:
+            return False
+        return pattern.strided + pattern.random >= self.min_interleaved
+
+    def _finding(self, use: Use, items: list[Item], system: System) -> Finding:
+        share = use.mpiio.collective_share if use.mpiio is not None else None
+        before = data_s(items, items, use.app)
+        gain = aggregated(
+            "data_time_s",
+            before,
+            [
+                (
+                    (i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0),
+                    i.file.io.ops.read + i.file.io.ops.write,
+                    seconds(i.file.io.time_s.read) + seconds(i.file.io.time_s.write),
+                )
+                for i in items
+            ],
+            process_rate(items[0].file.path, system, reads=False),
+        )
+        current: dict[str, Value] = {"transfer": "independent", "collective_share": share}
+        return Finding(
+            target=target_of(use.folder, items, use.app),
+            reason=f"{use.app.name} accesses {listed(use.folder, items)} through HDF5 in interleaved pieces of "
+            f"{format_bytes(use.layer.granularity.data)}, and {format_share(share)} of the MPI-IO calls below are "
+            "collective. In collective mode aggregators join the pieces."
+            + ("" if gain else " For an expected gain, supply a trace with times."),
+            confidence=0.6,
+            touched_s=before,
+            recommended={"transfer": "collective"},
+            current=current,
+            evidence=[
+                Evidence(f"interfaces[{use.mpiio_number}].collective_share", share),
+                Evidence(f"{use.where}.granularity.data", use.layer.granularity.data),
+                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
+                *(Evidence(f"{item.where}.io.busy_s.total", item.file.io.busy_s.total) for item in items[:3]),
+            ],
+            gain=gain,
+            apply=comment(
+                "in the program, where all processes of the file take part in the read or write:\n"
+                "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"
+                "  h5py:  with dataset.collective: dataset[...] = part"
+            ),
+            files=frozenset(item.file.path for item in items),
+        )

@@ -1,0 +1,63 @@
+"""How batch systems start processes on the nodes of a job, as words of sh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LAUNCHERS", "Launcher", "launcher_of"]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """How a batch system starts processes on the nodes of a job.
+
+    `command` holds `{n}`, processes per node. `rank` and `size` are the variables in which a process finds its
+    number in the step and how many there are, `local` its number on its node. `hosts` prints a line per node.
+    """
+
+    command: str
+    rank: str
+    size: str
+    local: str
+    hosts: str
+
+    def on_each(self, processes: int = 1) -> str:
+        return self.command.format(n=processes)
+
+
+LAUNCHERS = {
+    "slurm": Launcher(
+        'srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node={n}',
+        "SLURM_PROCID",
+        "SLURM_NTASKS",
+        "SLURM_LOCALID",
+        'scontrol show hostnames "$SLURM_JOB_NODELIST"',
+    ),
+    "flux": Launcher(
+        'flux run --nodes="$(flux getattr size)" --tasks-per-node={n}',
+        "FLUX_TASK_RANK",
+        "FLUX_JOB_SIZE",
+        "FLUX_TASK_LOCAL_ID",
+        "flux exec -r all hostname",
+    ),
+    "lsf": Launcher(
+        "jsrun --rs_per_host=1 --tasks_per_rs={n} --cpu_per_rs=ALL_CPUS",
+        "JSM_NAMESPACE_RANK",
+        "JSM_NAMESPACE_SIZE",
+        "JSM_NAMESPACE_LOCAL_RANK",
+        'sort -u "$LSB_DJOB_HOSTFILE"',
+    ),
+    "pbs": Launcher(
+        "mpirun --map-by ppr:{n}:node",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        'sort -u "$PBS_NODEFILE"',
+    ),
+}
+"""By `job.scheduler`; `pbs` starts with Open MPI's mpirun."""
+
+
+def launcher_of(scheduler: str | None) -> Launcher:
+    """The launcher of a batch system; Slurm's where it is unknown or another one."""
+    return LAUNCHERS.get((scheduler or "slurm").lower(), LAUNCHERS["slurm"])

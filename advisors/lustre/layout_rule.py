@@ -1,0 +1,84 @@
+"""What rules share that give large shared files a plain layout: the thresholds, and the files of one command."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Rule
+from vani.advisors.lustre.layout_choice import Case, Choice, choose
+from vani.units import KiB, MiB
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import System
+
+__all__ = ["LayoutRule"]
+
+
+class LayoutRule(Rule):
+    """A rule that finds stripe count and stripe size of large shared files, as `layout_choice` does."""
+
+    # Below two times max_dirty_mb, the 32 MiB that a Lustre client keeps per target before it must send
+    # (general knowledge: typical default), writes end in the client's memory and no layout shows.
+    # Smaller inputs stay in the servers' memory after the first reader.
+    min_bytes = 64 * MiB
+    # Lustre manual, section 19.2: 512 KiB is the smallest stripe size that makes sense, since RPCs are 1 MiB.
+    min_stripe_size = 512 * KiB
+    # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. Only for guesses
+    # from the transfer size: a distance that is known keeps one process per stripe, however large.
+    max_guessed_size = 32 * MiB
+    # The last tenth of the bandwidth costs most targets: ours (see vani/models/contention.py, REACH).
+    reach = 0.9
+    # The square root of 1.5: ours (see vani/models/contention.py, MARGIN).
+    margin = 1.2247
+    # Bytes per second of one process whose transfers are large, where the measured rate is lower: it was
+    # measured on too few targets, perhaps. OPRAEL: one process writes 0.3 GB/s; its reads are from memory.
+    process_rate = 300_000_000
+    # Transfers below half an RPC of 1 MiB wait for the network, not for targets: their measured rate stands.
+    large_transfer = 512 * KiB
+    # Processes per node where the number of nodes is unknown: OPRAEL's 128 on 8.
+    processes_per_node = 16
+    # Bytes per second of one target where no machine is described: 350 to 500 MB/s are typical of disks
+    # (Swinburne's user guide), 0.78 GB/s fit OPRAEL's measurements.
+    target_rate = 500_000_000
+
+    def groups(
+        self, files: Iterable[tuple[int, FileEntity]], profile: Profile, system: System
+    ) -> list[list[Case]] | str:
+        """Files of one folder that get one layout, those with most I/O time first; a sentence where none changes.
+
+        `files` come with their positions in the profile.
+        """
+        by = self._choice()
+        groups: defaultdict[tuple[object, ...], list[Case]] = defaultdict(list)
+        reasons: list[str] = []
+        for index, file in files:
+            case = choose(index, file, profile, system, by)
+            if isinstance(case, Case) and (objection := self.objection(case)) is not None:
+                case = objection
+            if isinstance(case, str):
+                reasons.append(case)
+            else:
+                groups[posixpath.dirname(file.path), case.layout].append(case)
+        if not groups:
+            return "; ".join(dict.fromkeys(reasons))
+        return [sorted(group, key=lambda case: -case.busy_s) for group in groups.values()]
+
+    def objection(self, case: Case) -> str | None:  # noqa: ARG002 - one rule has some
+        """Why a file whose layout should change is left alone; None: it is not."""
+        return None
+
+    def _choice(self) -> Choice:
+        return Choice(
+            min_stripe_size=int(self.min_stripe_size),
+            max_guessed_size=int(self.max_guessed_size),
+            reach=min(1.0, self.reach),
+            margin=self.margin,
+            process_rate=float(self.process_rate),
+            large_transfer=int(self.large_transfer),
+            processes_per_node=max(1, int(self.processes_per_node)),
+            target_rate=float(self.target_rate),
+        )

@@ -1,0 +1,110 @@
+"""LUS002: on how many Lustre targets large shared files lie, and in stripes of which size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Finding, Stripes, Target, Verdict
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import extent, folder_of
+from vani.advisors.lustre import layout_choice
+from vani.advisors.lustre.layout_choice import Case
+from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.units import lfs_size
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class StripeCount(LayoutRule):
+    """A large shared file lies on too few Lustre targets, or in stripes that its processes collide in.
+
+    Looks at
+        Shared files on Lustre of at least `min_bytes` that the run writes: how many processes write (or read)
+        them, how fast one of them goes, the distance between the offsets that they access at the same moment
+        (from the stride, or from the block of each process), the usual transfer size, and the machine's
+        targets, nodes and rates.
+    Why
+        A file is no faster than the targets that it lies on, however many processes use it. Where stripes do
+        not match what neighbouring processes access at the same time, all of them queue at one target while
+        the others are idle.
+    Recommends
+        The stripe count of AIOT's equation 3 (bandwidth that the processes offer / bandwidth of one target),
+        capped at the fewest targets that give `reach` of what the contention model expects of the best count,
+        times `margin`, made a power of two or three times one, and never more than the file system has or the
+        site allows. The stripe size is the distance between neighbouring processes' simultaneous offsets, a
+        multiple of 64 KiB; where that is not known, a multiple of the transfer size. New files get it from
+        their folder. Where the site has a composite layout of its own, only the site's own rules are followed.
+    Stays silent when
+        No file is shared, or none of them large; all that are large are inputs (see LUS008); the data is not
+        on Lustre, or nobody knows where it is; the default layout is already the recommended one; the site
+        asks not to override its layout.
+    Source
+        AIOT, equation 3 and figure 10. Lustre manual, section 19.2, and lfs-setstripe(1). Contention model:
+        docs/models.md. Variation between runs: Xie et al., section IV-D.
+    Example
+        128 processes on 8 nodes write one file of 32 GiB in blocks of 256 MiB on 32 targets of 0.78 GB/s:
+        `lfs setstripe -c 24 -S 256M DIR`. Measured there (means): 648 MiB/s on 1 target, 3010 on 16, 3584 on 32.
+    """
+
+    id = "LUS002"
+    name = "stripe-count"
+    family = "lustre"
+    needs = ("files",)
+    settles = "layout"
+    sources = ("AIOT eq. 3", "Lustre manual, section 19.2", "lfs-setstripe(1)")
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        shared = [(i, f) for i, f in enumerate(profile.files) if f.access == "shared" and f.processes > 1]
+        if not shared:
+            return self.nothing("no file is shared by several processes")
+        large = [(i, f) for i, f in shared if (extent(f) or 0) >= self.min_bytes]
+        if not large:
+            if all(extent(f) is None for _, f in shared):
+                return self.nothing(
+                    "files[].io.footprint and files[].size of the shared files are not known; "
+                    "supply a trace with offsets"
+                )
+            return self.nothing(
+                f"no shared file has {lfs_size(int(self.min_bytes))}iB or more: "
+                "the layout of smaller ones does not show"
+            )
+        made = [(i, f) for i, f in large if f.role != "input"]
+        if not made:
+            return self.nothing(
+                "all large shared files lay there before the run: see LUS008 (migrate-inputs)"
+            )
+        groups = self.groups(made, profile, system)
+        if isinstance(groups, str):
+            return self.nothing(groups)
+        return [self._finding(group, profile) for group in groups]
+
+    def _finding(self, group: Sequence[Case], profile: Profile) -> Finding:
+        first = group[0]
+        layout, place = first.layout, first.place
+        folder = folder_of(first.file.path)
+        app = first.file.apps[0] if first.file.apps else None
+        quoted = quoted_path(folder)
+        options = f"-c {layout.count} -S {lfs_size(layout.size)}"
+        evidence = layout_choice.evidence(group)
+        machine = tuple(item for item in evidence if item.attribute.startswith("system."))
+        return Finding(
+            target=Target("file", first.file.path, app)
+            if len(group) == 1
+            else Target("directory", folder, app),
+            reason=layout_choice.sentence(group),
+            confidence=round(place.certainty * (0.8 if first.has_distance else 0.6), 2),
+            touched_s=layout_choice.spent_s(group, profile),
+            recommended={"stripe_count": layout.count, "stripe_size": layout.size},
+            current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
+            evidence=evidence,
+            stripes=Stripes(self.id, layout.count, layout.size, machine),
+            gain=layout_choice.gain(group, profile),
+            # A layout is fixed when a file is created, so the folder passes it on.
+            apply=[f"lfs setstripe {options} {quoted}"]
+            if quoted
+            else comment("a path with control characters is left out: type it yourself"),
+            files=frozenset(case.file.path for case in group),
+        )

@@ -1,0 +1,112 @@
+"""Which file system a path lies on, as far as a profile, a system description and the path itself tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.models.certainty import certainty
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import FileSystem, System
+
+__all__ = ["SUPPLY", "Lustre", "gpfs_under", "lustre_under", "places"]
+
+SUPPLY = (
+    "say where the data lies: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
+)
+
+
+@dataclass(frozen=True)
+class Lustre:
+    """A Lustre file system below a path.
+
+    `figures` are the description's, None where no description has any. `certainty`, 0..1, multiplies a rule's
+    confidence, and `because` says, in words for a sentence, what it rests on where it is below 1.
+    """
+
+    figures: FileSystem | None
+    prefix: str
+    certainty: float
+    because: str
+
+
+def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not Lustre") -> Lustre | str:
+    """Find the Lustre file system that holds `path`, or say why there is none, as a sentence.
+
+    The system's mounts decide first, then what `vani collect` found for the profile, then a generic
+    description that the user chose, and last a path that has `lustre` in its first folders, which is a hint
+    and no more. `but` is how the sentence says of another file system what it is not.
+    """
+    here = system.file_system_for(path)
+    if here is not None and here.type == "lustre":
+        prefix = f"system.file_systems[{system.file_systems.index(here)}]"
+        return Lustre(here, prefix, *_sure(system))
+    if here is not None:
+        return f"the data lies on {here.name}, which is {here.type}, {but}"
+    near = system.burst_buffer_for(path)
+    if near is not None:
+        return f"the data lies on {near.name}, a burst buffer, not on Lustre"
+    return _without_mount(path, profile, system)
+
+
+def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
+    """`lustre_under` that asks once per folder: the files of a folder lie on one file system."""
+    known: dict[str, Lustre | str] = {}
+
+    def under(folder: str) -> Lustre | str:
+        if folder not in known:
+            known[folder] = lustre_under(folder, profile, system)
+        return known[folder]
+
+    return under
+
+
+def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:
+    """The GPFS that holds `path`: its place in the system and its figures; a sentence where there is none."""
+    here = system.file_system_for(path)
+    shared = profile.storage.shared
+    if here is not None and not (system.generic and shared.type is not None):
+        if here.type != "gpfs":
+            return f"the data lies on {here.type}, not on GPFS"
+        return f"system.file_systems[{system.file_systems.index(here)}]", here
+    if system.burst_buffer_for(path) is not None:
+        return "the data lies on a burst buffer, not on GPFS"
+    if shared.type is not None and (shared.dir is None or path.startswith(shared.dir.rstrip("/") + "/")):
+        if shared.type.lower() != "gpfs":
+            return f"the data lies on {shared.type}, not on GPFS"
+        figures = system.file_system("gpfs")
+        number = system.file_systems.index(figures) if figures is not None else 0
+        return f"system.file_systems[{number}]", figures
+    return f"the type of the file system is not known; {SUPPLY}"
+
+
+def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
+    """What is thought of a path that no mount of the description holds."""
+    figures = system.file_system("lustre")
+    prefix = f"system.file_systems[{system.file_systems.index(figures)}]" if figures else "system"
+    shared = profile.storage.shared
+    if shared.type is not None and _holds(shared.dir, path):
+        if shared.type.lower() != "lustre":
+            return f"the data lies on {shared.type}, not on Lustre"
+        typical = (0.7, "the figures of its targets are typical ones")
+        return Lustre(figures, prefix, *(_sure(system) if figures else typical))
+    if system.generic and figures is not None:
+        return Lustre(figures, prefix, *_sure(system))
+    if system.generic and system.file_systems:
+        return f"the data lies on {system.file_systems[0].type}, not on Lustre"
+    if any("lustre" in part.lower() for part in path.split("/")[:4]):
+        return Lustre(figures, prefix, 0.5, "only the path says that this is Lustre: check with `lfs df`")
+    return f"the type of the file system is not known; {SUPPLY}"
+
+
+def _sure(system: System) -> tuple[float, str]:
+    because = f"the figures are the typical ones of {system.name}, not this machine's"
+    return certainty(system), because if system.generic else ""
+
+
+def _holds(folder: str | None, path: str) -> bool:
+    # Without a folder, the profile speaks of the one shared file system that the data is on.
+    return folder is None or path == folder or path.startswith(folder.rstrip("/") + "/")

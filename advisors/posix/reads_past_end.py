@@ -1,0 +1,124 @@
+"""POS008: reads that ask for bytes behind the end of the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.units import MiB, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Profile
+    from vani.schema.system import System
+
+
+class ReadsPastEnd(Rule):
+    """Most of what reads ask for lies behind the end of the file.
+
+    Looks at
+        Data files whose end is known: bytes of reads behind it, at least `min_bytes` in the files of one folder
+        and at least `min_share` of what is asked for.
+    Why
+        The program gets nothing for such a request, but asks the server for it, and may take the request's length
+        for data. Often the size of a buffer was meant to be that of the file, or a file is read before it is
+        written.
+    Recommends
+        To ask for the file's size once and read that much, or to stop at the first short read; and to check that
+        the file holds what it should.
+    Stays silent when
+        Ends of files are not known; few bytes lie behind them, or little in comparison with what is read.
+    Source
+        read(2): a read at or behind the end returns 0. The profile's `past_end` is a lower bound.
+    Example
+        A file that stays empty is read 100,000 times, 686 MB: not one byte arrives.
+    """
+
+    id = "POS008"
+    name = "reads-past-end"
+    family = "posix"
+    needs = ("files[].io.past_end.read",)
+    settles = ""
+    sources = ("read(2)",)
+
+    # Ours: most of what is asked for.
+    min_share = 0.5
+    # Ours: one buffer of 1 MiB that is larger than a small file harms nobody.
+    min_bytes = 2 * MiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        items = data_files(
+            profile,
+            lambda file: bool(
+                file.io.past_end.read
+                and file.io.bytes.read
+                and file.io.past_end.read >= self.min_share * file.io.bytes.read
+            ),
+        )
+        if not items:
+            return self.nothing("reads stay within their files, as far as ends are known")
+        findings = [
+            self._finding(app, folder, group)
+            for app, folder, group in by_folder(items, profile)
+            if sum(item.file.io.past_end.read or 0 for item in group) >= self.min_bytes
+        ]
+        return findings or self.nothing(
+            f"less than {format_bytes(self.min_bytes)} are asked for behind the end of files"
+        )
+
+    def _finding(self, app: App | None, folder: str, items: list[Item]) -> Finding:
+        past = sum(item.file.io.past_end.read or 0 for item in items)
+        asked = sum(item.file.io.bytes.read or 0 for item in items)
+        # Where nothing arrives, all reads are in vain.
+        vain = [item for item in items if (item.file.io.past_end.read or 0) >= (item.file.io.bytes.read or 0)]
+        before = wall_s(items, app, "read")
+        reading = sum(seconds(item.file.io.time_s.read) for item in items)
+        gain = None
+        if before and vain and reading:
+            left = max(0.0, 1 - sum(seconds(item.file.io.time_s.read) for item in vain) / reading)
+            gain = Gain(
+                metric="read_time_s",
+                before_s=before,
+                after_s=before * left,
+                best_s=before * left,
+                worst_s=before,
+                method="reads of files of which nothing arrives are not made; low: the program waits for data that "
+                "is still to come",
+            )
+        current: dict[str, Value] = {"read_bytes": asked, "past_end_bytes": past}
+        text = (
+            f"{format_bytes(past)} of {format_bytes(asked)} ({format_share(past / asked)}) that reads of "
+            f"{listed(folder, items, app)} ask for lie behind the end of the file."
+        )
+        if vain:
+            text += (
+                f" From {format_count(len(vain))} of the {format_count(len(items))} files not one byte arrives."
+                if len(items) > 1
+                else " Not one byte arrives."
+            )
+        else:
+            text += " What shorter requests would win is not known: supply the time of a run with them."
+        return Finding(
+            target=target_of(folder, items, app),
+            reason=text,
+            confidence=0.6,
+            touched_s=before,
+            recommended={"read_bytes": asked - past},
+            current=current,
+            evidence=[
+                entry
+                for item in items[:3]
+                for entry in (
+                    Evidence(f"{item.where}.path", item.file.path),
+                    Evidence(f"{item.where}.size", item.file.size),
+                    Evidence(f"{item.where}.io.bytes.read", item.file.io.bytes.read),
+                    Evidence(f"{item.where}.io.past_end.read", item.file.io.past_end.read),
+                )
+            ],
+            gain=gain,
+            apply=comment(
+                "in the program: fstat the file once and read its size, or stop at the first short read"
+            ),
+            files=frozenset(item.file.path for item in items),
+        )

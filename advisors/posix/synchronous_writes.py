@@ -1,0 +1,138 @@
+"""POS007: the program waits for writes that could go on while it computes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.advisors.commands import comment
+from vani.advisors.data_files import data_files
+from vani.models.overlap import Overlap, overlap
+from vani.models.run_time import app_share
+from vani.units import format_bytes, format_count, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Phase, Profile
+    from vani.schema.system import System
+
+
+class SynchronousWrites(Rule):
+    """Phases of writing and of computing alternate, and computing waits for the writes.
+
+    Looks at
+        Each app's phases that write, at least `min_phases`, and the time without I/O after and within them: the
+        writing that fits into it, at least `min_share` of the app's run.
+    Why
+        Data that is copied to a buffer can be written in the background while the program computes on. The run is
+        then shorter by what fits into the pauses.
+    Recommends
+        Asynchronous writes with two buffers: `MPI_File_iwrite`, HDF5's asynchronous connector, ADIOS2, or a thread
+        that writes. At most the overlapping time is won, less the copy of the bytes.
+    Stays silent when
+        An app writes in too few phases, or little of it fits into pauses; the program calls asynchronous functions
+        already; phases are not known.
+    Source
+        Vani paper, table V (frequency of phases). Model: `vani/models/overlap.py`.
+    Example
+        Three output steps write for 2 s each, 60 s of computing lie after each: 6 s of writing can be hidden.
+    """
+
+    id = "POS007"
+    name = "synchronous-writes"
+    family = "posix"
+    needs = ("phases",)
+    settles = ""
+    sources = ("Vani paper, table V",)
+
+    # One phase is no pattern: what is written at the end has nothing to overlap with.
+    min_phases = 2
+    # Where severities begin: 1 % of the run.
+    min_share = 0.01
+
+    # Functions that already write in the background, by their beginnings.
+    _ASYNCHRONOUS = (
+        "MPI_File_iwrite",
+        "aio_write",
+        "lio_listio",
+        "H5Dwrite_async",
+        "ncmpi_iput",
+        "ncmpi_bput",
+    )
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        by_app: defaultdict[str, list[Phase]] = defaultdict(list)
+        for phase in profile.phases or ():
+            by_app[phase.app].append(phase)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for number, app in enumerate(profile.apps):
+            phases = sorted(by_app[app.name], key=lambda phase: phase.start_s)
+            if app.instances > 1:
+                # Its phases are those of several runs of the program, each with an end of its own.
+                reasons.append(f"{app.name} runs several times: its phases are not those of one run")
+                continue
+            inside = app.interface in (None, "posix", "stdio")
+            end = max((phase.end_s for phase in phases), default=0.0)
+            found = overlap(phases, end, inside=inside, share=app_share(app, "write"))
+            if found.phases < self.min_phases:
+                reasons.append(
+                    f"{app.name} has fewer than {self.min_phases} phases of writing before a pause"
+                )
+            elif found.hidden_s < self.min_share * seconds(app.runtime_s):
+                reasons.append(
+                    f"less than {format_share(self.min_share)} of {app.name} is writing that fits into its pauses"
+                )
+            elif self._is_asynchronous(app, profile):
+                reasons.append(f"{app.name} calls asynchronous functions already")
+            else:
+                findings.append(_finding(number, app, found, profile))
+        if findings:
+            return findings
+        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+
+    def _is_asynchronous(self, app: App, profile: Profile) -> bool:
+        return any(
+            name.startswith(self._ASYNCHRONOUS)
+            for trace in profile.traces
+            if trace.app == app.name
+            for name in trace.functions
+        )
+
+
+def _finding(number: int, app: App, found: Overlap, profile: Profile) -> Finding:
+    outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
+    left = found.writing_s - found.hidden_s
+    current: dict[str, Value] = {"write_phases": found.phases, "writing_s": found.writing_s}
+    where = f"apps[{number}]"
+    return Finding(
+        target=Target("app", None, app.name),
+        reason=f"{app.name} writes for {format_seconds(found.writing_s)} in {format_count(found.phases)} phases with "
+        f"pauses for computing, into which {format_seconds(found.hidden_s)} of it fit. A process must keep up to "
+        f"{format_bytes(found.largest)} in a second buffer meanwhile.",
+        confidence=0.5,
+        touched_s=found.hidden_s,
+        recommended={"writes": "asynchronous", "buffer_bytes_per_process": found.largest},
+        current=current,
+        evidence=[
+            Evidence(f"{where}.io.busy_s.write", app.io.busy_s.write),
+            Evidence(f"{where}.runtime_s", app.runtime_s),
+            Evidence(f"{where}.phase_gap_s", app.phase_gap_s),
+        ],
+        gain=Gain(
+            metric="write_time_s",
+            before_s=found.writing_s,
+            after_s=min(found.writing_s, left + found.copying_s),
+            best_s=left,
+            worst_s=found.writing_s,
+            method="what fits into the pauses after and within each phase, less a copy in memory; low: computing is "
+            "slowed by as much, high: without the copy",
+        ),
+        apply=comment(
+            "in the program, with two buffers in turn:\n"
+            "  MPI_File_iwrite_at(file, offset, buffer[i], count, type, &request);  compute();\n"
+            "  MPI_Wait(&request, MPI_STATUS_IGNORE);\n"
+            "  or HDF5's asynchronous connector (H5Dwrite_async), or a thread that writes"
+        ),
+        files=frozenset(item.file.path for item in outputs),
+    )

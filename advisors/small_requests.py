@@ -1,0 +1,79 @@
+"""How many of a file's requests are small, and what rules say that larger ones win; see `vani/models/small_io.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.base import Gain
+from vani.models.small_io import LARGE, PROCESS_RATE, requests, rest_of
+from vani.units import KiB, MiB, format_rate, parse_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import IOStats, Sizes
+    from vani.schema.system import System
+
+__all__ = ["SMALL", "aggregated", "process_rate", "sizes_of", "small_share"]
+
+SMALL: Final = 64 * KiB
+"""Requests below this are small: the unit of Lustre's stripes, and a sixteenth of one RPC."""
+
+
+def aggregated(
+    metric: str, before_s: float, io: Sequence[tuple[int, int, float]], rate: float, size: int = LARGE
+) -> Gain | None:
+    """What aggregation wins; `io` holds (bytes, requests, seconds summed over processes) per file.
+
+    None where nothing was timed.
+    """
+    moved, operations = sum(one[0] for one in io), sum(one[1] for one in io)
+    seconds = sum(one[2] for one in io)
+    if not before_s or not seconds:
+        return None
+    expected, best = rest_of(moved, operations, seconds, requests(io, size), rate)
+    return Gain(
+        metric=metric,
+        before_s=before_s,
+        after_s=before_s * expected,
+        best_s=before_s * best,
+        worst_s=before_s,
+        method=f"{operations} requests of latency + bytes / {format_rate(rate)} against requests of "
+        f"{size // MiB} MiB; low: a cache joins them already, high: all that a copy in memory does not take is "
+        "latency",
+    )
+
+
+def process_rate(path: str, system: System, *, reads: bool) -> float:
+    """b for a file, bytes per second."""
+    disk = system.file_system_for(path)
+    rates = disk.bandwidth_per_target if disk is not None else None
+    return float((rates and (rates.read if reads else rates.write)) or PROCESS_RATE)
+
+
+def sizes_of(io: IOStats, *, reads: bool) -> Sizes | None:
+    """Sizes of requests of one direction."""
+    return io.transfer_size.read if reads else io.transfer_size.write
+
+
+def small_share(sizes: Sizes | None, limit: int) -> float | None:
+    """Share of requests below `limit` bytes, as far as bins and percentiles show, a lower bound; None: unknown."""
+    if sizes is None or (sizes.max is None and not sizes.histogram):
+        return None
+    if sizes.max is not None and sizes.max < limit:
+        return 1.0
+    whole = sum(sizes.histogram.values())
+    if whole:
+        return sum(n for name, n in sizes.histogram.items() if _end(name) <= limit) / whole
+    for percentile, share in ((sizes.p90, 0.9), (sizes.p50, 0.5)):
+        if percentile is not None and percentile < limit:
+            return share
+    return 0.0
+
+
+def _end(bin_: str) -> float:
+    """First size above a bin such as `4K-16K`; infinite where it has none."""
+    try:
+        return parse_bytes(bin_.partition("-")[2])
+    except ValueError:
+        return math.inf

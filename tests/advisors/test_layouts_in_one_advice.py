@@ -1,0 +1,116 @@
+"""What one rule recommends for a file, those whose settings must match it are told: by `judge`, not by each other."""
+
+from __future__ import annotations
+
+import pytest
+from builders import profile, shared, system
+
+from vani.advisors.base import Finding, Gain, Target
+from vani.advisors.catalogue import find
+from vani.advisors.judge import judge
+from vani.advisors.placement import lustre_under
+from vani.schema.advice import Advice, ProfileRef, Recommendation, SystemRef
+from vani.units import GiB, MiB
+
+PATH = "/lustre/out"
+DEFAULT = "(the default stripes)"
+ADVISED = "(the stripes that LUS002 recommends)"
+
+
+def advise(a_system=None, **options) -> Advice:
+    file = shared(
+        PATH, interface="mpiio", processes=128, written=32 * GiB, transfer=4 * MiB, size=32 * GiB, busy_s=10
+    )
+    layer = {"layer": "mpiio", "collective_share": 1.0}
+    return judge(
+        profile([file], processes=128, nodes=8, interfaces=[layer]),
+        a_system or system(),
+        profile_ref=ProfileRef(path=None, sha256=""),
+        system_ref=SystemRef(name=None, sha256=""),
+        **options,
+    )
+
+
+def of(rule: str, advice: Advice) -> Recommendation | None:
+    return next((one for one in advice.recommendations if one.rule == rule), None)
+
+
+def aggregators(advice: Advice) -> Recommendation:
+    found = of("MIO002", advice)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("reach", [0.3, 0.9])
+def test_aggregators_match_the_stripes_as_the_users_thresholds_have_them(reach):
+    advice = advise(thresholds={"LUS002": {"reach": reach}})
+    stripes = of("LUS002", advice)
+    assert f"on {stripes.recommended['stripe_count']} targets" in aggregators(advice).reason
+    assert ADVISED in aggregators(advice).reason
+
+
+def test_a_lower_reach_takes_fewer_targets():
+    few, many = (
+        of("LUS002", advise(thresholds={"stripe-count": {"reach": reach}})).recommended["stripe_count"]
+        for reach in (0.3, 0.9)
+    )
+    assert few < many
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"thresholds": {"LUS002": {"min_bytes": "1T"}}},
+        {"ignore": ["LUS002"]},
+        {"select": ["MIO002"]},
+    ],
+    ids=["too small for the user", "ignored", "not asked"],
+)
+def test_aggregators_match_the_default_stripes_where_no_others_are_recommended(options):
+    advice = advise(**options)
+    assert of("LUS002", advice) is None
+    assert DEFAULT in aggregators(advice).reason
+
+
+def test_aggregators_do_not_match_stripes_that_are_given_up_for_other_storage(monkeypatch):
+    mover = find("BB002")
+    moved = Finding(
+        target=Target("file", PATH),
+        reason="it moves",
+        confidence=1.0,
+        touched_s=10.0,
+        recommended={"dir": "/nvme"},
+        current={},
+        evidence=(),
+        gain=Gain("write_time_s", 10.0, 0.0, 0.0, 0.0, "none is left"),
+        files=frozenset({PATH}),
+    )
+    assert mover.settles == "location"
+    monkeypatch.setattr(mover, "check", lambda *_: [moved])
+    advice = advise()
+    assert of("BB002", advice) is not None
+    assert of("LUS002", advice) is None
+    assert DEFAULT in aggregators(advice).reason
+
+
+def test_stripes_on_all_targets_are_as_many_as_there_are():
+    advice = advise(system(targets=64, stripe_count=-1))
+    assert of("LUS002", advice).recommended["stripe_count"] == -1
+    assert "on 64 targets in stripes of " in aggregators(advice).reason
+    assert ADVISED in aggregators(advice).reason
+
+
+def test_the_figures_that_the_stripes_rest_on_are_evidence_of_both():
+    advice = advise()
+    stripes = {one.attribute for one in of("LUS002", advice).evidence if one.attribute.startswith("system.")}
+    assert stripes
+    assert stripes <= {one.attribute for one in aggregators(advice).evidence}
+
+
+def test_a_file_system_is_said_not_to_be_what_was_asked_for():
+    other = system(file_system="nfs", mount="/lustre")
+    told = profile([shared(PATH)])
+    assert lustre_under(PATH, told, other).endswith("which is nfs, not Lustre")
+    assert lustre_under(PATH, told, other, but="neither Lustre nor GPFS").endswith(
+        "which is nfs, neither Lustre nor GPFS"
+    )

@@ -1,0 +1,131 @@
+"""Which write phases of an app are its checkpoints, what one costs, and how often one may be written.
+
+A simulation writes states of about the same size at a fixed interval (Xie et al., section II-A). Of an app's phases,
+checkpoints are those that write at least a given share of what the largest writes; phases that are alike are one row
+of the profile, so that one row may be many checkpoints. One costs
+
+    C = I/O time of the app's writing between the first and the last / number of checkpoints
+
+(time in which at least one process wrote, flushed or did metadata, reading phases left out, as far as the run waits for
+it: see `run_time.py`), and comes every
+
+    I = (start of the last - start of the first) / (number - 1)
+
+seconds. The share of I/O is C / I; I/O stays below a share s if I >= C / s (Xie et al., section II-A: users limit
+the cost of checkpoints to 10 % of the run by their write frequency).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.models.run_time import app_share, seconds
+from vani.units import format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Phase, Profile
+
+__all__ = ["Checkpoints", "checkpoints"]
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one app.
+
+    `phases` holds positions in `profile.phases`, which are `count` phases. `size` is the mean of bytes that one writes;
+    `cost_s` C, `interval_s` I; `processes` the most that took part in one.
+    """
+
+    app: str
+    phases: tuple[int, ...]
+    count: int
+    size: int
+    cost_s: float
+    interval_s: float
+    processes: int
+
+    @property
+    def share(self) -> float:
+        """Share of the time between two checkpoints that I/O takes."""
+        return min(1.0, self.cost_s / self.interval_s) if self.interval_s > 0 else 1.0
+
+    def shortest(self, share: float) -> float:
+        """Seconds from one checkpoint to the next at which I/O takes `share` of the run."""
+        return self.cost_s / share
+
+
+def checkpoints(
+    profile: Profile, *, least_bytes: float, alike: float, least_count: int
+) -> tuple[list[Checkpoints], str]:
+    """Find each app's checkpoints; where no app has any, say why as a sentence.
+
+    Parameters
+    ----------
+    least_bytes
+        What a checkpoint writes at least.
+    alike
+        Share of the largest, 0..1, that it writes at least.
+    least_count
+        How many there are at least; one has no interval.
+    """
+    by_app: dict[str, list[tuple[int, Phase]]] = {}
+    for index, phase in enumerate(profile.phases or ()):
+        by_app.setdefault(phase.app, []).append((index, phase))
+    if not by_app:
+        return [], "the run has no I/O phases"
+    found: list[Checkpoints] = []
+    known = False
+    for app, phases in by_app.items():
+        known = known or any(phase.io.bytes.written is not None for _, phase in phases)
+        most = max(_written(phase) for _, phase in phases)
+        chosen = [
+            (index, phase)
+            for index, phase in phases
+            if _written(phase) >= max(least_bytes, alike * most) and phase.io.bytes.written
+        ]
+        one = next((one for one in profile.apps if one.name == app), None)
+        # Phases of several runs of one executable are no sequence of one run.
+        enough = sum(phase.count for _, phase in chosen) >= least_count
+        if enough and (one is None or one.instances == 1):
+            found.append(_of_app(app, chosen, phases, 1.0 if one is None else app_share(one, "total")))
+    if not known:
+        return [], "phases[].io.bytes.written is not known; supply a trace that holds sizes"
+    amount = format_bytes(least_bytes)
+    return found, "" if found else (
+        f"no app writes {least_count} times or more about the same amount, {amount} at least"
+    )
+
+
+def _written(phase: Phase) -> float:
+    """Bytes that each repetition writes."""
+    return (phase.io.bytes.written or 0) / phase.count
+
+
+def _without_reading(phase: Phase) -> float:
+    write, read = seconds(phase.io.busy_s.write), seconds(phase.io.busy_s.read)
+    return write + max(0.0, seconds(phase.io.busy_s.total) - write - read)
+
+
+def _of_app(
+    app: str, chosen: Sequence[tuple[int, Phase]], phases: Sequence[tuple[int, Phase]], share: float
+) -> Checkpoints:
+    count = sum(phase.count for _, phase in chosen)
+    spans = [span for _, phase in chosen for span in phase.spans]
+    first, last = min(spans)[0], max(spans)
+    # What belongs to a checkpoint may be phases of its own: a header before it, folders, a rename after it.
+    costs = sum(
+        _without_reading(phase) * sum(first <= start <= last[1] for start, _ in phase.spans) / phase.count
+        for _, phase in phases
+        if phase.kind != "read"
+    )
+    return Checkpoints(
+        app=app,
+        phases=tuple(index for index, _ in chosen),
+        count=count,
+        size=round(sum(phase.io.bytes.written or 0 for _, phase in chosen) / count),
+        cost_s=share * costs / count,
+        interval_s=(last[0] - first) / (count - 1),
+        processes=max(phase.processes for _, phase in chosen),
+    )

@@ -1,0 +1,139 @@
+"""How many seconds of a run faster I/O could win at most.
+
+Readings of "the I/O time" of a run of T seconds, all of them shares of T that can be computed again from the profile:
+
+- busy: length of the union of all file-system calls of all processes, `workflow.io.busy_s.total`. Outside it nobody
+  is in such a call, so no change to storage can win more. Far too high where many processes do a little I/O each at
+  different times.
+- slowest: time in file-system calls of the slowest process, the largest `apps[].balance.slowest_io_time_s`. What is
+  won if the run waits for that process, the usual case in bulk-synchronous programs.
+- calls: time of the slowest process in outermost I/O calls, the largest `apps[].balance.slowest_call_time_s`: those of
+  libraries with all that happens inside them (exchange, waiting, aggregation). Where it is not known (documents of
+  `vani.profile/1`), the file-system calls stand for it.
+
+Several traces are a workflow, whose steps wait for each other and run at the same time in any mixture: what one of its
+processes spends says little. There slowest is busy, and calls is busy and, of each app that calls an I/O library, what
+its slowest process spends longer in outermost calls than any of its processes is in file-system calls, once per
+instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from vani.models.run_time import seconds
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Profile
+
+__all__ = ["HARDLY", "IOTime", "Slowest", "io_time"]
+
+# Removing all of 5 % of a run makes it 1.05 times as fast. That is not visible between runs of one and the
+# same job: Xie et al. (section IV-D) saw write times that differ by more than 1.3 between repetitions for 10
+# % (Cetus) and 50 % (Titan) of their samples, and the Vani paper's workloads that gained from tuning spent 11
+# % to 75 % (table I).
+HARDLY = 0.05
+"""Share of the run below which I/O hardly matters."""
+
+# Libraries that are called by the program come before those that they call.
+_OUTERMOST_FIRST: Final = ("netcdf", "pnetcdf", "hdf5", "mpiio")
+_NAMES: Final = {"netcdf": "NetCDF", "pnetcdf": "PnetCDF", "hdf5": "HDF5", "mpiio": "MPI-IO"}
+# A library that takes less than this of what the longest one takes is not worth a word.
+_NAMED: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Slowest:
+    """The process with most time of a kind, and its place in the profile."""
+
+    app: str
+    rank: int
+    time_s: float
+    where: str
+
+
+@dataclass(frozen=True)
+class IOTime:
+    """Seconds, see the module; slowest_s <= busy_s <= runtime_s and slowest_s <= calls_s <= runtime_s."""
+
+    runtime_s: float
+    busy_s: float
+    slowest_s: float
+    """What settings of storage can win at most, all together."""
+    calls_s: float
+    """What anything about I/O can win at most, all together."""
+    slowest: Slowest | None
+    """The process with most time in file-system calls; None where the profile does not say."""
+    caller: Slowest | None
+    """The process with most time in outermost I/O calls."""
+    libraries: tuple[str, ...]
+    """I/O libraries that take time, by the names that people use."""
+    traces: int
+    """Of the workload."""
+
+    @property
+    def share(self) -> float:
+        """Share of the run, 0..1, that `calls_s` is; 0 for a run that took no time."""
+        return self.of_run(self.calls_s)
+
+    def of_run(self, time_s: float) -> float:
+        """A time as a share of the run, 0..1; 0 for a run that took no time."""
+        return min(1.0, time_s / self.runtime_s) if self.runtime_s else 0.0
+
+
+def io_time(profile: Profile) -> IOTime:
+    """Read them from a profile that has times."""
+    runtime = seconds(profile.workflow.runtime_s)
+    busy = min(seconds(profile.workflow.io.busy_s.total), runtime)
+    traces = sum(app.instances for app in profile.apps)
+    slowest = _worst(
+        (app, f"apps[{index}].balance.slowest_io_time_s", b.slowest_rank, b.slowest_io_time_s)
+        for index, app in enumerate(profile.apps)
+        if (b := app.balance) is not None
+    )
+    caller = _worst(
+        (app, f"apps[{index}].balance.slowest_call_time_s", b.slowest_call_rank, b.slowest_call_time_s)
+        for index, app in enumerate(profile.apps)
+        if (b := app.balance) is not None
+    )
+    of_files = busy if traces > 1 or slowest is None else min(busy, slowest.time_s)
+    if traces > 1:
+        of_calls = busy + sum(_in_libraries(app) for app in profile.apps)
+    else:
+        of_calls = max(of_files, caller.time_s) if caller is not None else of_files
+    return IOTime(
+        runtime_s=runtime,
+        busy_s=busy,
+        slowest_s=of_files,
+        calls_s=min(of_calls, runtime),
+        slowest=slowest,
+        caller=caller,
+        libraries=_libraries(profile),
+        traces=traces,
+    )
+
+
+def _worst(found: Iterable[tuple[App, str, int | None, float | None]]) -> Slowest | None:
+    known = [
+        Slowest(app.name, rank, time_s, where)
+        for app, where, rank, time_s in found
+        if rank is not None and time_s is not None
+    ]
+    return max(known, key=lambda one: one.time_s, default=None)
+
+
+def _in_libraries(app: App) -> float:
+    """Seconds that an app of a workflow spends in library calls beyond its file-system calls, at most."""
+    if app.balance is None or app.balance.slowest_call_time_s is None or not app.library_time_s:
+        return 0.0
+    within = app.instances * app.balance.slowest_call_time_s
+    return max(0.0, min(within, seconds(app.runtime_s)) - seconds(app.io.busy_s.total))
+
+
+def _libraries(profile: Profile) -> tuple[str, ...]:
+    found = profile.workflow.library_time_s or {}
+    times = {layer: found[layer].slowest for layer in _OUTERMOST_FIRST if layer in found}
+    most = max(times.values(), default=0.0)
+    return tuple(_NAMES[layer] for layer, time in times.items() if time > 0 and time >= _NAMED * most)

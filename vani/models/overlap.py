@@ -1,0 +1,68 @@
+"""How much of an app's writing can happen while it computes.
+
+A phase i writes for w_i seconds; after it, g_i seconds pass without I/O until the next phase begins (or the
+app ends), and within it, pauses of p_i seconds in which no process does I/O (counted only where no library
+exchanges data between the file-system calls: such pauses are its own). Written in the background,
+
+    hidden = sum over i of min(w_i, g_i + p_i)
+
+leaves the critical path: a buffer must be free before the next phase fills it. What remains is a copy of the
+bytes in memory, v_i / c with c bytes per second for each process that takes part. Phases that the profile has in one
+row are taken as equally long and evenly spaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.models.run_time import seconds
+from vani.models.small_io import COPY_RATE
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Phase
+
+__all__ = ["Overlap", "overlap"]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Seconds of writing, of these what computing could hide, what copying costs, and in how many phases.
+
+    `largest` is the bytes that one process must hold at most, on average over its phase's processes.
+    """
+
+    writing_s: float
+    hidden_s: float
+    copying_s: float
+    phases: int
+    largest: int
+
+
+def overlap(phases: Sequence[Phase], end_s: float, *, inside: bool, share: float = 1.0) -> Overlap:
+    """Look at the phases of one app.
+
+    `end_s` is when it ends, `inside` whether pauses within phases count, and `share` what a second in which any
+    process writes costs the run.
+    """
+    writing = hidden = copying = 0.0
+    count = largest = 0
+    spans = sorted((span, place) for place, phase in enumerate(phases) for span in phase.spans)
+    for number, ((start, end), place) in enumerate(spans):
+        phase = phases[place]
+        if phase.kind not in ("write", "mixed") or not phase.io.busy_s.write:
+            continue
+        busy = phase.io.busy_s.write / phase.count
+        until = spans[number + 1][0][0] if number + 1 < len(spans) else end_s
+        idle = max(0.0, until - end)
+        if inside:
+            idle += max(0.0, end - start - seconds(phase.io.busy_s.total) / phase.count)
+        held = (phase.io.bytes.written or 0) / phase.count / max(1, phase.processes)
+        busy *= share
+        writing += busy
+        hidden += min(busy, idle)
+        copying += min(busy, held / COPY_RATE)
+        count += min(busy, idle) > 0
+        largest = max(largest, round(held))
+    return Overlap(writing, hidden, copying, count, largest)

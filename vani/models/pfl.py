@@ -1,0 +1,426 @@
+"""Composite (progressive) Lustre layouts: what they may be, how they are written, what a file gets of them.
+
+Limits are those of lfs-setstripe(1) and of the Lustre manual (table 4 and chapter 20). A layout is written as
+options of `lfs setstripe`, as the YAML template that `lfs setstripe --yaml` reads, and as the .ini of Tarazu
+(Tarazu, figure 12).
+
+How a layout follows from the sizes of files (Lustre manual, progressive file layouts, as quoted by Tarazu,
+section 2.3): few stripes for small files; the total of stripes grows in proportion to the size of the file; it
+stops where it reaches the targets there are, and one last component lies on all of them, to the end of the file.
+"""
+
+from __future__ import annotations
+
+import configparser
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vani.errors import InputError
+from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
+from vani.units import GiB, MiB, TiB, lfs_size, parse_bytes
+
+__all__ = [
+    "CONFIGURATION_1",
+    "CONFIGURATION_2",
+    "STRIPE_UNIT",
+    "Component",
+    "Layout",
+    "Usage",
+    "layout_for_sizes",
+    "parse_ini",
+    "parse_options",
+    "tarazu_stripe_sizes",
+    "usage",
+]
+
+MAX_STRIPES: Final = 2000
+"""Objects of one file, over all components (160 where an ldiskfs metadata target lacks ea_inode)."""
+
+MAX_DOM: Final = GiB
+_POOL: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+# lfs-setstripe(1): a layout with a mirror and all its components lies in one extended attribute; ours are far
+# shorter than this.
+_MAX_COMPONENTS: Final = 64
+
+
+@dataclass(frozen=True)
+class Component:
+    """One part of a file: from the end of the one before to `end` (None: of the file).
+
+    `count` is -1 for all targets, None for Data-on-MDT and where it is inherited; `size` None is inherited.
+    `overstripe`: `count` may exceed the targets. `extension`: bytes by which a self-extending component grows.
+    """
+
+    end: int | None
+    count: int | None = 1
+    size: int | None = None
+    on_mdt: bool = False
+    overstripe: bool = False
+    pool: str | None = None
+    extension: int | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Components in order of their place in the file; the first begins at 0, the last has no end.
+
+    Raises
+    ------
+    InputError
+        Lustre would refuse the layout, or a file with it could not grow.
+    """
+
+    components: tuple[Component, ...]
+    max_stripes: int = MAX_STRIPES
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.components) <= _MAX_COMPONENTS:
+            raise _refused(f"has {len(self.components)} components", f"give 1 to {_MAX_COMPONENTS}")
+        start, size = 0, None
+        for number, part in enumerate(self.components, start=1):
+            last = number == len(self.components)
+            size = part.size if part.size is not None else size
+            _check(part, f"component {number}", start, size, first=number == 1, last=last)
+            start = part.end or start
+        if self.stripes > self.max_stripes:
+            raise _refused(f"has {self.stripes} stripes", f"at most {self.max_stripes} over all components")
+
+    @property
+    def stripes(self) -> int:
+        """Stripes of a file that reaches the last component; all targets and Data-on-MDT count as one."""
+        return sum(max(1, part.count or 1) for part in self.components)
+
+    def starts(self) -> list[int]:
+        """Offset at which each component begins."""
+        return [0, *(part.end or 0 for part in self.components[:-1])]
+
+    def to_options(self) -> str:
+        """Options of `lfs setstripe`; a layout of one component is a plain one."""
+        plain = len(self.components) == 1 and not self.components[0].on_mdt
+        return " ".join(_options(part, plain=plain) for part in self.components)
+
+    def to_command(self, path: str) -> str:
+        """The command that gives the layout to a new file, or to what is made in a folder."""
+        return (
+            f"lfs setstripe {self.to_options()} {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
+        )
+
+    def to_yaml(self) -> str:
+        """The template that `lfs setstripe --yaml=FILE NEW` reads: as `lfs getstripe --yaml` writes it, without
+        objects, identifiers and generations, which belong to a file.
+        """
+        lines = ["lcm_mirror_count:  1", f"lcm_entry_count:   {len(self.components)}"]
+        inherited = MiB
+        for index, (start, part) in enumerate(zip(self.starts(), self.components, strict=True)):
+            inherited = part.size or inherited
+            size = part.end if part.on_mdt else inherited
+            lines += [
+                f"component{index}:",
+                f"  lcme_id:             {index + 1}",
+                "  lcme_mirror_id:      0",
+                f"  lcme_flags:          {'init' if index == 0 else 0}",
+                f"  lcme_extent.e_start: {start}",
+                f"  lcme_extent.e_end:   {'EOF' if part.end is None else part.end}",
+                "  sub_layout:",
+                f"    lmm_stripe_count:  {0 if part.on_mdt else part.count}",
+                f"    lmm_stripe_size:   {size}",
+                f"    lmm_pattern:       {_pattern(part)}",
+                "    lmm_stripe_offset: -1",
+                *([f"    lmm_pool:          {part.pool}"] if part.pool else []),
+            ]
+        return "\n".join(lines) + "\n"
+
+    def to_ini(self) -> str:
+        """The configuration of Tarazu's clients (figure 12); -1 is the end of the file.
+
+        Raises
+        ------
+        InputError
+            The layout holds what the format cannot say: Data-on-MDT.
+        """
+        if any(part.on_mdt or part.count is None for part in self.components):
+            raise InputError(
+                "Tarazu's .ini has no Data-on-MDT and no inherited counts", todo="leave that component out"
+            )
+        lines = ["[Client]", f"Buckets = {len(self.components)}"]
+        for number, part in enumerate(self.components, start=1):
+            end = "-1" if part.end is None else _end(part.end)
+            lines += ["", f"[Bucket_{number}]", f"Extent = {end}", f"Stripe = {part.count}"]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a file of a size gets: stripes of the components that it reaches, those that hold bytes, and the
+    bytes of the fullest.
+    """
+
+    allocated: int
+    used: int
+    fullest: int
+
+
+def usage(layout: Layout, size: int, targets: int | None = None, sizes: Sequence[int] | None = None) -> Usage:
+    """Stripes and bytes of a file. `sizes`: stripe sizes by component, where they are not the layout's own.
+
+    All targets are `targets`; a stripe size that no component states is Lustre's own default of 1 MiB.
+    """
+    allocated = used = fullest = 0
+    stated = MiB
+    for index, (start, part) in enumerate(zip(layout.starts(), layout.components, strict=True)):
+        stated = part.size or stated
+        if start >= size and index > 0:
+            break
+        count = _count(part, targets)
+        stripe = (sizes[index] if sizes else None) or (part.end if part.on_mdt and part.end else stated)
+        length = max(0, min(size, part.end or size) - start)
+        rounds, rest = divmod(length, stripe * count)
+        allocated += count
+        used += count if rounds else math.ceil(rest / stripe)
+        fullest = max(fullest, rounds * stripe + min(rest, stripe))
+    return Usage(allocated, used, fullest)
+
+
+def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
+    """Stripe size of each component by Tarazu's rule: its length / its stripes, for a file that ends at `size`.
+
+    Each target then holds one piece. Lustre itself refuses a component whose end is no multiple of its stripe
+    size, so that these sizes serve for comparison; of a layout that is set, they are not taken.
+    """
+    found = []
+    for start, part in zip(layout.starts(), layout.components, strict=True):
+        end = part.end if part.end is not None else max(size, start + 1)
+        found.append(max(1, math.ceil((end - start) / _count(part, None))))
+    return found
+
+
+def layout_for_sizes(
+    sizes: Sequence[int],
+    targets: int,
+    *,
+    smallest: int = MiB,
+    largest_first: int = GiB,
+    growth: int = 4,
+    most: int | None = None,
+    stripe_size: int = MiB,
+    max_stripes: int = MAX_STRIPES,
+) -> Layout:
+    """Derive a layout from the sizes of a data set's files.
+
+    Parameters
+    ----------
+    sizes
+        Bytes of each file; the median and the largest decide.
+    smallest, largest_first
+        Bounds of the first component, which holds files up to the median on one target.
+    growth
+        Each component ends at this times the end of the one before, and has in all as many times the stripes:
+        the total stays proportional to the size.
+    most
+        Stripes of the last component: what one file can make use of; None: all targets.
+
+    Raises
+    ------
+    InputError
+        No sizes, or no targets.
+    """
+    if not sizes or targets < 1:
+        raise InputError("a layout needs sizes of files and targets", todo="supply both")
+    ordered = sorted(sizes)
+    median, largest = ordered[len(ordered) // 2], ordered[-1]
+    end = min(max(_power_of_two(median), smallest), largest_first)
+    end = math.ceil(end / stripe_size) * stripe_size
+    widest = max(1, min(targets, most or targets, max_stripes))
+    components = [Component(end, 1, stripe_size)]
+    total, first = 1, end
+    while end * growth < largest and total * growth < widest:
+        end, count = end * growth, total * (growth - 1)
+        components.append(Component(end, count, stripe_size))
+        total += count
+    proportional = math.ceil(largest / first)
+    last = min(widest, max(components[-1].count or 1, proportional))
+    components.append(Component(None, max(1, min(last, max_stripes - total)), stripe_size))
+    return Layout(tuple(components), max_stripes)
+
+
+def parse_options(text: str) -> Layout:
+    """Read the options of `lfs setstripe` that a site or `lfs getstripe` states: `-E 1G -c 1 -E -1 -c 8`.
+
+    Raises
+    ------
+    InputError
+        They are no options of a composite layout, or a layout that Lustre refuses.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        raise InputError(f"{text!r} are no options of `lfs setstripe`", todo="close the quotes") from None
+    parts: list[dict[str, str]] = []
+    for option, value in zip(words[::2], words[1::2], strict=False):
+        name = _LONG.get(option, option)
+        if name == "-E":
+            parts.append({})
+        if not parts or name not in _READ or len(words) % 2:
+            raise InputError(
+                f"{text!r} are no options of a composite layout",
+                todo="write `-E END -c COUNT -E -1 -c COUNT`",
+            )
+        parts[-1][name] = value
+    components: list[Component] = []
+    for part in parts:
+        components.append(_read_component(part, components[-1] if components else None, text))
+    return Layout(tuple(components))
+
+
+def parse_ini(text: str) -> Layout:
+    """Read Tarazu's .ini, with comments behind values as in its figure 12.
+
+    Raises
+    ------
+    InputError
+        It is not such a file, or a layout that Lustre refuses.
+    """
+    parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"))
+    try:
+        parser.read_string(text)
+        buckets = parser.getint("Client", "Buckets")
+        if not 1 <= buckets <= _MAX_COMPONENTS:
+            raise ValueError(buckets)
+        parts = [
+            (parser.get(f"Bucket_{n}", "Extent").strip(), parser.getint(f"Bucket_{n}", "Stripe"))
+            for n in range(1, buckets + 1)
+        ]
+        components = tuple(
+            Component(None if extent == "-1" else parse_bytes(extent), stripes) for extent, stripes in parts
+        )
+    except (configparser.Error, ValueError) as error:
+        raise InputError(
+            f"no configuration of Tarazu ({str(error).splitlines()[0]})",
+            todo="write [Client] Buckets = n and [Bucket_1] to [Bucket_n] with Extent and Stripe",
+        ) from error
+    return Layout(components)
+
+
+_LONG: Final[Mapping[str, str]] = {
+    "--component-end": "-E",
+    "--stripe-count": "-c",
+    "--overstripe-count": "-C",
+    "--stripe-size": "-S",
+    "--pool": "-p",
+    "--layout": "-L",
+    "--ext-size": "-z",
+}
+_READ: Final = frozenset(_LONG.values())
+
+
+def _refused(what: str, todo: str) -> InputError:
+    return InputError(f"the layout {what}", todo=todo)
+
+
+def _check(part: Component, name: str, start: int, size: int | None, *, first: bool, last: bool) -> None:
+    if (part.end is None) != last:
+        what = "does not reach the end of the file" if last else "has no end, but is not the last"
+        raise _refused(f"is no layout of a whole file: {name} {what}", "end the last with -E -1, and only it")
+    if part.end is not None and part.end <= start:
+        raise _refused(f"has {name} end at {part.end}, not behind {start}", "let the ends grow")
+    if part.end is not None and part.end % STRIPE_UNIT:
+        raise _refused(f"has {name} end at {part.end}", "take a multiple of 64 KiB")
+    if part.size is not None and (part.size % STRIPE_UNIT or not STRIPE_UNIT <= part.size <= LARGEST_STRIPE):
+        raise _refused(
+            f"has stripes of {part.size} bytes in {name}", "take a multiple of 64 KiB from 64K to below 4G"
+        )
+    if part.pool is not None and not _POOL.fullmatch(part.pool):
+        raise _refused(
+            f"names the pool {part.pool!r}", "a pool has up to 15 letters, digits, `_`, `-` and `.`"
+        )
+    if part.extension is not None and (part.extension <= 0 or part.extension % STRIPE_UNIT):
+        raise _refused(f"extends {name} by {part.extension} bytes", "take a multiple of 64 KiB")
+    if part.on_mdt:
+        _check_dom(part, name, first=first)
+        return
+    count = part.count
+    if count is not None and count != -1 and not 1 <= count <= MAX_STRIPES:
+        raise _refused(f"has {count} stripes in {name}", f"take 1 to {MAX_STRIPES}, or -1 for all targets")
+    # Lustre's own check (LSE_ALIGN_END): an end lies between two stripes. A self-extending end moves.
+    if part.end is not None and size is not None and part.extension is None and part.end % size:
+        raise _refused(
+            f"has {name} end at {part.end}, inside a stripe of {size} bytes",
+            "take a multiple of the stripe size",
+        )
+
+
+def _check_dom(part: Component, name: str, *, first: bool) -> None:
+    if not first:
+        raise _refused(f"has {name} on the metadata target", "only the first may be there")
+    if part.end is None or part.end > MAX_DOM:
+        raise _refused(f"has {part.end} bytes on the metadata target", "give it an end of 64K to 1G")
+    if part.count is not None or part.overstripe or part.size not in {None, part.end}:
+        raise _refused(f"has stripes in {name}, which lies on the metadata target", "leave them out")
+
+
+def _options(part: Component, *, plain: bool) -> str:
+    words = [] if plain else ["-E", "-1" if part.end is None else _end(part.end)]
+    if part.on_mdt:
+        return " ".join([*words, "-L", "mdt"])
+    if part.count is not None:
+        words += ["-C" if part.overstripe else "-c", str(part.count)]
+    if part.size is not None:
+        words += ["-S", lfs_size(part.size)]
+    if part.extension is not None:
+        words += ["-z", _end(part.extension)]
+    if part.pool is not None:
+        words += ["-p", part.pool]
+    return " ".join(words)
+
+
+def _end(size: int) -> str:
+    return f"{size // TiB}T" if size % TiB == 0 else lfs_size(size)
+
+
+def _pattern(part: Component) -> str:
+    if part.on_mdt:
+        return "mdt"
+    return "raid0,overstriped" if part.overstripe else "raid0"
+
+
+def _count(part: Component, targets: int | None) -> int:
+    """Targets of a component; all of an unknown number count as one."""
+    if part.on_mdt or part.count is None:
+        return 1
+    return max(1, targets or 1) if part.count == -1 else part.count
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << max(0, size - 1).bit_length()
+
+
+def _read_component(part: Mapping[str, str], before: Component | None, text: str) -> Component:
+    try:
+        end = None if part["-E"] in {"-1", "eof", "EOF"} else parse_bytes(part["-E"])
+        if part.get("-L") == "mdt":
+            return Component(end, None, on_mdt=True)
+        count = part.get("-C", part.get("-c"))
+        inherited = before.count if before is not None else None
+        return Component(
+            end,
+            int(count) if count is not None else inherited,
+            parse_bytes(part["-S"]) if "-S" in part else None,
+            overstripe="-C" in part,
+            pool=part.get("-p", before.pool if before else None),
+            extension=parse_bytes(part["-z"]) if "-z" in part else None,
+        )
+    except ValueError as error:
+        raise InputError(f"{text!r} are no options of `lfs setstripe` ({error})") from None
+
+
+CONFIGURATION_1: Final = Layout(
+    (Component(128 * MiB, 1), Component(512 * MiB, 3), Component(2 * GiB, 8), Component(None, 16))
+)
+"""Tarazu, table 8, configuration 1: 28 stripes."""
+
+CONFIGURATION_2: Final = Layout((Component(128 * MiB, 1), Component(2 * GiB, 12), Component(None, 32)))
+"""Tarazu, table 8, configuration 2: 45 stripes, more than the 35 targets of its testbed."""

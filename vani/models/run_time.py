@@ -1,0 +1,104 @@
+"""How many seconds of the run a part of its I/O costs: some files, one direction, one kind of call.
+
+A profile tells of a part how long any process is at it (`busy_s`) and the time of all processes together (`time_s`).
+Neither is what the run waits for: eight processes that read files of their own one after another are at it eight
+times as long as each of them, and their times add up to the same. The run waits for its slowest process, and what
+that one spends on the part is taken for the larger of
+
+    its share, if it does what the others do:         slowest * time(part) / time(all)
+    the mean over the processes that use the part:    time(part) / users
+
+and never for more than busy(part) or all of its own I/O time. A file that one process uses costs that process's time.
+Of an app with several instances, which may follow one another, the busy time is taken.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from vani.errors import VaniError
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
+
+__all__ = ["Kind", "app_share", "cost_s", "files_s", "files_share", "of_files_s", "of_profile_s", "seconds"]
+
+Kind = Literal["read", "write", "metadata", "total"]
+
+
+def of_files_s(files: Sequence[FileEntity], profile: Profile, kind: Kind) -> float:
+    """Seconds of the run that I/O on files costs, whose first apps may be different ones."""
+    return sum(files_s(some, app, kind) for app, some in _by_app(files, profile))
+
+
+def files_s(files: Sequence[FileEntity], app: App | None, kind: Kind) -> float:
+    """Seconds of the run that I/O on files costs an app; None: it is not known whose they are."""
+    return cost_s([file.io for file in files], sum(file.processes for file in files), app, kind)
+
+
+def cost_s(parts: Sequence[IOStats], users: int, app: App | None, kind: Kind) -> float:
+    """Seconds of the run that parts of an app's I/O cost, which `users` processes take part in."""
+    busy = _busy_s(parts, app, kind)
+    if app is None:
+        return busy
+    slowest = app.balance.slowest_io_time_s if app.balance is not None else None
+    if app.instances > 1 or slowest is None:
+        return busy
+    time, whole = sum(_of(io.time_s, kind) for io in parts), _of(app.io.time_s, "total")
+    share = slowest * min(1.0, time / whole) if whole else 0.0
+    mean = time / max(1, min(users, app.processes))
+    return min(busy, slowest, max(share, mean))
+
+
+def of_profile_s(profile: Profile, kind: Kind) -> float:
+    """Seconds of the run that I/O of all apps costs."""
+    costs = sum(cost_s([app.io], app.processes, app, kind) for app in profile.apps)
+    return min(costs, _of(profile.workflow.io.busy_s, kind))
+
+
+def app_share(app: App, kind: Kind) -> float:
+    """Of a second in which any process of an app is at it, what it costs the run, 0..1."""
+    busy = _of(app.io.busy_s, kind)
+    return cost_s([app.io], app.processes, app, kind) / busy if busy else 1.0
+
+
+def files_share(files: Sequence[FileEntity], profile: Profile) -> float:
+    """Of a second in which any process is at some files, what it costs the run, 0..1."""
+    by_app = list(_by_app(files, profile))
+    busy = sum(_busy_s([file.io for file in some], app, "total") for app, some in by_app)
+    return sum(files_s(some, app, "total") for app, some in by_app) / busy if busy else 1.0
+
+
+def seconds(value: float | None) -> float:
+    """A time of a profile that has times.
+
+    Raises
+    ------
+    VaniError
+        The time is null after all.
+    """
+    if value is None:
+        raise VaniError("a time is null in a profile that has a run time", todo="make the profile again")
+    return value
+
+
+def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App | None, list[FileEntity]]]:
+    apps = {app.name: app for app in profile.apps}
+    found: defaultdict[str, list[FileEntity]] = defaultdict(list)
+    for file in files:
+        found[file.apps[0] if file.apps else ""].append(file)
+    for name, some in found.items():
+        yield apps.get(name), some
+
+
+def _busy_s(parts: Sequence[IOStats], app: App | None, kind: Kind) -> float:
+    """Time in which any process is at it; times of files are added up, and bounded by all that the app does."""
+    busy = sum(_of(io.busy_s, kind) for io in parts)
+    return busy if app is None else min(busy, _of(app.io.busy_s, kind))
+
+
+def _of(times: ByKind, kind: Kind) -> float:
+    # Rules are asked about profiles that have times.
+    return float(getattr(times, kind) or 0.0)

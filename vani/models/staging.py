@@ -1,0 +1,293 @@
+"""Where a job's files can lie nearer to it than the file system, what fits there, and how long it then takes.
+
+Stage decision (mpiFileUtils and burst-buffer practice): copying F distinct bytes in, of which R are then read, pays if
+
+    T_stage + T_local < T_now,   T_stage = F' / min(file system's read rate, nodes * local write rate)
+    T_local = R / (nodes * local read rate) + operations * t_op / c
+
+and the data is read at least twice, or in small pieces, or with much metadata. F' is F where each node gets its
+part, and nodes * F where each gets all. t_op is one call served by the node's memory, c how many processes were
+in I/O at a time in the traced run (its time summed over processes / the time in which any was).
+
+T_local is what the store can do at best; a program reaches less. The Vani paper measured, on Lassen's shared memory,
+2.2 to 4.6 times faster I/O for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8). The
+estimate is the geometric middle of what was measured, the worst its lower end, the best T_stage + T_local, which a
+slower file system than Lassen's comes nearer to.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.models.certainty import certainty
+from vani.models.run_time import seconds
+from vani.units import format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, IOStats, Profile
+    from vani.schema.system import BurstBuffer, FileSystem, System
+
+__all__ = [
+    "OPERATION_S",
+    "Store",
+    "choose",
+    "common_folder",
+    "concurrency",
+    "file_system_of",
+    "is_near",
+    "local_s",
+    "read_rate",
+    "stores",
+    "write_rate",
+]
+
+# Typical of a call that Linux serves from memory: 1 to 2 µs (general knowledge).
+OPERATION_S = 2e-6
+"""t_op: seconds of one call on a file that lies in memory of the node."""
+
+_ON_THE_NODE = ("/dev/shm", "/tmp", "/var/tmp")
+"""Folders that lie on the node itself by convention (Filesystem Hierarchy Standard)."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Storage near the compute nodes.
+
+    `capacity` is what may be used of it in bytes: of one node for a `node_local` store, of all for a `shared`
+    one. None is unknown. `read` and `write` are bytes per second of one node, `most_*` over the machine.
+    `because` says, in words for a sentence, what is assumed where `certainty` is below 1.
+    """
+
+    name: str
+    kind: str
+    type: str
+    dir: str | None
+    uses_memory: bool
+    capacity: int | None
+    read: float | None
+    write: float | None
+    most_read: float | None = None
+    most_write: float | None = None
+    request: tuple[str, ...] = ()
+    evidence: tuple[tuple[str, int | None], ...] = ()
+    certainty: float = 1.0
+    because: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        return self.kind == "shared"
+
+    def room(self, nodes: int) -> int | None:
+        """Bytes that a job of `nodes` nodes may put there."""
+        return self.capacity if self.is_shared or self.capacity is None else self.capacity * nodes
+
+    def reads(self, nodes: int) -> float | None:
+        """Bytes per second that `nodes` nodes read from it together."""
+        return _together(self.read, self.most_read, nodes)
+
+    def writes(self, nodes: int) -> float | None:
+        """Bytes per second that `nodes` nodes write to it together."""
+        return _together(self.write, self.most_write, nodes)
+
+
+def stores(profile: Profile, system: System, *, spare: float, memory_share: float) -> list[Store]:
+    """All stores, nearest first.
+
+    Parameters
+    ----------
+    spare
+        Share of a store that must stay free, 0..1.
+    memory_share
+        Share of a node's memory that files may take where nobody says how much the program leaves.
+    """
+    found = [
+        _described(index, near, profile, system, spare=spare, memory_share=memory_share)
+        for index, near in enumerate(system.burst_buffers)
+    ]
+    if not any(not one.is_shared for one in found):
+        guessed = _undescribed(profile, system, spare=spare, memory_share=memory_share)
+        found += [guessed] if guessed is not None else []
+    return found
+
+
+def choose(
+    candidates: Sequence[Store], *, total: int, nodes: int, shared: bool, per_node: int | None = None
+) -> Store | str:
+    """The nearest store that holds the bytes, or why none does, as a sentence.
+
+    `total` bytes over all nodes, `per_node` on each (default: evenly). With `shared` all nodes must see the same
+    files, which storage of a single node cannot give to several.
+    """
+    refused: list[str] = []
+    share = math.ceil(total / nodes) if per_node is None else per_node
+    for store in candidates:
+        if shared and not store.is_shared and nodes != 1:
+            refused.append(f"{store.name} is seen by one node only, and other nodes need the same files")
+            continue
+        wanted = total if store.is_shared else share
+        if store.capacity is not None and wanted > store.capacity:
+            per = "" if store.is_shared else " per node"
+            refused.append(
+                f"{format_bytes(wanted)}{per} do not fit in {store.name}, where {format_bytes(store.capacity)}"
+                f"{per} may be used"
+            )
+            continue
+        return store
+    return "; ".join(dict.fromkeys(refused)) or "the machine has no storage nearer than the file system"
+
+
+def is_near(path: str, profile: Profile, system: System) -> bool:
+    """Whether a file already lies on a burst buffer or on the node."""
+    if system.burst_buffer_for(path) is not None:
+        return True
+    folders = [*(profile.job.node_local_bb_dirs or ()), *(profile.job.shared_bb_dirs or ()), *_ON_THE_NODE]
+    near = max((len(folder) for folder in folders if _below(path, folder)), default=0)
+    disk = system.file_system_for(path)
+    mounts = [*(disk.mounts if disk is not None else ()), profile.storage.shared.dir or ""]
+    # Of a machine that nobody described the whole tree is one file system, /tmp is not.
+    return near > max((len(mount) for mount in mounts if mount and _below(path, mount)), default=0)
+
+
+def file_system_of(files: Iterable[FileEntity], system: System) -> tuple[FileSystem | None, str]:
+    """The file system that the files lie on and its place in the description, else the first that there is."""
+    for file in files:
+        found = system.file_system_for(file.path)
+        if found is not None:
+            return found, f"system.file_systems[{system.file_systems.index(found)}]"
+    return (system.file_systems[0], "system.file_systems[0]") if system.file_systems else (None, "system")
+
+
+def read_rate(disk: FileSystem | None, profile: Profile) -> float | None:
+    """Bytes per second that the file system delivers to all, as far as known."""
+    return (disk.max_bandwidth.read if disk else None) or profile.storage.shared.max_bandwidth
+
+
+def write_rate(disk: FileSystem | None, profile: Profile) -> float | None:
+    """Bytes per second that the file system takes from all, as far as known."""
+    return (disk.max_bandwidth.write if disk else None) or profile.storage.shared.max_bandwidth
+
+
+def local_s(
+    store: Store, *, read: int, written: int, operations: float, nodes: int, concurrency: float
+) -> float | None:
+    """T_local: seconds for the same I/O on the store; None where a rate that it needs is not known."""
+    seconds = operations * OPERATION_S / max(1.0, concurrency)
+    for size, rate in ((read, store.reads(nodes)), (written, store.writes(nodes))):
+        if size and not rate:
+            return None
+        seconds += size / rate if size and rate else 0.0
+    return seconds
+
+
+def concurrency(io: IOStats) -> float:
+    """c: processes that were in I/O at a time."""
+    return seconds(io.time_s.total) / seconds(io.busy_s.total) if seconds(io.busy_s.total) > 0 else 1.0
+
+
+def common_folder(paths: Iterable[str]) -> str:
+    """The deepest folder that holds all paths; `.` where they share none."""
+    folders = [posixpath.dirname(path) for path in paths]
+    if not folders or len({folder.startswith("/") for folder in folders}) > 1:
+        return "."
+    return posixpath.commonpath(folders) or "."
+
+
+def _described(
+    index: int, near: BurstBuffer, profile: Profile, system: System, *, spare: float, memory_share: float
+) -> Store:
+    where = f"system.burst_buffers[{index}]"
+    is_node = near.kind == "node_local"
+    key = "capacity_per_node" if is_node else "capacity"
+    size = near.capacity_per_node if is_node else near.capacity
+    figure = (f"{where}.{key}", size)
+    of_profile = profile.storage.node_local.capacity_per_node
+    if (
+        is_node
+        and near is system.node_local()
+        and of_profile is not None
+        and (size is None or of_profile < size)
+    ):
+        # What a collected job says is about this job; the description is about any.
+        size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
+    sure = certainty(system)
+    because = f"the figures are the typical ones of {system.name}" if system.generic else ""
+    if size is None and is_node and near.in_memory:
+        size, figure, because = _part_of_memory(profile, system, memory_share)
+        sure = min(sure, 0.7)
+    return Store(
+        name=near.dir or near.name,
+        kind=near.kind,
+        type=near.type.lower(),
+        dir=near.dir,
+        uses_memory=near.in_memory,
+        capacity=None if size is None else int(size * (1 - spare)),
+        read=near.bandwidth_per_node.read,
+        write=near.bandwidth_per_node.write,
+        most_read=near.max_bandwidth.read,
+        most_write=near.max_bandwidth.write,
+        request=tuple(near.request),
+        evidence=(figure,) if size is not None else (),
+        certainty=sure,
+        because=because,
+    )
+
+
+def _undescribed(profile: Profile, system: System, *, spare: float, memory_share: float) -> Store | None:
+    """Storage of the node that the job saw, else shared memory, which each Linux has."""
+    dirs = profile.job.node_local_bb_dirs
+    local = profile.storage.node_local
+    if dirs == [] and local.dir is None:
+        return None
+    folder = (dirs[0] if dirs else None) or local.dir
+    known = local.type if folder == local.dir else None
+    in_memory = folder is None or (_below(folder, "/dev/shm") if known is None else local.in_memory)
+    size: int | None = local.capacity_per_node
+    figure, because, certainty = ("storage.node_local.capacity_per_node", size), "", 0.9
+    if folder is None:
+        because, certainty = "no storage of the node is described, and /dev/shm is on every Linux node", 0.5
+    if size is None and in_memory:
+        size, figure, said = _part_of_memory(profile, system, memory_share)
+        because, certainty = "; ".join(part for part in (because, said) if part), min(certainty, 0.7)
+    return Store(
+        name=folder or "/dev/shm",
+        kind="node_local",
+        type=known or ("tmpfs" if in_memory else "disk"),
+        dir=folder or "/dev/shm",
+        uses_memory=in_memory,
+        capacity=None if size is None else int(size * (1 - spare)),
+        read=local.max_bandwidth_per_node,
+        write=local.max_bandwidth_per_node,
+        evidence=(figure,) if size is not None else (),
+        certainty=certainty,
+        because=because,
+    )
+
+
+def _part_of_memory(
+    profile: Profile, system: System, share: float
+) -> tuple[int | None, tuple[str, int | None], str]:
+    """Bytes of a node's memory that files may take, the figure that this rests on, and what is assumed."""
+    known = (
+        ("job.memory_per_node", profile.job.memory_per_node),
+        ("middleware.memory_per_node", profile.middleware.memory_per_node),
+        ("system.compute.memory_per_node", system.compute.memory_per_node),
+    )
+    for name, memory in known:
+        if memory:
+            said = f"how much memory the program leaves is not known, {format_share(share)} of the node's is assumed"
+            return int(memory * share), (name, memory), said
+    return None, ("", None), "its size is not known: look with `df -h` on a compute node"
+
+
+def _together(of_node: float | None, of_all: float | None, nodes: int) -> float | None:
+    rates = [rate for rate in (of_node and of_node * nodes, of_all) if rate]
+    return min(rates) if rates else None
+
+
+def _below(path: str, folder: str) -> bool:
+    path, folder = posixpath.normpath(path), posixpath.normpath(folder).rstrip("/")
+    return path == folder or path.startswith(folder + "/")

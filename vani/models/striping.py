@@ -1,0 +1,100 @@
+"""How many targets a shared file should lie on, and in stripes of which size.
+
+Equation 3 of AIOT (Gao et al., section III.B.2):
+
+    stripe_count = process_bandwidth * parallelism / target_bandwidth
+    stripe_size  = offset_difference / parallelism
+
+The paper does not define offset_difference. Both cases of its figure 10 (four processes, a file of 16 MB)
+hold if it is the span that all processes cover in one concurrent step, that is, if the stripe size is the
+distance between the offsets that neighbouring processes access at the same moment: blocks of 4 MB give 4 MB,
+interleaving by 1 MB gives 1 MB.
+
+Equation 3 grows without bound with the number of processes; measured bandwidth does not. `contention` says from
+where on further targets are of no use.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from vani.units import GiB, KiB
+
+__all__ = [
+    "LARGEST_STRIPE",
+    "STRIPE_UNIT",
+    "equation_3_count",
+    "mean_run",
+    "step_distance",
+    "whole_stripes",
+]
+
+STRIPE_UNIT: Final = 64 * KiB
+"""Stripe sizes are multiples of this, at least this, and below 4 GiB (lfs-setstripe(1))."""
+
+LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
+
+
+def equation_3_count(process_bandwidth: float, parallelism: int, target_bandwidth: float) -> int:
+    """Stripe count by AIOT's equation 3, rounded up, at least 1. Bandwidths in bytes per second."""
+    return max(1, math.ceil(process_bandwidth * parallelism / target_bandwidth))
+
+
+def step_distance(
+    *,
+    stride: int | None,
+    shares: tuple[float, float, float] | None,
+    footprint: int | None,
+    processes: int,
+    mean_run: int | None,
+) -> int | None:
+    """Bytes between the offsets of neighbouring processes in one concurrent step, equation 3's stripe size.
+
+    Parameters
+    ----------
+    stride
+        Bytes between the beginnings of one process's strided operations: the span of a step.
+    shares
+        Shares of operations, 0..1: consecutive, strided, random. None: not known.
+    footprint
+        Distinct bytes that the processes access. Where each has one block, this is the span of a step.
+    mean_run
+        Mean bytes that a process accesses without a gap, as `mean_run` finds them. Where a process has
+        several blocks, its neighbour's begins after that many bytes.
+
+    Returns
+    -------
+    int or None
+        None where no reading applies: what is simultaneous is not known.
+    """
+    consecutive, strided, random = shares or (0.0, 0.0, 1.0)
+    if stride is not None and stride > 0 and strided >= 0.9:
+        return max(1, round(stride / processes))
+    if consecutive >= 0.9 and footprint:
+        return max(1, round(footprint / processes))
+    return mean_run if random < 0.1 else None
+
+
+def mean_run(
+    *, moved: int | None, distinct: int | None, operations: int, jumps: float, streams: int
+) -> int | None:
+    """Mean bytes that a process reads or writes before it jumps.
+
+    `jumps` is the share of operations that do not continue the one before, `streams` how many times a process
+    began to read or to write. None where bytes were moved more than once (beyond 10 %): the file's layout does
+    not follow from such runs.
+    """
+    if not moved or not distinct or moved > 1.1 * distinct:
+        return None
+    return max(1, round(moved / max(1.0, jumps * operations + streams)))
+
+
+def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:
+    """The stripe size for a distance (or transfer size): a multiple of it where 64 KiB allow.
+
+    At least `least`, at most `most`. A distance that is no multiple of 64 KiB is rounded up to one.
+    """
+    unit = math.ceil(distance / STRIPE_UNIT) * STRIPE_UNIT
+    size = unit * math.ceil(least / unit)
+    return max(STRIPE_UNIT, min(size, most // STRIPE_UNIT * STRIPE_UNIT, LARGEST_STRIPE))
