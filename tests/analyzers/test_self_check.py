@@ -117,3 +117,18 @@ def test_nothing_is_written_where_the_self_check_fails(tmp_path, monkeypatch):
     monkeypatch.setattr("vani.analyzers.characterise.check", fail)
     with pytest.raises(SelfCheckError):
         profile_of([InventedTrace([read()])], Path(tmp_path))
+
+
+def test_calls_of_one_process_that_overlap_in_two_phases_are_no_contradiction(tmp_path):
+    # A write of rank 1 begins a phase while rank 0 is in a read, within which it opens the file once more.
+    ms = MILLISECOND
+    rows = [
+        call(flags=128, lasts=0),
+        read(at=40 * ms, lasts=9 * ms // 2),
+        call(flags=Flag.OPEN, at=42 * ms, lasts=ms // 2),
+        write(rank=1, at=41 * ms, lasts=0),
+        read(rank=1, size=0, at=81 * ms, lasts=0),
+    ]
+    found = profile_of([InventedTrace(rows, ranks=2)], tmp_path)
+    assert len(found.phases) > 1
+    assert sum(p.io.time_s.total for p in found.phases) > found.workflow.io.time_s.total == 0.0045

@@ -24,7 +24,7 @@ OBEYED = [
     *range(0x2066, 0x206A),
 ]
 
-texts = st.text(st.one_of(st.characters(), st.sampled_from([chr(code) for code in OBEYED])))
+texts = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from([chr(code) for code in OBEYED])))
 
 
 @given(st.dictionaries(texts, st.one_of(texts, st.lists(texts), st.integers(), st.none())))
