@@ -1,0 +1,136 @@
+"""Runs Vani's commands on an input and says what is wrong with how they ended.
+
+Right is: exit status 0 (1 for `check` and `diff`), or 2 with one line that begins with the name of the program and no
+output; no more than 20 s of processor time and 1.5 GiB; and what `profile` and `profile --quick` say of a trace
+without damage is the same.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import time
+import traceback
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from quick_differences import differences
+
+from vani.cli.main import _run
+from vani.schema.profile import Profile
+
+__all__ = ["MOST_MEMORY", "MOST_SECONDS", "Finding", "findings"]
+
+MOST_SECONDS = 20.0
+MOST_MEMORY = 3 << 29
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault of Vani: the command (paths below the input's folder) and what it did."""
+
+    command: tuple[str, ...]
+    what: str
+
+
+def findings(kind: str, folder: Path, random_: random.Random) -> list[Finding]:
+    """All that is wrong with what commands make of the input in `folder/input`; they run and write in `folder`."""
+    here = Path.cwd()
+    os.chdir(folder)
+    # A fault is raised, and what one input leaves in the cache is not found by the next.
+    os.environ |= {"VANI_TRACEBACK": "1", "VANI_CACHE": str(folder / "cache")}
+    try:
+        return _document(random_) if kind == "document" else _trace(kind, random_)
+    finally:
+        os.chdir(here)
+
+
+def _trace(kind: str, random_: random.Random) -> list[Finding]:
+    scheduler = random_.choice(("synchronous", "synchronous", "threads"))
+    found = []
+    status, faults = _command("profile", "input", "-q", "-o", "p.yaml", "--scheduler", scheduler)
+    found += faults
+    if kind == "recorder" and random_.random() < 0.5:
+        quick, faults = _command("profile", "input", "--quick", "-q", "-o", "q.yaml")
+        found += faults
+        if status == quick == 0:
+            found += _disagreement()
+    if status == 0 and random_.random() < 0.3:
+        found += _document(random_, "p.yaml")
+    return found
+
+
+def _document(random_: random.Random, name: str = "input/p.yaml") -> list[Finding]:
+    ways = [
+        ("advise", name, "-q", "-o", "a.yaml"),
+        ("advise", name, "-q", "-o", "a.yaml", "--system", "generic-lustre"),
+        ("report", name, "-q", "-o", "r.html"),
+        ("diff", name, name),
+        ("baseline", "save", name, "-q", "-o", "b.yaml"),
+        ("check", name, "--format", "json"),
+    ]
+    return _command(*random_.choice(ways))[1]
+
+
+def _disagreement() -> list[Finding]:
+    full, quick = (Profile.load(Path(name)) for name in ("p.yaml", "q.yaml"))
+    if any(t.problems or t.complete is False or t.repaired_times for p in (full, quick) for t in p.traces):
+        return []
+    return [
+        Finding(("profile", "--quick"), f"{where} is {a!r}, without --quick {b!r}")
+        for where, a, b in differences(quick, full)[:3]
+    ]
+
+
+def _command(*args: str) -> tuple[int | None, list[Finding]]:
+    """Run one command; its exit status (None: it raised), and what is wrong."""
+    output = Path(args[args.index("-o") + 1]) if "-o" in args else None
+    if output is not None:
+        output.unlink(missing_ok=True)
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    _forget_peak()
+    began = time.process_time()
+    status: int | None = None
+    wrong = []
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            status = _run(list(args))
+    except BaseException:
+        wrong.append(traceback.format_exc())
+    took, peak = time.process_time() - began, _peak()
+    said = err.getvalue()
+    if took > MOST_SECONDS:
+        wrong.append(f"took {took:.0f} s of processor time")
+    if peak > MOST_MEMORY:
+        wrong.append(f"took {peak >> 20} MiB")
+    if status is not None and status not in ((0, 1, 2) if args[0] in ("check", "diff") else (0, 2)):
+        wrong.append(f"ended with status {status}: {said[-500:]}")
+    if status == 2:
+        if (
+            len(said.splitlines()) != 1
+            or not said.startswith("vani: ")
+            or not said.rstrip("\n").isprintable()
+        ):
+            wrong.append(f"does not say in one line what is wrong: {said[:500]!r}")
+        if output is not None and output.exists():
+            wrong.append(f"failed and left {output}")
+    if "Traceback" in said:
+        wrong.append(said[-2000:])
+    return status, [Finding(args, one) for one in wrong]
+
+
+def _forget_peak() -> None:
+    with suppress(OSError):
+        _CLEAR.write_text("5")
+
+
+def _peak() -> int:
+    """Largest resident memory since then, bytes; 0 where it is not known."""
+    try:
+        line = next(one for one in _STATUS.read_text().splitlines() if one.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return 0
+    return int(line.split()[1]) * 1024

@@ -1,0 +1,114 @@
+"""The fuzzer finds what it is to find, repeats itself, and finds nothing in a short run; what it once found stays mended."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import fuzz
+import judge
+import pytest
+from hypothesis import given, settings
+from mutations import damaged
+from programs import programs
+from seeds import KINDS, seeds
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = sorted(p for p in fuzz.CORPUS.iterdir() if p.is_dir()) if fuzz.CORPUS.is_dir() else []
+
+
+@pytest.mark.parametrize("kept", CORPUS, ids=lambda p: p.name)
+def test_what_was_found_is_taken_as_it_should(kept, tmp_path):
+    kind = json.loads((kept / "found.json").read_text())["kind"]
+    shutil.copytree(kept / "input", tmp_path / "input")
+    judged = "document" if kind == "document" else "recorder" if kind in ("program", "lost") else kind
+    # Which of the commands run is drawn: three draws see most of them.
+    assert [f for seed in range(3) for f in judge.findings(judged, tmp_path, random.Random(seed))] == []
+
+
+def test_a_short_run_finds_nothing(tmp_path):
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / "tests" / "fuzz" / "fuzz.py",
+            "--seconds",
+            "8",
+            "--seed",
+            "1",
+            "--workers",
+            "1",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    tried = int(done.stdout.partition(" attempts")[0].rpartition(" ")[2])
+    assert tried >= 3, done.stdout
+
+
+def test_an_attempt_can_be_repeated(tmp_path):
+    made = seeds(tmp_path)
+    for one in made:
+        first, again = (damaged(one.kind, one.files, random.Random("7:3")) for _ in range(2))
+        assert first == again
+    changed = sum(
+        damaged(one.kind, one.files, random.Random(n)) != one.files for one in made for n in range(5)
+    )
+    assert changed > 3 * len(made)
+    assert {one.kind for one in made} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        (lambda _: 1 / 0, "ZeroDivisionError"),
+        (lambda _: 3, "status 3"),
+        (lambda _: print("vani: one\nvani: two", file=sys.stderr) or 2, "in one line"),
+        (lambda _: print("\x1b[31m", file=sys.stderr) or 2, "in one line"),
+        (lambda args: Path(args[-1]).write_text("half") and _refused(), "left p.yaml"),
+        (lambda _: print("Traceback (most recent call last)", file=sys.stderr) or 0, "Traceback"),
+    ],
+    ids=["raises", "fault", "two lines", "escape", "partial output", "traceback"],
+)
+def test_what_a_command_does_wrong_is_found(does, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(judge, "_run", does)
+    _, found = judge._command("profile", "input", "-o", "p.yaml")
+    assert any(told in one.what for one in found)
+
+
+def _refused() -> int:
+    print("vani: input: is no trace", file=sys.stderr)
+    return 2
+
+
+def test_too_much_time_and_memory_are_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(judge, "_run", lambda _: 0)
+    monkeypatch.setattr(judge, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(judge, "MOST_MEMORY", -1)
+    _, found = judge._command("profile", "input", "-o", "p.yaml")
+    assert [one.what.split()[0] for one in found] == ["took", "took"]
+
+
+@settings(max_examples=30)
+@given(program=programs())
+def test_a_program_that_is_miscounted_is_found(program):
+    class Count:
+        read = write = metadata = sync = written = -1
+
+    class Profile:
+        traces = ()
+
+        class workflow:  # noqa: N801 - stands for a part of a profile
+            class io:  # noqa: N801
+                ops = bytes = Count
+
+    assert "the program did" in program.differs(Profile)
