@@ -392,6 +392,14 @@ class Batch:
         return found
 
     @cached_property
+    def alike_unsized(self) -> Ints:
+        """How many calls of each group of `alike` are `unsized`."""
+        groups = len(self.alike.row)
+        if not self.unsized.any():
+            return np.zeros(groups, np.int64)
+        return np.bincount(self.alike.codes[self.unsized], minlength=groups)
+
+    @cached_property
     def sizes(self) -> Pairs:
         """How often each size occurs in the data operations of each group of `alike`, unknown sizes left out."""
         rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))

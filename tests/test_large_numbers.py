@@ -103,6 +103,9 @@ def test_a_write_of_2_to_the_62_bytes_is_profiled_without_its_bytes():
     for profile in both(BROKEN / "extent-2pow62"):
         assert profile.workflow.io.bytes.written is None and profile.workflow.io.ops.write == 1
         assert "2147483648 x 2147483648 bytes" in profile.traces[0].problems[0]
+        moved = [*(i.bytes for i in profile.interfaces), *(f.bytes for f in profile.folders)]
+        assert len(moved) == 2
+        assert all((one.read, one.written, one.total) == (0, None, None) for one in moved)
 
 
 @pytest.mark.parametrize("size", ["-1", str(2**64 - 1)])

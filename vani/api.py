@@ -738,7 +738,7 @@ def heat_map(
         if isinstance(found, str):
             return found
     moved = profile.workflow.io.bytes
-    if (sum(map(sum, found.read)), sum(map(sum, found.written))) != (moved.read, moved.written):
+    if (sum(map(sum, found.read)), sum(map(sum, found.written))) != (moved.read or 0, moved.written or 0):
         return "the decoded calls move other numbers of bytes than the profile says; profile the trace again"
     return found
 

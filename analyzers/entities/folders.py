@@ -41,6 +41,7 @@ def folders(view: View) -> list[Folder]:
     time, operations = total("metadata_time"), total("metadata")
     creates = np.bincount(folder, held.at(codes, "makes") > 0, count).astype(np.int64)
     read, written = total("bytes_read"), total("bytes_written")
+    unread, unwritten = ((total(f"unsized_{n}") == total(n)) & (total(n) > 0) for n in ("reads", "writes"))
     order = np.lexsort((np.arange(count), -files, -operations, -time))
     chosen = order[:MOST_BY_TIME].tolist()
     by_files = np.lexsort((np.arange(count), -files))[:MOST_BY_FILES].tolist()
@@ -58,7 +59,12 @@ def folders(view: View) -> list[Folder]:
             files=int(files[i]),
             creates=int(creates[i]),
             entries=int(files[i]) + below.get(paths[i].as_py(), 0),
-            bytes=ByteCounts(read=int(read[i]), written=int(written[i]), total=int(read[i] + written[i])),
+            bytes=ByteCounts(
+                # The size of no such call is known.
+                read=None if unread[i] else int(read[i]),
+                written=None if unwritten[i] else int(written[i]),
+                total=None if unread[i] or unwritten[i] else int(read[i] + written[i]),
+            ),
             metadata_time_s=int(time[i]) / 1e9 if timed else None,
         )
         for i in chosen

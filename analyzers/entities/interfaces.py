@@ -44,7 +44,7 @@ def interfaces(view: View) -> list[Interface]:
         one = np.array([key])
         app, layer = key // 16, key % 16
         read, written = (
-            int(under.at(one, n)[0]) if len(under) else 0 for n in ("bytes_read", "bytes_written")
+            _moved(under, one, direction) for direction in (("reads", "bytes_read"), ("writes", "bytes_written"))
         )
         data_calls, collective = (
             int(calls.at(one, n)[0]) if len(calls) else 0 for n in ("data", "collective")
@@ -61,7 +61,11 @@ def interfaces(view: View) -> list[Interface]:
                 access_pattern=_pattern(view, key),
                 data_representation=_representation(view, app, layer),
                 calls=int(calls.at(one, "calls")[0]) if len(calls) else 0,
-                bytes=ByteCounts(read=read, written=written, total=read + written),
+                bytes=ByteCounts(
+                    read=read,
+                    written=written,
+                    total=None if read is None or written is None else read + written,
+                ),
                 files=int((view.world.file_class[files] == FileClass.DATASET).sum()),
                 time_s=None if time is None else time / 1e9,
                 collective_share=share,
@@ -72,6 +76,15 @@ def interfaces(view: View) -> list[Interface]:
     if any(i.layer == "mpiio" and i.hints is None for i in found):
         view.notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
     return found
+
+
+def _moved(under: Keyed, key: NDArray[np.int64], direction: tuple[str, str]) -> int | None:
+    """Bytes that calls under a layer moved; None where the size of no such call is known."""
+    calls, moved = direction
+    if not len(under):
+        return 0
+    count, unsized, size = (int(under.at(key, n)[0]) for n in (calls, f"unsized_{calls}", moved))
+    return None if count and count == unsized else size
 
 
 def middleware_access(view: View) -> tuple[list[str], Granularity | None, Pattern | None]:

@@ -53,11 +53,7 @@ class _Collector:
             "bytes": batch.alike_bytes,
             "data": np.where(kind <= Kind.WRITE, alike.count, 0),
             "metadata": np.where(kind == Kind.METADATA, alike.count, 0),
-            "unsized": (
-                np.bincount(alike.codes, batch.unsized, len(rows)).astype(np.int64)
-                if batch.unsized.any()
-                else np.zeros(len(rows), np.int64)
-            ),
+            "unsized": batch.alike_unsized,
         }
         self._parts.append(Keyed(dense.keys, {n: dense.sum(c) for n, c in columns.items()}))
         if len(self._parts) > 64:

@@ -93,7 +93,7 @@ class _Collector:
         rows = alike.row[included]
         layers, kind, flags, file = batch.within[rows], batch.kind[rows], batch.flags[rows], batch.file[rows]
         count = alike.count[included]
-        size = batch.alike_bytes[included]
+        size, unsized = batch.alike_bytes[included], batch.alike_unsized[included]
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
         uses = moves | ((flags & Flag.OPEN) != 0)
@@ -114,6 +114,8 @@ class _Collector:
                 "writes": count[write & mine],
                 "bytes_read": size[read & mine],
                 "bytes_written": size[write & mine],
+                "unsized_reads": unsized[read & mine],
+                "unsized_writes": unsized[write & mine],
             }
             self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in columns.items()}))
             used = uses & mine

@@ -149,6 +149,12 @@ class _Collector:
             extremes.at(found, group.codes[some], values[some])
             return found
 
+        def of_no_size(side: Kind) -> NDArray[np.int64]:
+            unsized = batch.unsized[rows]
+            if not unsized.any():
+                return np.zeros(len(dense.keys), np.int64)
+            return dense.count(unsized & (batch.kind[rows] == side))
+
         process = batch.process[rows]
         first_process, last_process = (np.full(len(dense.keys), p) for p in (process[0], process[-1]))
         if process[0] != process[-1]:
@@ -163,6 +169,8 @@ class _Collector:
             "syncs": group.sum(count, kind == Kind.SYNC),
             "bytes_read": group.sum(moved, kind == Kind.READ),
             "bytes_written": group.sum(moved, kind == Kind.WRITE),
+            "unsized_reads": of_no_size(Kind.READ),
+            "unsized_writes": of_no_size(Kind.WRITE),
             "time": group.sum(time),
             "metadata_time": group.sum(time, kind == Kind.METADATA),
             "opens": group.sum(count, (flags & Flag.OPEN) != 0),

@@ -344,7 +344,12 @@ class _Counter:
             "streams": made & (rows.layer[at] == Layer.STDIO),
             "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,
         }
-        moved = np.where(rows.bytes[at] == NO_VALUE, 0, rows.bytes[at]) * weight
+        unsized = rows.bytes[at] == NO_VALUE
+        chosen |= {
+            "unsized_reads": chosen["reads"] & unsized,
+            "unsized_writes": chosen["writes"] & unsized,
+        }
+        moved = np.where(unsized, 0, rows.bytes[at]) * weight
         columns = {n: dense.sum(weight, mask) for n, mask in chosen.items()} | {
             "bytes_read": dense.sum(moved, kind == Kind.READ),
             "bytes_written": dense.sum(moved, kind == Kind.WRITE),
@@ -432,6 +437,8 @@ class _Counter:
                 "writes": weight[mine][write[mine]].sum(),
                 "bytes_read": (size * weight)[mine][read[mine]].sum(),
                 "bytes_written": (size * weight)[mine][write[mine]].sum(),
+                "unsized_reads": weight[mine][(read & ~sized)[mine]].sum(),
+                "unsized_writes": weight[mine][(write & ~sized)[mine]].sum(),
             }
             found["under"].append(Keyed(np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()}))
             used, moved = mine[uses[mine]], mine[(moves & sized)[mine]]
