@@ -1,4 +1,9 @@
-"""The smallest reader there can be: a folder with calls.csv becomes the table of calls.
+"""The smallest reader there can be: a folder with calls.csv, or such a file alone, becomes the table of calls.
+
+It plugs in with two lines in the pyproject.toml of its distribution::
+
+[project.entry-points."vani.readers"]
+csv = "csv_reader:CSV"
 
 Lines are `rank,function,path,offset,bytes,start_ns,duration_ns`, in the order in which each rank made them. Only open,
 read, write and close are known, and nothing is damaged: a real reader knows more and believes less.
@@ -18,9 +23,9 @@ import pyarrow as pa
 
 from vani.calls import CALLS, FILES, FUNCTIONS, FileClass, Flag, Kind, Layer
 from vani.errors import TraceError
-from vani.readers.base import Limit, Piece
+from vani.readers.base import Format, Limit, Piece
 
-__all__ = ["CsvReader", "is_csv"]
+__all__ = ["CSV", "CsvReader", "is_csv"]
 
 # name -> kind, flags
 _FUNCTIONS = {
@@ -32,8 +37,13 @@ _FUNCTIONS = {
 
 
 def is_csv(path: Path) -> bool:
-    """Tell whether a folder is such a trace."""
-    return (path / "calls.csv").is_file()
+    """Tell whether a folder, or a file, is such a trace."""
+    table = _table_in(path)
+    return table.name == "calls.csv" and table.is_file()
+
+
+def _table_in(path: Path) -> Path:
+    return path / "calls.csv" if path.is_dir() else path
 
 
 class CsvReader:
@@ -49,13 +59,13 @@ class CsvReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.app = path.name
-        content = (path / "calls.csv").read_bytes()
+        content = _table_in(path).read_bytes()
         self._digest = hashlib.sha256(content).hexdigest()
         self._rows = list(csv.reader(io.StringIO(content.decode(), newline="")))
         for number, row in enumerate(self._rows, 1):
             if len(row) != 7 or row[1] not in _FUNCTIONS:
                 raise TraceError(
-                    f"line {number} is no call", where=path / "calls.csv", todo="see the head of this module"
+                    f"line {number} is no call", where=_table_in(path), todo="see the head of this module"
                 )
         self._paths = list(dict.fromkeys(row[2] for row in self._rows))
         self.ranks = 1 + max((int(row[0]) for row in self._rows), default=0)
@@ -64,7 +74,7 @@ class CsvReader:
         return self._digest
 
     def changed(self) -> bool:
-        return hashlib.sha256((self.path / "calls.csv").read_bytes()).hexdigest() != self._digest
+        return hashlib.sha256(_table_in(self.path).read_bytes()).hexdigest() != self._digest
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         return np.bincount([int(row[0]) for row in self._rows], minlength=self.ranks).astype(np.int64)
@@ -104,6 +114,9 @@ class CsvReader:
             if rows:
                 piece.ranks_read += 1
                 yield pa.RecordBatch.from_pylist(rows, CALLS)
+
+
+CSV = Format("csv", is_csv, CsvReader, is_part=lambda name: name == "calls.csv")
 
 
 def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import vani
 from vani import api
 from vani.advisors import catalogue
 from vani.analyzers import passes
-from vani.errors import InputError, TraceError
-from vani.readers import open as door
+from vani.errors import InputError, TraceError, UnknownFormatError
+from vani.readers import formats, open_workload
+from vani.readers.base import Format
+from vani.readers.open import has_part
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = ROOT / "examples" / "05-own-analyzer-and-rule"
@@ -32,12 +35,23 @@ CALLS = """\
 1,close,/s/out,,,150000,1000
 """
 
+SMALL = ROOT / "tests" / "data" / "traces" / "v3-posix-mix-nonmpi"
 
-def declared(site: Path, entry_points: dict[str, dict[str, str]]) -> None:
+FAULTY = """
+from vani.readers.base import Format
+
+def probe(path):
+    raise KeyError("magic")
+
+FORMAT = Format("bad", probe, open)
+"""
+
+
+def declared(site: Path, entry_points: dict[str, dict[str, str]], name: str = "vani-declared") -> None:
     """Put into `site` what pip leaves there of a distribution's entry points, without any code."""
-    info = site / "vani_example-0.1.dist-info"
+    info = site / f"{name.replace('-', '_')}-0.1.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vani-example\nVersion: 0.1\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
     lines = []
     for group, points in entry_points.items():
         lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
@@ -53,8 +67,10 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     importlib.invalidate_caches()
     catalogue.rules.cache_clear()
+    formats._plug_ins.cache_clear()
     yield place
     catalogue.rules.cache_clear()
+    formats._plug_ins.cache_clear()
 
 
 @pytest.fixture
@@ -64,12 +80,9 @@ def plugin(site, monkeypatch):
 
 
 @pytest.fixture
-def trace(tmp_path, site, monkeypatch):
-    """A trace of calls.csv, which `open_trace` knows as if it were in the list of readers."""
-    from csv_reader import CsvReader, is_csv  # noqa: PLC0415 - on the path by now
-
-    monkeypatch.setattr(door, "is_parquet", is_csv)
-    monkeypatch.setattr(door, "open_parquet", CsvReader)
+def trace(tmp_path, site):
+    """A trace of calls.csv, whose reader is installed as a plug-in."""
+    declared(site, {"vani.readers": {"csv": "csv_reader:CSV"}})
     folder = tmp_path / "two-ranks"
     folder.mkdir()
     (folder / "calls.csv").write_text(CALLS)
@@ -92,6 +105,106 @@ def test_the_example_reader_says_what_is_no_call(trace):
     (trace / "calls.csv").write_text("0,fly,/s/out,,,0,1\n")
     with pytest.raises(TraceError, match=r"calls\.csv: line 1 is no call; see"):
         vani.open_trace(trace)
+
+
+def test_a_trace_that_is_a_file_is_profiled_like_a_folder(trace):
+    alone, folder = vani.profile(trace / "calls.csv"), vani.profile(trace)
+    assert alone.traces[0].records == 8
+    assert alone.workflow == folder.workflow
+
+
+def test_traces_of_plug_ins_are_found_in_a_folder_of_traces(trace, tmp_path):
+    shutil.copytree(SMALL, tmp_path / "recorder")
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "calls.csv").write_text(CALLS)
+    (files / "notes.txt").write_text("x")
+    (tmp_path / "all").mkdir()
+    for place in (trace, tmp_path / "recorder", files):
+        place.rename(tmp_path / "all" / place.name)
+    found = open_workload([tmp_path / "all"])
+    assert [(reader.path.name, reader.tool) for reader in found.readers] == [
+        ("files", "csv"),
+        ("recorder", "recorder"),
+        ("two-ranks", "csv"),
+    ]
+    assert found.refused == []
+
+
+def test_a_file_that_is_a_trace_of_a_plug_in_is_found_beside_others(trace, tmp_path, monkeypatch):
+    csv_reader = importlib.import_module("csv_reader")
+    lines = Format("lines", lambda path: path.suffix == ".lines" and path.is_file(), csv_reader.CsvReader)
+    monkeypatch.setattr(csv_reader, "CSV", lines)
+    several = tmp_path / "several"
+    several.mkdir()
+    for name in ("b10.lines", "b9.lines", ".hidden.lines", "notes.txt"):
+        (several / name).write_text(CALLS)
+    assert [r.path.name for r in open_workload([several]).readers] == ["b9.lines", "b10.lines"]
+
+
+def test_no_output_is_written_over_a_part_of_a_trace_of_a_plug_in(trace):
+    (trace / "profile.yaml").write_text("x")
+    for name, is_part in (("calls.csv", True), ("profile.yaml", False)):
+        state = (trace / name).stat()
+        assert has_part(trace, name, state.st_dev, state.st_ino) == is_part
+        # The file alone is a trace, too.
+        assert has_part(trace / "calls.csv", name, state.st_dev, state.st_ino) == is_part
+
+
+def test_plug_ins_are_loaded_only_where_no_built_in_format_fits(site, monkeypatch):
+    (site / "heavy_format.py").write_text("raise SystemExit('loaded')")
+    declared(site, {"vani.readers": {"heavy": "heavy_format:FORMAT"}})
+    assert vani.open_trace(SMALL).tool == "recorder"
+    assert [reader.tool for reader in open_workload([SMALL]).readers] == ["recorder"]
+    with pytest.raises(SystemExit, match="loaded"):
+        formats.formats()
+
+
+def test_all_formats_are_listed_built_in_ones_first(trace):
+    assert [known.name for known in formats.formats()] == ["recorder", "parquet", "csv"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import gone_library", "cannot be loaded (ModuleNotFoundError: No module named 'gone_library')"),
+        ("FORMAT = 'bad'", "entry point 'bad' is no vani.readers.base.Format"),
+    ],
+)
+def test_a_format_that_cannot_be_loaded_is_named_where_no_other_fits(site, tmp_path, code, said):
+    sys.modules.pop("bad_format", None)
+    (site / "bad_format.py").write_text(code)
+    declared(site, {"vani.readers": {"bad": "bad_format:FORMAT"}})
+    log = tmp_path / "run.darshan"
+    log.write_text("x")
+    with pytest.raises(UnknownFormatError) as caught:
+        vani.open_trace(log)
+    line = str(caught.value)
+    assert line.startswith(f"{log}: is a Darshan log") and "bad_format:FORMAT: " in line and said in line
+    assert "; update or uninstall the package that brings it, or " in line
+    with pytest.raises(InputError, match=r"bad_format:FORMAT: .*; update or uninstall"):
+        formats.formats()
+
+
+def test_a_broken_format_does_not_hinder_traces_of_others(site, tmp_path):
+    sys.modules.pop("bad_format", None)
+    (site / "bad_format.py").write_text(FAULTY)
+    declared(site, {"vani.readers": {"bad": "bad_format:FORMAT", "gone": "vani_example.gone:FORMAT"}})
+    shutil.copytree(SMALL, tmp_path / "runs" / "one")
+    (tmp_path / "runs" / "results").mkdir()
+    assert len(open_workload([tmp_path / "runs"]).readers) == 1
+    with pytest.raises(UnknownFormatError, match=r"gone:FORMAT: the format of entry point 'gone'"):
+        vani.open_trace(tmp_path / "runs" / "results")
+
+
+def test_a_format_that_fails_to_tell_is_named_where_no_other_fits(site, tmp_path):
+    sys.modules.pop("bad_format", None)
+    (site / "bad_format.py").write_text(FAULTY)
+    declared(site, {"vani.readers": {"bad": "bad_format:FORMAT"}})
+    with pytest.raises(
+        UnknownFormatError, match=r"the format 'bad' cannot tell .* \(KeyError: 'magic'\); update"
+    ):
+        vani.open_trace(tmp_path)
 
 
 def test_a_measure_of_another_distribution_is_found_and_runs(plugin, trace):

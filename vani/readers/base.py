@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from vani.calls import Occurrences
 
-__all__ = ["BATCH_ROWS", "CountsCalls", "KeepsTables", "Limit", "Piece", "TellsCallSites", "TraceReader"]
+__all__ = [
+    "BATCH_ROWS",
+    "CountsCalls",
+    "Format",
+    "KeepsTables",
+    "Limit",
+    "Piece",
+    "TellsCallSites",
+    "TraceReader",
+]
 
 BATCH_ROWS = 1 << 18
 """Rows of a batch: 2 MiB per 8-byte column, so that a batch's columns stay near the processor's caches."""
@@ -48,14 +57,14 @@ class Piece:
 
 
 class TraceReader(Protocol):
-    """One trace directory behind one door, whatever tool and version wrote it."""
+    """One trace, a folder or a file, behind one door, whatever tool and version wrote it."""
 
     @property
     def path(self) -> Path: ...
 
     @property
     def tool(self) -> str:
-        """`recorder`, `recorder2parquet` or `wisio`."""
+        """`recorder`, `recorder2parquet`, `wisio`, or what a plug-in reads."""
 
     @property
     def format(self) -> str:
@@ -133,3 +142,29 @@ class TellsCallSites(Protocol):
 
     def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
         """See `TraceReader.batches`; with `call_sites` each batch has the column `vani.calls.CALL_SITE`, too."""
+
+
+def _any_name(name: str) -> bool:
+    del name
+    return True
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of trace: how it is recognised, and what reads it."""
+
+    name: str
+    probe: Callable[[Path], bool]
+    """Tells whether a path, a folder or a file, is such a trace, damaged or not. It is asked about all that is there,
+    and so reads no more than it needs; a trace that is damaged is for `open` to explain."""
+    open: Callable[[Path], TraceReader]
+    """Makes the reader; reads no calls yet. Raises TraceError or UnknownFormatError."""
+    is_part: Callable[[str], bool] = _any_name
+    """Tells by a file's name whether it would be read as a part of a trace that is a folder."""
+    probe_unnamed: Callable[[Path], bool] | None = None
+    """Tells the same as `probe` of a path that nobody named, among the files beside traces; None: as `probe` does."""
+
+    def is_at(self, path: Path, *, named: bool) -> bool:
+        """Tell whether such a trace is at a path that the user named, or that was found below one."""
+        tells = self.probe if named or self.probe_unnamed is None else self.probe_unnamed
+        return tells(path)

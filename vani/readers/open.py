@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers.base import TraceReader
+from vani.readers.formats import BUILT_IN, format_of, has_plug_ins, unusable
 from vani.readers.identity import explained
-from vani.readers.parquet import is_converted, is_parquet, open_parquet
+from vani.readers.parquet import is_store
 from vani.readers.parquet.parts import natural
-from vani.readers.recorder.probe import is_recorder
-from vani.readers.recorder.reader import RecorderReader
 
 __all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with"]
 
@@ -22,7 +20,6 @@ _NESTED = 2
 """How deep traces may lie below a directory that is given: `<directory>/recorder-YYYYMMDD/<trace>`."""
 
 _RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf", ".callsites")
-_RECORDER_PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
 _RECORDER_NAMES = ("VERSION", "recorder.dat")
 _WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
 
@@ -66,19 +63,20 @@ class Workload:
 
 
 def is_trace(path: Path) -> bool:
-    """Tell whether a directory is a trace of a kind that Vani reads, damaged or not.
+    """Tell whether a path is a trace of a kind that Vani reads, damaged or not.
 
     Stricter than what a user may name: a file VERSION alone, or a data set in Parquet, is no trace.
     """
-    if not path.is_dir():
-        return False
-    return any(_RECORDER_PART.fullmatch(e.name) for e in _entries(path)) or is_converted(path)
+    return format_of(path, named=False) is not None
 
 
 def trace_with(file: Path) -> Path | None:
-    """The trace that a file is a part of, or would become one of by its name; None if there is none."""
+    """The trace that a file is a part of, or would become one of by its name; None if there is none.
+
+    Traces of plug-ins are not looked for: they would have to be loaded for each file that is written.
+    """
     folder = file.parent
-    if not (_is_part(file.name) and folder.is_dir() and is_trace(folder)):
+    if not (_is_part(file.name) and any(format_.is_at(folder, named=False) for format_ in BUILT_IN)):
         return None
     return folder.parent if folder.name == "_parquet" else folder
 
@@ -96,6 +94,12 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
     except InputError:
         return False
     for trace in traces:
+        if not trace.is_dir():
+            states = [trace.stat()] if _exists(trace) else []
+            if any((s.st_dev, s.st_ino) == (device, inode) for s in states):
+                return True
+            continue
+        is_part = _parts_of(trace)
         for folder in (trace, trace / "_parquet"):
             try:
                 with os.scandir(folder) as entries:
@@ -103,7 +107,7 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
                     near = [
                         e
                         for e in entries
-                        if _is_part(e.name) and (e.is_symlink() or e.name == name or e.inode() == inode)
+                        if is_part(e.name) and (e.is_symlink() or e.name == name or e.inode() == inode)
                     ]
                 states = [Path(e.path).stat() for e in near if _exists(Path(e.path))]
                 if any((s.st_dev, s.st_ino) == (device, inode) for s in states):
@@ -113,10 +117,14 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
     return False
 
 
+def _parts_of(trace: Path) -> Callable[[str], bool]:
+    """Tells files of a trace by their names; a folder may hold traces of several built-in formats."""
+    found = format_of(trace, named=False)
+    return _is_part if found is None or found in BUILT_IN else found.is_part
+
+
 def _is_part(name: str) -> bool:
-    return bool(
-        _RECORDER_PART.fullmatch(name) or name in _RECORDER_NAMES or name.endswith((".callsites", ".parquet"))
-    )
+    return any(format_.is_part(name) for format_ in BUILT_IN)
 
 
 def open_trace(path: Path) -> TraceReader:
@@ -134,18 +142,10 @@ def open_trace(path: Path) -> TraceReader:
     path = Path(path)
     if not _exists(path):
         raise InputError("no such file or directory", where=path, todo="name the folder of a trace")
-    if not path.is_dir():
-        raise _about_file(path)
-    # A Recorder trace may hold converted copies of itself; the original has more to tell.
-    if is_recorder(path):
-        return RecorderReader(path)
-    if (path / "manifest.json").is_file() and (path / "calls").is_dir():
-        raise UnknownFormatError(
-            "is a store that `vani convert` wrote", where=path, todo="name the trace that it was made from"
-        )
-    if is_parquet(path):
-        return open_parquet(path)
-    raise _about_directory(path)
+    found = format_of(path, named=True)
+    if found is not None:
+        return found.open(path)
+    raise _about(path)
 
 
 def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], bool] | None = None) -> Workload:
@@ -213,20 +213,22 @@ def _traces_in(path: Path, depth: int) -> Iterator[Path]:
     if is_trace(path):
         yield path
         return
-    if not depth:
+    if not depth or not path.is_dir():
         return
-    for folder in _folders(path):
+    for entry in _possible_traces(path):
         try:
-            yield from _traces_in(folder, depth - 1)
+            yield from _traces_in(entry, depth - 1)
         except TraceError:
             # A folder beside the traces that may not be listed is none of them.
             continue
 
 
-def _folders(path: Path) -> list[Path]:
+def _possible_traces(path: Path) -> list[Path]:
+    # No built-in format has traces that are files.
+    with_files = has_plug_ins()
     # Names that begin with `_` or `.` are what tools put beside traces (`_text`, `_parquet`).
     return sorted(
-        (p for p in _entries(path) if p.is_dir() and not p.name.startswith(("_", "."))),
+        (p for p in _entries(path) if (with_files or p.is_dir()) and not p.name.startswith(("_", "."))),
         key=lambda p: natural(p.name),
     )
 
@@ -236,6 +238,19 @@ def _entries(path: Path) -> list[Path]:
         return list(path.iterdir())
     except OSError as error:
         raise TraceError(f"cannot be listed ({error.strerror})", where=path) from error
+
+
+def _about(path: Path) -> UnknownFormatError:
+    """Say what is there that no format knows, and which plug-in could not say whether it does."""
+    error = _about_directory(path) if path.is_dir() else _about_file(path)
+    broken = unusable(path)
+    if not broken:
+        return error
+    return UnknownFormatError(
+        f"{error.what}, but {broken[0].where}: {broken[0].what}",
+        where=path,
+        todo=f"{broken[0].todo}, or {error.todo}",
+    )
 
 
 def _about_file(path: Path) -> UnknownFormatError:
@@ -269,6 +284,10 @@ def _about_file(path: Path) -> UnknownFormatError:
 
 def _about_directory(path: Path) -> UnknownFormatError:
     """Say what a directory holds that is no trace."""
+    if is_store(path):
+        return UnknownFormatError(
+            "is a store that `vani convert` wrote", where=path, todo="name the trace that it was made from"
+        )
     entries = _entries(path)
     if not entries:
         return UnknownFormatError(

@@ -10,19 +10,31 @@ from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import TraceReader
 from vani.readers.parquet.parts import column_names, find_parts
 
-__all__ = ["is_converted", "is_parquet", "open_parquet"]
+__all__ = ["is_converted", "is_parquet", "is_parquet_part", "is_store", "open_parquet"]
 
 _OF_RECORDER = {"arg_count", "args_1", "args_2"}
 _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
 
 
 def is_parquet(path: Path) -> bool:
-    """Tell whether a directory, or `_parquet` in it, holds Parquet files, of whatever kind."""
-    return bool(find_parts(path))
+    """Tell whether a directory, or `_parquet` in it, holds Parquet files, of whatever kind but a store of Vani."""
+    return path.is_dir() and not is_store(path) and bool(find_parts(path))
+
+
+def is_parquet_part(name: str) -> bool:
+    """Tell whether a file of this name in a trace is a part of it."""
+    return name.endswith(".parquet")
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether a directory is what `vani convert` wrote."""
+    return (path / "manifest.json").is_file() and (path / "calls").is_dir()
 
 
 def is_converted(path: Path) -> bool:
     """Tell whether those files are a converted trace, whole or not; False where no file can be read."""
+    if not path.is_dir():
+        return False
     try:
         return _kind(column_names(find_parts(path))) is not None
     except TraceError:

@@ -11,9 +11,10 @@ from vani.readers.recorder.call_table import keys_have_sites
 from vani.readers.recorder.frames import Inflater, read_file
 from vani.readers.recorder.sections import format_of
 
-__all__ = ["Shape", "is_recorder", "probe"]
+__all__ = ["Shape", "has_recorder_parts", "is_recorder", "is_recorder_part", "probe"]
 
 _RANK_FILE = re.compile(r"\d+\.(ts|cst|cfg|itf|mt)$")
+_PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,23 @@ class Shape:
 
 
 def is_recorder(path: Path) -> bool:
-    """Tell whether a directory holds anything that a Recorder tracer leaves, readable or not."""
+    """Tell whether a path is a directory that holds anything that a Recorder tracer leaves, readable or not."""
+    if not path.is_dir():
+        return False
     names = {entry.name for entry in _entries(path)}
     if names & {"recorder.mt", "recorder.dat", "recorder.ts", "VERSION"}:
         return True
     return any(_RANK_FILE.fullmatch(name) for name in names)
+
+
+def has_recorder_parts(path: Path) -> bool:
+    """Tell whether a path is a directory with parts of a trace; a file VERSION alone, as sources have it, is none."""
+    return path.is_dir() and any(_PART.fullmatch(entry.name) for entry in _entries(path))
+
+
+def is_recorder_part(name: str) -> bool:
+    """Tell whether a file of this name in a trace is a part of it."""
+    return bool(_PART.fullmatch(name)) or name == "VERSION" or name.endswith(".callsites")
 
 
 def _entries(path: Path) -> list[Path]:

@@ -1,0 +1,127 @@
+"""The formats that Vani reads: those in the table below, then those of other distributions.
+
+A plug-in is an entry point of the group `vani.readers` that names a `Format`. Plug-ins are loaded when no format of the
+table fits, or when all formats are asked for: most traces need none, and one that is broken hinders no other.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from dataclasses import dataclass
+from pathlib import Path
+
+from vani.errors import InputError, VaniError
+from vani.readers.base import Format
+from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
+from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
+from vani.readers.recorder.reader import RecorderReader
+
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "format_of", "formats", "has_plug_ins", "unusable"]
+
+ENTRY_POINTS = "vani.readers"
+"""Entry points of this group name a `vani.readers.base.Format`."""
+
+BUILT_IN = (
+    # A Recorder trace may hold converted copies of itself; the original has more to tell.
+    Format("recorder", is_recorder, RecorderReader, is_recorder_part, has_recorder_parts),
+    Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
+)
+
+
+@dataclass(frozen=True)
+class _PlugIns:
+    """What the entry points name."""
+
+    formats: tuple[Format, ...]
+    broken: tuple[InputError, ...]
+
+
+def formats() -> tuple[Format, ...]:
+    """All formats, in the order in which they are tried.
+
+    Raises
+    ------
+    InputError
+        An entry point of another distribution cannot be loaded.
+    """
+    found = _plug_ins()
+    if found.broken:
+        raise found.broken[0]
+    return (*BUILT_IN, *found.formats)
+
+
+def format_of(path: Path, *, named: bool) -> Format | None:
+    """The first format that a path is a trace of; a plug-in that cannot tell is passed over.
+
+    Parameters
+    ----------
+    named
+        The user named the path; otherwise it was found below a folder that is no trace.
+
+    Raises
+    ------
+    TraceError
+        A folder cannot be listed.
+    """
+    for built_in in BUILT_IN:
+        if built_in.is_at(path, named=named):
+            return built_in
+    for plug_in in _plug_ins().formats:
+        try:
+            if plug_in.is_at(path, named=named):
+                return plug_in
+        except VaniError:
+            raise
+        except Exception:
+            # `unusable` says it, if no other format fits.
+            continue
+    return None
+
+
+def has_plug_ins() -> bool:
+    """Whether there is any format besides those of the table; loads them."""
+    return bool(_plug_ins().formats)
+
+
+def unusable(path: Path) -> list[InputError]:
+    """What kept plug-ins from telling whether a path is one of their traces."""
+    found = _plug_ins()
+    errors = list(found.broken)
+    for plug_in in found.formats:
+        try:
+            plug_in.is_at(path, named=True)
+        except VaniError:
+            continue
+        except Exception as error:
+            errors.append(
+                InputError(
+                    f"the format {plug_in.name!r} cannot tell whether this is its trace "
+                    f"({type(error).__name__}: {error})",
+                    where=path,
+                    todo="update or uninstall the package that brings it",
+                )
+            )
+    return errors
+
+
+@functools.cache
+def _plug_ins() -> _PlugIns:
+    found: list[Format] = []
+    broken: list[InputError] = []
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = point.load()
+        except Exception as error:
+            what = (
+                f"the format of entry point {point.name!r} cannot be loaded ({type(error).__name__}: {error})"
+            )
+        else:
+            if isinstance(loaded, Format):
+                found.append(loaded)
+                continue
+            what = f"entry point {point.name!r} is no vani.readers.base.Format"
+        broken.append(
+            InputError(what, where=point.value, todo="update or uninstall the package that brings it")
+        )
+    return _PlugIns(tuple(found), tuple(broken))
