@@ -52,7 +52,7 @@ _HOOKS = (
     ("expand", "vani.readers.recorder.grammar", "Grammar", "whole", "property"),
     ("times", "vani.readers.recorder.timestamps", "Clock", "times", "function"),
     ("positions", "vani.readers.positions", "Positions", "resolve", "function"),
-    ("callers", "vani.readers.recorder.nesting", "Nesting", "resolve", "function"),
+    ("callers", "vani.readers.nesting", "Nesting", "resolve", "function"),
     ("read", "vani.store.read", "Store", "batches", "generator"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_groups", "function"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_group", "function"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.calls import Flag, Layer
-from vani.readers.recorder.nesting import Nesting
+from vani.readers.nesting import Nesting
 
 
 @dataclass(frozen=True)

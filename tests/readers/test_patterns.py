@@ -12,8 +12,8 @@ from reading import read_trace
 
 from benchmarks.recorder_oracle import decode_trace
 from benchmarks.recorder_writer import Call, write_trace
+from vani.readers.plausible import NO_VALUE
 from vani.readers.recorder.patterns import RunningOffsets
-from vani.readers.recorder.signatures import NO_VALUE
 
 LAYOUTS = ["2.5g", "3.0", "3.x-mt", "3.x-dat"]
 

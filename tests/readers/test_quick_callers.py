@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from benchmarks.recorder_writer import encode_rules
 from vani.calls import Flag, Layer
 from vani.errors import TraceError
+from vani.readers.nesting import Nesting
 from vani.readers.recorder import callers
 from vani.readers.recorder.callers import Callers
 from vani.readers.recorder.grammar import Grammar, decode_grammar
-from vani.readers.recorder.nesting import Nesting
 
 LAYERS = [Layer.POSIX, Layer.STDIO, Layer.MPIIO, Layer.HDF5, Layer.MPI]
 SIGNATURES = st.lists(

@@ -16,8 +16,8 @@ from reading import Reading, read_trace
 from benchmarks.recorder_oracle import decode_trace
 from vani.calls import Flag, Kind, Layer
 from vani.errors import TraceError
+from vani.readers.paths import normal_path
 from vani.readers.recorder.reader import RecorderReader
-from vani.readers.recorder.signatures import normal_path
 
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "traces"

@@ -13,11 +13,15 @@ from tiny_traces import TINY, write_tiny
 from benchmarks.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.calls import Layer
 from vani.errors import TraceError
+from vani.readers.handles import HandleTable
+from vani.readers.interpret import interpret
+from vani.readers.paths import PathTable
+from vani.readers.plausible import NO_VALUE
 from vani.readers.recorder.call_table import Buffer, call_table_parts, decode_call_table
 from vani.readers.recorder.frames import FramedTable, Inflater
 from vani.readers.recorder.interned import InternedHandles, InternedPaths
 from vani.readers.recorder.packed import PackedColumn, SignaturePacker
-from vani.readers.recorder.signatures import NO_VALUE, HandleTable, PathTable, Signatures, interpret
+from vani.readers.signatures import Signatures
 
 FUNCTIONS = ("open", "write", "pwrite", "rename", "MPI_File_open", "MPI_File_write_at", "H5Fopen", "H5Fclose")
 SHAPE = {"function_bytes": 4, "counted": True, "where": "recorder.cst"}

@@ -27,7 +27,7 @@ Bools = NDArray[np.bool_]
 
 
 class _Signatures(Protocol):
-    """Columns of `vani.readers.recorder.signatures.Signatures` that tell probes; some of them may be packed."""
+    """Columns of `vani.readers.signatures.Signatures` that tell probes; some of them may be packed."""
 
     func: Any
     layer: Any

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from vani.calls import FILES, FUNCTIONS
 from vani.errors import TraceError
+from vani.readers.app_names import app_name
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.identity import identity_of
 from vani.readers.parquet.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
-from vani.readers.recorder.app_names import app_name
-from vani.readers.recorder.signatures import PathTable, classes_of, classify_path, function_rows
+from vani.readers.paths import PathTable, classify_path
+from vani.readers.tables import classes_of, function_rows
 
 __all__ = [
     "SET_BACK_S",

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from vani.errors import TraceError
 from vani.readers.base import Limit, Piece
 from vani.readers.functions import FACTS
+from vani.readers.handles import HandleTable
+from vani.readers.interpret import interpret
 from vani.readers.parquet.delivery import Rows
 from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
@@ -38,9 +40,10 @@ from vani.readers.parquet.reader import (
     plain_texts,
     too_long,
 )
+from vani.readers.paths import PathTable
+from vani.readers.plausible import NO_VALUE
 from vani.readers.probes import Probes
-from vani.readers.recorder.call_table import CallTable
-from vani.readers.recorder.signatures import NO_VALUE, HandleTable, PathTable, Signatures, interpret
+from vani.readers.signatures import CallTable, Signatures
 
 __all__ = ["Recorder2ParquetReader"]
 

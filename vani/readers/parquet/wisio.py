@@ -39,8 +39,9 @@ from vani.readers.parquet.reader import (
     nanoseconds,
     too_long,
 )
+from vani.readers.paths import PathTable
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
-from vani.readers.recorder.signatures import PathTable, Signatures
+from vani.readers.signatures import Signatures
 
 __all__ = ["WisIOReader", "spelled_whole"]
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from vani.calls import CALL_SITE, CALLS, Layer
 from vani.columns import to_arrow
 from vani.readers.base import Piece
-from vani.readers.plausible import claimed
+from vani.readers.handles import OpenHandles
+from vani.readers.nesting import Nesting
+from vani.readers.plausible import NO_VALUE, claimed
 from vani.readers.positions import Positions
-from vani.readers.recorder.nesting import Nesting
-from vani.readers.recorder.signatures import NO_VALUE, Signatures
+from vani.readers.signatures import Signatures
 
-__all__ = ["BatchBuilder", "Chunk", "OpenHandles"]
+__all__ = ["BatchBuilder", "Chunk"]
 
 Ints = NDArray[np.int64]
 
@@ -136,50 +137,6 @@ class BatchBuilder:
                 s.rename_to[ids[rows]].tolist(),
                 strict=True,
             )
-
-
-class OpenHandles:
-    """Finds the file of calls that name it by an id which an earlier call of the rank bound to a path."""
-
-    def __init__(self, handles: int) -> None:
-        self._count = handles
-        self._rank = -1
-        self._bound: dict[int, int] = {}
-
-    def resolve(
-        self,
-        rank: NDArray[np.int32],
-        handle: NDArray[np.int32],
-        binds: NDArray[np.bool_],
-        file: NDArray[np.int32],
-    ) -> None:
-        """Fill `file` in place where a call has a handle and binds none."""
-        rows = np.flatnonzero(handle >= 0)
-        if len(rows):
-            key = rank[rows].astype(np.int64) * self._count + handle[rows]
-            order = np.argsort(key, kind="stable")
-            rows, key = rows[order], key[order]
-            index = np.arange(len(rows))
-            starts = np.append(True, key[1:] != key[:-1])
-            bind = binds[rows]
-            source = np.maximum.accumulate(np.where(bind | starts, index, 0))
-            found = np.where(bind[source], file[rows[source]], -1)
-            carried = np.flatnonzero(starts & ~bind & (rank[rows] == self._rank))
-            if len(carried) and self._bound:
-                before = np.full(len(rows), -1, dtype=np.int32)
-                before[carried] = [self._bound.get(h, -1) for h in handle[rows[carried]].tolist()]
-                # A call before the first bind of its group takes what the batch before left.
-                found = np.where(bind[source], found, before[source])
-            unbound = ~bind
-            file[rows[unbound]] = found[unbound]
-            last = int(rank[-1])
-            if last != self._rank:
-                self._rank, self._bound = last, {}
-            ends = np.append(starts[1:], True) & (rank[rows] == last)
-            at = np.flatnonzero(ends)
-            self._bound.update(zip(handle[rows[at]].tolist(), file[rows[at]].tolist(), strict=True))
-        elif len(rank) and int(rank[-1]) != self._rank:
-            self._rank, self._bound = int(rank[-1]), {}
 
 
 def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from vani.columns import to_numpy
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import ragged
+from vani.readers.signatures import CallTable
 
 __all__ = [
     "MOST_SIGNATURES",
     "PART_BYTES",
     "Buffer",
-    "CallTable",
     "Part",
     "TableBytes",
     "call_table_parts",
@@ -37,33 +37,6 @@ _MOST_ENTRY = 1 << 27
 
 _MOST_ARGUMENTS = 1 << 24
 """Split at a time: a table of nothing but separators would take a hundred times its size."""
-
-
-@dataclass(frozen=True)
-class CallTable:
-    """Distinct calls, by signature id.
-
-    Attributes
-    ----------
-    thread, func, depth
-        Shape (n,); `func` is a line number of the trace's function list.
-    site
-        Number of the call site among those of the calling rank; -1 where it is unknown or not stored.
-    count
-        Calls with this signature over all ranks that share the table; None where it is not stored.
-    args
-        n lists of argument texts. Bytes that are no UTF-8 have become replacement characters.
-    """
-
-    thread: NDArray[np.int64]
-    func: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    site: NDArray[np.int32]
-    count: NDArray[np.int64] | None
-    args: pa.ListArray
-
-    def __len__(self) -> int:
-        return len(self.func)
 
 
 class Part(NamedTuple):

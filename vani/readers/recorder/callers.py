@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from vani.calls import Layer
 from vani.errors import TraceError
+from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, ragged
-from vani.readers.recorder.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 
 __all__ = ["Callers", "Resolved"]
 

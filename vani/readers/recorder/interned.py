@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.columns import Texts, texts, to_arrow, to_numpy
-from vani.readers.recorder.signatures import normal_path
+from vani.readers.paths import normal_path
 
 __all__ = ["InternedHandles", "InternedPaths", "InternedTexts"]
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from vani.calls import OCCURRENCES, Flag, Layer, Occurrences
 from vani.columns import to_arrow
+from vani.readers.plausible import NO_VALUE
 from vani.readers.recorder.callers import Callers
 from vani.readers.recorder.grammar import Grammar
-from vani.readers.recorder.signatures import NO_VALUE, Signatures
+from vani.readers.signatures import Signatures
 
 __all__ = ["occurrences"]
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.recorder.signatures import NO_VALUE, Signatures, complete_relative_paths
+from vani.readers.paths import complete_relative_paths
+from vani.readers.plausible import NO_VALUE
+from vani.readers.signatures import Signatures
 
 __all__ = ["PackedColumn", "SignaturePacker"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.recorder.signatures import NO_VALUE
+from vani.readers.plausible import NO_VALUE
 
 __all__ = ["RunningOffsets", "group_positions"]
 

@@ -18,21 +18,17 @@ from numpy.typing import NDArray
 from vani.calls import FUNCTIONS, Occurrences
 from vani.columns import small_table, to_arrow
 from vani.errors import TraceError
+from vani.readers.app_names import AppName, app_of_folder
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.functions import FACTS
+from vani.readers.handles import Handles, HandleTable
 from vani.readers.identity import Identity, identity_of
+from vani.readers.interpret import interpret
+from vani.readers.paths import Paths, PathTable
 from vani.readers.probes import Probes
-from vani.readers.recorder.app_names import AppName, app_of_folder
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
 from vani.readers.recorder.call_sites import Origins, call_site_batches, is_interpreter, read_origins
-from vani.readers.recorder.call_table import (
-    PART_BYTES,
-    Buffer,
-    CallTable,
-    Part,
-    TableBytes,
-    call_table_parts,
-)
+from vani.readers.recorder.call_table import PART_BYTES, Buffer, Part, TableBytes, call_table_parts
 from vani.readers.recorder.frames import FramedTable, Inflater, inflate_frame
 from vani.readers.recorder.grammar import Grammar, decode_grammar
 from vani.readers.recorder.grammar_files import grammar_files
@@ -43,19 +39,11 @@ from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.patterns import RunningOffsets, group_positions
 from vani.readers.recorder.probe import Shape, probe
 from vani.readers.recorder.rank_count import ranks_borne_out
-from vani.readers.recorder.signatures import (
-    Handles,
-    HandleTable,
-    Paths,
-    PathTable,
-    Signatures,
-    file_table,
-    function_rows,
-    interpret,
-)
 from vani.readers.recorder.source import Extent, open_source, part_files
 from vani.readers.recorder.timestamps import Clock
 from vani.readers.recorder.unique_grammars import UniqueGrammars
+from vani.readers.signatures import CallTable, Signatures
+from vani.readers.tables import file_table, function_rows
 
 __all__ = ["RecorderReader"]
 

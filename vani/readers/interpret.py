@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FILES, FileClass, Flag, Kind, Layer
-from vani.columns import Texts, scalar, small_table, texts, to_arrow, to_numpy
-from vani.readers.functions import DATATYPE_BYTES, Meaning, Rule, layer_of, meaning_of
+from vani.calls import Flag, Kind, Layer
+from vani.columns import scalar, texts, to_arrow, to_numpy
+from vani.readers.functions import DATATYPE_BYTES, Meaning, Rule, meaning_of
+from vani.readers.handles import Handles
+from vani.readers.paths import Paths, PathTable, complete_relative_paths
 from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE, believed
-from vani.readers.recorder.call_table import CallTable
+from vani.readers.signatures import CallTable, Signatures
 
-__all__ = [
-    "NO_VALUE",
-    "HandleTable",
-    "Handles",
-    "PathTable",
-    "Paths",
-    "Signatures",
-    "classes_of",
-    "classify_path",
-    "complete_relative_paths",
-    "file_table",
-    "interpret",
-    "normal_path",
-]
+__all__ = ["interpret"]
 
 _O_WRONLY_RDWR, _O_CREAT, _O_TRUNC, _O_APPEND, _O_DIRECTORY = 0o3, 0o100, 0o1000, 0o2000, 0o200000
 _F_DUPFD = (0, 1030)
 """F_DUPFD and F_DUPFD_CLOEXEC: the tracer does not follow the descriptor that they return."""
-_LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _INTERPROCESS = (
     "lseek",
     "lseek64",
@@ -61,165 +45,6 @@ _INTRAPROCESS = (
     "MPI_File_write_at",
     "MPI_File_write_at_all",
 )
-
-
-def normal_path(path: str) -> str:
-    """Join the spellings under which the tracer may write one file: `a//b`, `a/./b`, `a/x/../b`.
-
-    The tracer puts the working directory in front of what it cannot resolve; where that directory is `.`, an
-    absolute path begins with `.//`.
-    """
-    if path.startswith(".//"):
-        path = path[2:]
-    path = posixpath.normpath(path)
-    return path[1:] if path.startswith("//") else path
-
-
-def classify_path(path: str) -> FileClass:
-    """Tell files of the data set from what is counted apart (contract, "file")."""
-    if path in ("stdin", "stdout", "stderr", "<stdin>", "<stdout>", "<stderr>"):
-        return FileClass.STANDARD_STREAM
-    if path.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:")):
-        return FileClass.SOCKET_OR_PIPE
-    if path == "/dev/shm" or path.startswith("/dev/shm/"):
-        return FileClass.DATASET
-    if path.startswith(("/proc/", "/sys/", "/dev/")) or path in ("/proc", "/sys", "/dev"):
-        return FileClass.SYSTEM
-    if _LIBRARY.search(path):
-        return FileClass.SHARED_LIBRARY
-    return FileClass.DATASET
-
-
-class PathTable:
-    """Codes of the paths of one trace, in order of first sight; one code for all spellings of a path."""
-
-    def __init__(self, paths: Iterable[str] = ()) -> None:
-        self.paths: list[str] = []
-        self._code: dict[str, int] = {}
-        """Of every spelling; a path is a spelling of itself."""
-        for path in paths:
-            self.code(path)
-
-    def code(self, spelling: str) -> int:
-        """Return the code of a path, which is new if it was not seen before."""
-        known = self._code.get(spelling)
-        if known is not None:
-            return known
-        path = spelling
-        if not path.startswith("/") or "//" in path or "/." in path or path.endswith("/"):
-            path = normal_path(path)
-        code = self._code.setdefault(path, len(self.paths))
-        if code == len(self.paths):
-            self.paths.append(path)
-        if path != spelling:
-            self._code[spelling] = code
-        return code
-
-    def codes(self, spellings: pa.Array, sights: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); every distinct one is looked at once.
-
-        Parameters
-        ----------
-        sights
-            Not used: a table that is read as a whole shows its paths in order.
-        """
-        del sights
-        encoded = pc.dictionary_encode(spellings)
-        lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
-        found: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
-        return found
-
-
-class HandleTable:
-    """Codes of the ids by which calls of a layer name open files."""
-
-    def __init__(self) -> None:
-        self._code: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._code)
-
-    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
-        """Codes of many ids, shape (n,)."""
-        found = [self._code.setdefault(f"{layer} {text}", len(self._code)) for text in column.to_pylist()]
-        return np.array(found, dtype=np.int32)
-
-
-class Paths(Protocol):
-    """Gives paths their codes."""
-
-    def codes(self, spellings: pa.Array, sights: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); `sights` (n,), ascending, tell where in the trace they stand."""
-
-
-class Handles(Protocol):
-    """Gives ids of open files their codes."""
-
-    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
-        """Codes of many ids, shape (n,)."""
-
-
-@dataclass
-class Signatures:
-    """Columns by signature id, shape (n,) each; `NO_VALUE` or -1 where a signature has no such thing."""
-
-    func: NDArray[np.int16]
-    layer: NDArray[np.int8]
-    kind: NDArray[np.int8]
-    depth: NDArray[np.int8]
-    site: NDArray[np.int32]
-    """Number of the call site among those of the calling rank, else -1."""
-    thread: NDArray[np.int32]
-    file: NDArray[np.int32]
-    bytes: NDArray[np.int64]
-    rule: NDArray[np.int8]
-    flags: NDArray[np.int16]
-    value: NDArray[np.int64]
-    """Offset, seek distance or new length, before patterns are resolved."""
-    slope: NDArray[np.int64]
-    """a of an interprocess pattern `a*r+b` (b is `value`), else 0."""
-    slope_group: NDArray[np.int8]
-    """Which function's groups r counts in, else -1."""
-    running: NDArray[np.int8]
-    """Which function's offsets are stored as differences, else -1."""
-    handle: NDArray[np.int32]
-    """Code of the id that names the file, else -1."""
-    binds: NDArray[np.bool_]
-    rename_to: NDArray[np.int32]
-    unnamed: list[int] = field(default_factory=list)
-    """Numbers of functions that the trace does not name."""
-    unbelieved: dict[str, str] = field(default_factory=dict)
-    """By function, what is wrong with a size or an offset that no call can have, which is left out."""
-
-    def __len__(self) -> int:
-        return len(self.func)
-
-    @property
-    def problems(self) -> list[str]:
-        """What is wrong with the table."""
-        return [
-            *(f"calls of function number {func}, which the trace does not name" for func in self.unnamed),
-            *self.unbelieved.values(),
-        ]
-
-    @staticmethod
-    def columns() -> tuple[str, ...]:
-        """Names of the columns."""
-        return tuple(name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved"))
-
-    def take(self, ids: NDArray[Any]) -> Signatures:
-        """Some of the signatures, numbered anew."""
-        return Signatures(**{name: getattr(self, name)[ids] for name in Signatures.columns()})
-
-    @staticmethod
-    def join(parts: list[Signatures]) -> Signatures:
-        """Put tables one behind the other."""
-        if len(parts) == 1:
-            return parts[0]
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(p, name) for p in parts]) for name in Signatures.columns()
-        }
-        return Signatures(**columns)
 
 
 def interpret(
@@ -486,71 +311,3 @@ def _mode_flags(mode: str) -> int:
 def _mark_world(s: Signatures, rows: NDArray[np.int64], comms: pa.Array | None) -> None:
     if comms is not None:
         s.flags[rows[to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))]] |= Flag.WORLD
-
-
-def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
-    """Take a library call's relative path for the absolute one that ends with it, if there is just one.
-
-    HDF5, NetCDF and MPI-IO calls hold the path as the program gave it; the file-system calls they make hold it
-    with the directory in front.
-
-    Parameters
-    ----------
-    file, layer
-        Columns of a whole call table; `file` is changed in place.
-    paths
-        By code.
-    """
-    named, above = np.zeros(len(paths), np.bool_), np.zeros(len(paths), np.bool_)
-    library = layer > Layer.STDIO
-    above[file[library & (file >= 0)]] = True
-    if isinstance(paths, Texts):
-        above &= ~to_numpy(pc.starts_with(paths.column, "/"))
-    relative = {c: paths[c] for c in np.flatnonzero(above).tolist() if not paths[c].startswith("/")}
-    if not relative:
-        return
-    # ROMIO allows a file-system prefix in front of the path (`ufs:/scratch/x`).
-    wanted = {c: re.sub(r"^[a-z0-9]+:(?=/)", "", path) for c, path in relative.items()}
-    names = {posixpath.basename(path) for path in wanted.values()}
-    by_name: dict[str, list[str]] = {}
-    named[file[~library & (file >= 0)]] = True
-    codes: dict[str, int] = {}
-    for code in np.flatnonzero(named).tolist():
-        path = paths[code]
-        name = posixpath.basename(path)
-        if name in names and path.startswith("/"):
-            by_name.setdefault(name, []).append(path)
-            codes[path] = code
-    new = np.arange(len(paths), dtype=np.int32)
-    for code, path in wanted.items():
-        tail = path if path.startswith("/") else "/" + path
-        found = [p for p in by_name.get(posixpath.basename(path), ()) if p.endswith(tail)]
-        if len(found) == 1:
-            new[code] = codes[found[0]]
-    changed = library & (file >= 0)
-    file[changed] = new[file[changed]]
-
-
-def file_table(paths: Sequence[str], probes: NDArray[np.bool_]) -> pa.Table:
-    """`vani.calls.FILES` of the paths by code; `probes`, shape (paths,): paths that were only looked for."""
-    some = [
-        small_table([range(at, at + len(run)), run, [int(classify_path(p)) for p in run]], FILES)
-        for at in range(0, max(1, len(paths)), _FILES_AT_ONCE)
-        for run in (paths[at : at + _FILES_AT_ONCE],)
-    ]
-    table = pa.concat_tables(some).combine_chunks()
-    classes = classes_of(to_numpy(table["class"].combine_chunks()), probes)
-    return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), to_arrow(classes))
-
-
-def classes_of(by_path: NDArray[np.int8], probes: NDArray[np.bool_]) -> NDArray[np.int8]:
-    """Classes of paths by their names and by what was done to them."""
-    return np.where(probes & (by_path == FileClass.DATASET), FileClass.PROBE, by_path).astype(np.int8)
-
-
-_FILES_AT_ONCE = 1 << 16
-
-
-def function_rows(names: tuple[str, ...]) -> list[tuple[int, str, int, int]]:
-    """Rows of `vani.calls.FUNCTIONS` for a trace's function list."""
-    return [(i, n, int(layer_of(n)), int(meaning_of(n).kind)) for i, n in enumerate(names)]

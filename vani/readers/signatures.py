@@ -1,0 +1,104 @@
+"""Distinct calls of a trace, the signatures: as the trace has them, and what each of them means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["CallTable", "Signatures"]
+
+
+@dataclass(frozen=True)
+class CallTable:
+    """Distinct calls, by signature id.
+
+    Attributes
+    ----------
+    thread, func, depth
+        Shape (n,); `func` is a line number of the trace's function list.
+    site
+        Number of the call site among those of the calling rank; -1 where it is unknown or not stored.
+    count
+        Calls with this signature over all ranks that share the table; None where it is not stored.
+    args
+        n lists of argument texts. Bytes that are no UTF-8 have become replacement characters.
+    """
+
+    thread: NDArray[np.int64]
+    func: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    site: NDArray[np.int32]
+    count: NDArray[np.int64] | None
+    args: pa.ListArray
+
+    def __len__(self) -> int:
+        return len(self.func)
+
+
+@dataclass
+class Signatures:
+    """Columns by signature id, shape (n,) each; `NO_VALUE` or -1 where a signature has no such thing."""
+
+    func: NDArray[np.int16]
+    layer: NDArray[np.int8]
+    kind: NDArray[np.int8]
+    depth: NDArray[np.int8]
+    site: NDArray[np.int32]
+    """Number of the call site among those of the calling rank, else -1."""
+    thread: NDArray[np.int32]
+    file: NDArray[np.int32]
+    bytes: NDArray[np.int64]
+    rule: NDArray[np.int8]
+    flags: NDArray[np.int16]
+    value: NDArray[np.int64]
+    """Offset, seek distance or new length, before patterns are resolved."""
+    slope: NDArray[np.int64]
+    """a of an interprocess pattern `a*r+b` (b is `value`), else 0."""
+    slope_group: NDArray[np.int8]
+    """Which function's groups r counts in, else -1."""
+    running: NDArray[np.int8]
+    """Which function's offsets are stored as differences, else -1."""
+    handle: NDArray[np.int32]
+    """Code of the id that names the file, else -1."""
+    binds: NDArray[np.bool_]
+    rename_to: NDArray[np.int32]
+    unnamed: list[int] = field(default_factory=list)
+    """Numbers of functions that the trace does not name."""
+    unbelieved: dict[str, str] = field(default_factory=dict)
+    """By function, what is wrong with a size or an offset that no call can have, which is left out."""
+
+    def __len__(self) -> int:
+        return len(self.func)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the table."""
+        return [
+            *(f"calls of function number {func}, which the trace does not name" for func in self.unnamed),
+            *self.unbelieved.values(),
+        ]
+
+    @staticmethod
+    def columns() -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(
+            name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved")
+        )
+
+    def take(self, ids: NDArray[Any]) -> Signatures:
+        """Some of the signatures, numbered anew."""
+        return Signatures(**{name: getattr(self, name)[ids] for name in Signatures.columns()})
+
+    @staticmethod
+    def join(parts: list[Signatures]) -> Signatures:
+        """Put tables one behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(p, name) for p in parts]) for name in Signatures.columns()
+        }
+        return Signatures(**columns)
