@@ -47,7 +47,7 @@ _ANALYZER = "analyzer "
 # Stage, module, class (or none), name, and what it is.
 _HOOKS = (
     ("inflate", "vani.readers.recorder.frames", "Inflater", "read", "function"),
-    ("inflate", "vani.readers.recorder.reader", "_Raw", "read", "function"),
+    ("inflate", "vani.readers.recorder.time_files", "RawTimes", "read", "function"),
     ("expand", "vani.readers.recorder.grammar", "Grammar", "expand", "generator"),
     ("expand", "vani.readers.recorder.grammar", "Grammar", "whole", "property"),
     ("times", "vani.readers.recorder.timestamps", "Clock", "times", "function"),

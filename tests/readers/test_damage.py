@@ -404,7 +404,7 @@ def test_many_grammars_that_are_small_in_the_file_and_large_in_memory_are_not_al
     size, tmp_path, peak_memory, monkeypatch
 ):
     # 40 frames of 32 MiB of grammar each, 40 KB each in the file: 1.3 GB in all. The quick test is an eighth of it.
-    monkeypatch.setattr("vani.readers.recorder.reader._MOST_GRAMMARS_BYTES", 8 * size)
+    monkeypatch.setattr("vani.readers.recorder.tables._MOST_GRAMMARS_BYTES", 8 * size)
     ranks, symbols = 40, size // 8 - 2
     write_trace(tmp_path, [[Call("creat", ("/a", "1"))]] * ranks, layout="3.0")
     body = np.tile(np.array([0, 1], "<i4"), symbols)

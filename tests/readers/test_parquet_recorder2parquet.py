@@ -19,7 +19,9 @@ from vani.readers.base import Piece
 from vani.readers.functions import layer_of
 from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
 from vani.readers.recorder.call_table import decode_call_table
+from vani.readers.recorder.call_table_files import CallTableFiles
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.recorder.source import open_source
 
 BROKEN = Path(__file__).parent.parent / "data" / "broken"
 TRACES = Path(__file__).parent.parent / "data" / "traces"
@@ -41,8 +43,9 @@ def signatures_of(reader: RecorderReader, rank: int):
     layout = reader.metadata.layout
     shared = "recorder.cst" if layout.framed else "0.cst"
     name = shared if reader.metadata.interprocess else f"{rank}.cst"
+    files = CallTableFiles(open_source(reader.path, combined=False), reader.metadata)
     return decode_call_table(
-        reader._table(name), function_bytes=layout.function_bytes, counted=layout.counted, where=name
+        files.content(name), function_bytes=layout.function_bytes, counted=layout.counted, where=name
     )
 
 

@@ -140,9 +140,9 @@ def test_a_damaged_table_is_refused_in_parts_as_it_is_as_a_whole(part_bytes, cha
 @pytest.fixture
 def everything_is_large(monkeypatch):
     """Tables are read in parts and grammars in blocks, however small they are."""
-    monkeypatch.setattr("vani.readers.recorder.reader.PART_BYTES", 200)
-    monkeypatch.setattr("vani.readers.recorder.reader._SMALL_TABLE", 0)
-    monkeypatch.setattr("vani.readers.recorder.reader._AT_ONCE", 2)
+    monkeypatch.setattr("vani.readers.recorder.call_table_files.PART_BYTES", 200)
+    monkeypatch.setattr("vani.readers.recorder.call_table_files._SMALL_TABLE", 0)
+    monkeypatch.setattr("vani.readers.recorder.batches._AT_ONCE", 2)
     monkeypatch.setattr("vani.readers.recorder.unique_grammars.FEW", 0)
     monkeypatch.setattr("vani.readers.recorder.unique_grammars._BLOCK", 3)
 

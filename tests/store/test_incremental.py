@@ -7,6 +7,7 @@ import pytest
 import vani
 from vani import api
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.recorder.tables import TableReader
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 FIRST, SECOND = TRACES / "v3-noipc-rawts-ior-4r", TRACES / "v3-cm1like-16r"
@@ -17,17 +18,17 @@ def decoded(monkeypatch):
     """Names of the traces whose tables or calls were read."""
     names = set()
 
-    def noted(method):
-        original = getattr(RecorderReader, method)
+    def noted(kind, method, path_of):
+        original = getattr(kind, method)
 
         def note(self, *args):
-            names.add(self.path.name)
+            names.add(path_of(self).name)
             return original(self, *args)
 
-        monkeypatch.setattr(RecorderReader, method, note)
+        monkeypatch.setattr(kind, method, note)
 
-    for method in ("_read_shared", "_read_per_rank", "batches"):
-        noted(method)
+    noted(TableReader, "read", lambda tables: tables._source.path)
+    noted(RecorderReader, "batches", lambda reader: reader.path)
     return names
 
 

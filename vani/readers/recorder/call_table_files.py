@@ -1,0 +1,148 @@
+"""Call tables as they lie in a trace: opened, read part by part where they are large, and interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.columns import to_arrow
+from vani.readers.functions import FACTS
+from vani.readers.handles import Handles, HandleTable
+from vani.readers.interpret import interpret
+from vani.readers.paths import Paths, PathTable
+from vani.readers.recorder.call_table import PART_BYTES, Buffer, Part, TableBytes, call_table_parts
+from vani.readers.recorder.frames import FramedTable, inflate_frame
+from vani.readers.recorder.interned import InternedHandles, InternedPaths
+from vani.readers.recorder.metadata import Metadata
+from vani.readers.recorder.packed import SignaturePacker
+from vani.readers.recorder.source import Source
+from vani.readers.signatures import CallTable, Signatures
+
+__all__ = ["CallTableFiles", "Kept"]
+
+_USER_FUNCTION_ID = 255
+_SMALL_TABLE = 1 << 16
+"""Bytes of a file whose table is inflated at once, whatever it holds."""
+_MOST_FACTS = 10_000
+
+Ints = NDArray[np.int64]
+
+
+class CallTableFiles:
+    """Reads the call tables of one trace."""
+
+    def __init__(self, source: Source, meta: Metadata) -> None:
+        self._source, self._meta = source, meta
+
+    def open(self, name: str) -> TableBytes:
+        """A call table; one that is large is inflated as it is read."""
+        extent = self._source.extent(name)
+        where = self._source.where(name)
+        if not self._meta.layout.framed or extent is None or extent.length <= _SMALL_TABLE:
+            return Buffer(self.content(name))
+        table = FramedTable(extent.path, extent.offset, extent.length, where=where)
+        if table.size > PART_BYTES:
+            return table
+        table.close()
+        return Buffer(self.content(name))
+
+    def content(self, name: str) -> bytes:
+        """A part of the trace, inflated where it is a frame."""
+        content = self._source.read(name)
+        if not self._meta.layout.framed:
+            return content
+        return inflate_frame(content, where=self._source.where(name))
+
+    def _interpret(
+        self, table: CallTable, paths: Paths, handles: Handles, ids: Ints | None = None
+    ) -> Signatures:
+        return interpret(
+            table,
+            self._meta.functions,
+            paths,
+            handles,
+            interprocess_patterns=self._meta.interprocess_patterns,
+            intraprocess_patterns=self._meta.intraprocess_patterns,
+            user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
+            ids=ids,
+            ranks=self._meta.ranks,
+        )
+
+    def read(
+        self, name: str, source: TableBytes, paths: Paths, handles: Handles
+    ) -> tuple[Signatures | SignaturePacker, Kept]:
+        """Read and interpret a call table, a large one part by part, and keep what else is asked of it later."""
+        layout = self._meta.layout
+        kept, packer = Kept(self._meta.functions), None
+        for part in call_table_parts(
+            source,
+            function_bytes=layout.function_bytes,
+            counted=layout.counted,
+            where=self._source.where(name),
+            site_bytes=layout.site_bytes,
+            part_bytes=PART_BYTES,
+        ):
+            kept.add(part)
+            if source.size <= PART_BYTES:
+                return self._interpret(part.table, paths, handles), kept
+            if packer is None:
+                packer = SignaturePacker(part.entries)
+            packer.add(part.ids, self._interpret(part.table, paths, handles, part.ids))
+        assert packer is not None
+        return packer, kept
+
+    def read_shared(self) -> tuple[Signatures, Kept, Sequence[str], int]:
+        """Signatures, what else is kept of them, all paths and the number of handles."""
+        name = "recorder.cst" if self._meta.layout.framed else "0.cst"
+        with closing(self.open(name)) as source:
+            if source.size <= PART_BYTES:
+                paths, handles = PathTable(), HandleTable()
+                signatures, kept = self.read(name, source, paths, handles)
+                assert isinstance(signatures, Signatures)
+                return signatures, kept, paths.paths, len(handles)
+            some_paths, some_handles = InternedPaths(), InternedHandles()
+            packer, kept = self.read(name, source, some_paths, some_handles)
+        assert isinstance(packer, SignaturePacker)
+        path_codes, texts = some_paths.finish()
+        handle_codes, count = some_handles.finish()
+        signatures = packer.packed(texts, path_codes=path_codes, handle_codes=handle_codes)
+        return signatures, kept, texts, count
+
+
+class Kept:
+    """What is kept of a call table besides the meaning of its signatures: counts, and the texts of a few functions."""
+
+    def __init__(self, functions: tuple[str, ...]) -> None:
+        self._functions = functions
+        self._wanted = [i for i, n in enumerate(functions) if n in FACTS]
+        self.counts: NDArray[np.uint32] | None = None
+        """Calls of each signature as the table tells; None where it does not."""
+        self._facts: list[tuple[Ints, Ints, pa.ListArray]] = []
+        self._held = 0
+
+    def add(self, part: Part) -> None:
+        """Take a part of the table."""
+        table = part.table
+        if table.count is not None:
+            if self.counts is None:
+                self.counts = np.zeros(part.entries, np.uint32)
+            self.counts[part.ids] = table.count
+        rows = np.flatnonzero(np.isin(table.func, self._wanted))
+        if len(rows) and self._held < 8 * _MOST_FACTS:
+            self._facts.append((part.ids[rows], table.func[rows], table.args.take(to_arrow(rows))))
+            self._held += len(rows)
+
+    def facts(self, counts: Ints) -> list[tuple[str, list[str], int]]:
+        """(function, its arguments, number of calls) of signatures that were called, by `counts`; in order of ids."""
+        if not self._facts:
+            return []
+        ids, func = (np.concatenate([f[i] for f in self._facts]) for i in range(2))
+        args = pa.concat_arrays([f[2] for f in self._facts])
+        rows = np.flatnonzero(counts[ids] > 0)
+        rows = rows[np.argsort(ids[rows])][:_MOST_FACTS]
+        texts = args.take(to_arrow(rows)).to_pylist()
+        return [(self._functions[func[r]], t, int(counts[ids[r]])) for r, t in zip(rows, texts, strict=True)]

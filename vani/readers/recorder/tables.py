@@ -1,0 +1,249 @@
+"""Everything that a trace tells before a time stamp is read: signatures, grammars, files, and what is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import TraceError
+from vani.readers.handles import HandleTable
+from vani.readers.paths import PathTable
+from vani.readers.probes import Probes
+from vani.readers.recorder.call_table_files import CallTableFiles, Kept
+from vani.readers.recorder.grammar import Grammar, decode_grammar
+from vani.readers.recorder.grammar_files import grammar_files
+from vani.readers.recorder.metadata import Metadata
+from vani.readers.recorder.packed import SignaturePacker
+from vani.readers.recorder.patterns import group_positions
+from vani.readers.recorder.source import Extent, Source
+from vani.readers.recorder.tally import Tally
+from vani.readers.recorder.unique_grammars import UniqueGrammars
+from vani.readers.signatures import Signatures
+
+__all__ = ["TableReader", "Tables"]
+
+_MOST_GRAMMARS_BYTES = 1 << 28
+"""Of all unique grammars together, which stay in memory."""
+_TOLD = 8
+"""Damaged ranks that are reported one by one."""
+_SMALL_GRAMMARS = 1 << 20
+_NOTHING = Extent(Path(), 0, 0)
+_CACHED_SYMBOLS, _OVERHEAD = 1 << 22, 256
+"""Symbols and signatures of ranks with tables of their own that are kept; objects cost as much as so many."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Tables:
+    """What is known of the whole trace before a call is read."""
+
+    paths: Sequence[str]
+    """By code."""
+    handles: int
+    """Number of ids by which calls name open files."""
+    calls: Ints
+    users: NDArray[np.int32]
+    """Number of ranks that name each file."""
+    probes: NDArray[np.bool_]
+    """Shape (paths,): paths that were only looked for."""
+    shared: Signatures | None
+    grammars: UniqueGrammars | None
+    """With inter-process compression, else None."""
+    of_rank: Ints
+    """Unique grammar of each rank, -1 if it is lost."""
+    sharing: Ints
+    """Number of ranks of each unique grammar."""
+    pattern_position: NDArray[np.int64]
+    facts: list[tuple[str, list[str], int]]
+    problems: list[str]
+    nested: bool
+    """Some call has a depth above 0."""
+
+
+class TableReader:
+    """Reads the tables of one trace, and those of ranks that have tables of their own again when they are asked for."""
+
+    def __init__(self, source: Source, meta: Metadata) -> None:
+        self._source, self._meta = source, meta
+        self._call_tables = CallTableFiles(source, meta)
+        self._cache: dict[int, tuple[Signatures, Grammar]] = {}
+        self._cached_symbols = 0
+        self._own_paths, self._own_handles = PathTable(), HandleTable()
+        """Of ranks with call tables of their own."""
+
+    def read(self) -> Tables:
+        """The tables of the whole trace.
+
+        Raises
+        ------
+        TraceError
+            What all ranks share cannot be read.
+        """
+        return self._read_shared() if self._meta.interprocess else self._read_per_rank()
+
+    def _read_shared(self) -> Tables:
+        """With inter-process compression: one call table, and unique grammars that ranks share."""
+        framed = self._meta.layout.framed
+        signatures, kept, paths, handles = self._call_tables.read_shared()
+        problems = list(signatures.problems)
+        ranks = self._meta.ranks
+        ids = self._source.read("ug.mt")
+        where = self._source.where("ug.mt")
+        numbers = np.frombuffer(ids[: len(ids) // 4 * 4], "<i4").astype(np.int64)
+        of_rank = np.full(ranks, -1, dtype=np.int64)
+        of_rank[: len(numbers)] = numbers[:ranks]
+        if len(ids) == 4 * (ranks + 1):
+            unique = int(numbers[-1])
+        else:
+            problems.append(f"{where}: has {len(ids)} bytes, {ranks} ranks need {4 * (ranks + 1)}")
+            unique = int(of_rank.max()) + 1
+        if not 1 <= unique <= ranks:
+            raise TraceError(f"claims {unique} grammars of {ranks} ranks", where=where)
+        strays = np.flatnonzero((of_rank < 0) | (of_rank >= unique))
+        if len(strays):
+            problems.append(
+                f"{where}: ranks {_span(strays)}: left out, it names none of the {unique} grammars for them"
+            )
+            of_rank[strays] = -1
+        times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
+        tally = Tally(signatures, len(paths), times, Probes(self._meta.functions))
+        files = grammar_files(self._source, framed=framed, count=unique, problems=problems)
+        large = (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS
+        grammars = UniqueGrammars(
+            files,
+            unique,
+            len(signatures),
+            tally.add,
+            most_bytes=_MOST_GRAMMARS_BYTES,
+            threads=2 if large else 1,
+        )
+        problems += grammars.problems
+        calls = np.append(grammars.calls, 0)[of_rank]
+        left_out = np.flatnonzero(np.append(grammars.lost, False)[of_rank])
+        if len(left_out):
+            problems.append(
+                f"{self._source.where('ug.cfg')}: ranks {_span(left_out)}: left out, their grammars are lost"
+            )
+        of_rank[left_out] = -1
+        counts = kept.counts
+        if counts is not None and not problems and (tally.totals != counts).any():
+            entry = int(np.flatnonzero(tally.totals != counts)[0])
+            problems.append(
+                f"call table counts {counts[entry]} calls of signature {entry}, "
+                f"the grammars {tally.totals[entry]}: grammars are used"
+            )
+        position = np.zeros((ranks, 0), dtype=np.int64)
+        if tally.kinds is not None:
+            position = group_positions(tally.kinds, of_rank)
+        return Tables(
+            paths=paths,
+            handles=handles,
+            calls=calls,
+            users=tally.users,
+            probes=tally.probes.found(len(paths)),
+            shared=signatures,
+            grammars=grammars,
+            of_rank=of_rank,
+            sharing=times,
+            pattern_position=position,
+            facts=kept.facts(tally.totals),
+            problems=problems,
+            nested=signatures.depth.max(initial=0) > 0,
+        )
+
+    def _read_per_rank(self) -> Tables:
+        """Without inter-process compression: a call table and a grammar per rank."""
+        paths, handles = self._own_paths, self._own_handles
+        problems: list[str] = []
+        calls = np.zeros(self._meta.ranks, dtype=np.int64)
+        users = np.zeros(0, dtype=np.int32)
+        facts: dict[tuple[str, ...], int] = {}
+        probes = Probes(self._meta.functions)
+        nested = False
+        unbelieved: set[str] = set()
+        lost = np.ones(self._meta.ranks, dtype=np.bool_)
+        there = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self._meta.ranks]
+        lost[there] = False
+        absent = np.flatnonzero(lost)[:_TOLD].tolist()
+        told = 0
+        # A wrong number of ranks may claim millions whose files no one needs to look for.
+        for rank in sorted([*there, *absent]):
+            try:
+                signatures, grammar, kept = self._rank_tables(rank)
+            except TraceError as error:
+                lost[rank] = True
+                told += 1
+                if told <= _TOLD:
+                    problems.append(f"rank {rank}: left out, {error}")
+                continue
+            # Of many ranks each may have other numbers that are wrong: the first of each function stands for all.
+            signatures.unbelieved = {n: t for n, t in signatures.unbelieved.items() if n not in unbelieved}
+            unbelieved.update(signatures.unbelieved)
+            problems += [p for p in signatures.problems if p not in problems]
+            calls[rank] = grammar.calls
+            nested = nested or signatures.depth.max(initial=0) > 0
+            probes.see(signatures, grammar.terminals)
+            used = signatures.file[grammar.terminals]
+            if len(users) < len(paths.paths):
+                users = np.append(users, np.zeros(len(paths.paths), dtype=np.int32))
+            users[np.unique(used[used >= 0])] += 1
+            for name, args, count in kept.facts(grammar.occurrences(len(signatures))):
+                facts[(name, *args)] = facts.get((name, *args), 0) + count
+        if lost.sum() > _TOLD:
+            problems.append(f"ranks {_span(np.flatnonzero(lost))}: left out")
+        return Tables(
+            paths=paths.paths,
+            handles=len(handles),
+            calls=calls,
+            users=np.append(users, np.zeros(len(paths.paths), dtype=np.int32))[: len(paths.paths)],
+            probes=probes.found(len(paths.paths)),
+            shared=None,
+            grammars=None,
+            of_rank=np.full(self._meta.ranks, -1, dtype=np.int64),
+            sharing=np.empty(0, dtype=np.int64),
+            pattern_position=np.zeros((self._meta.ranks, 0), dtype=np.int64),
+            facts=[(k[0], list(k[1:]), c) for k, c in facts.items()],
+            problems=problems,
+            nested=nested,
+        )
+
+    def _rank_tables(self, rank: int) -> tuple[Signatures, Grammar, Kept]:
+        name = f"{rank}.cst"
+        with closing(self._call_tables.open(name)) as source:
+            found, kept = self._call_tables.read(name, source, self._own_paths, self._own_handles)
+        signatures = found.packed(self._own_paths.paths) if isinstance(found, SignaturePacker) else found
+        grammar = decode_grammar(
+            self._call_tables.content(f"{rank}.cfg"),
+            terminals=len(signatures),
+            where=self._source.where(f"{rank}.cfg"),
+        )
+        size = grammar.symbols + len(signatures) + _OVERHEAD
+        if self._cached_symbols + size <= _CACHED_SYMBOLS:
+            self._cached_symbols += size
+            self._cache[rank] = signatures, grammar
+        return signatures, grammar, kept
+
+    def of_rank(self, rank: int, tables: Tables) -> tuple[Signatures, Grammar] | None:
+        """Signatures and grammar of a rank; None where it has no calls, or they are lost."""
+        if tables.shared is not None and tables.grammars is not None:
+            index = int(tables.of_rank[rank])
+            grammar = tables.grammars[index] if index >= 0 else None
+            return None if grammar is None else (tables.shared, grammar)
+        if rank in self._cache:
+            return self._cache[rank]
+        if not tables.calls[rank]:
+            return None
+        signatures, grammar, _ = self._rank_tables(rank)
+        return signatures, grammar
+
+
+def _span(ranks: NDArray[Any]) -> str:
+    shown = ", ".join(str(r) for r in ranks[:5])
+    return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"

@@ -1,0 +1,111 @@
+"""Where the time stamps of each rank lie, and how they are read."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.readers.recorder.frames import Inflater
+from vani.readers.recorder.metadata import Metadata
+from vani.readers.recorder.source import Extent, Source
+
+__all__ = ["RawTimes", "TimeFiles"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """Parts of recorder.ts by rank: offset in the file and length, 0 where there is none."""
+
+    path: Path
+    offset: Ints
+    length: Ints
+    problem: str | None
+
+
+class TimeFiles:
+    """Finds and opens the time stamps of the ranks of one trace."""
+
+    def __init__(self, source: Source, meta: Metadata) -> None:
+        self._source, self._meta = source, meta
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the table of a recorder.ts that all ranks share."""
+        return self._segments.problem if self._meta.layout.framed else None
+
+    def where(self, rank: int) -> str:
+        """Name the place of a rank's time stamps in a message."""
+        return self._source.where("recorder.ts" if self._meta.layout.framed else f"{rank}.ts")
+
+    @functools.cached_property
+    def _segments(self) -> _Segments:
+        """Where each rank's part of recorder.ts lies."""
+        where = self._source.where("recorder.ts")
+        none = np.zeros(self._meta.ranks, dtype=np.int64)
+        whole = self._source.extent("recorder.ts")
+        if whole is None:
+            return _Segments(Path(), none, none, f"{where}: is missing")
+        try:
+            with whole.path.open("rb") as file:
+                file.seek(whole.offset)
+                head = file.read(min(8 * self._meta.ranks, whole.length))
+        except OSError as error:
+            return _Segments(whole.path, none, none, f"{where}: cannot be read ({error.strerror})")
+        if len(head) < 8 * self._meta.ranks:
+            return _Segments(
+                whole.path, none, none, f"{where}: ends within its table of {self._meta.ranks} ranks"
+            )
+        sizes = np.frombuffer(head, "<u8")
+        # Sizes beyond the file are cut to it before they are added up, their sum to twice that: no overflow.
+        cut = np.minimum(sizes, whole.length).astype(np.int64)
+        cut[np.cumsum(cut, dtype=np.float64) > 2.0 * whole.length] = 0
+        starts = 8 * self._meta.ranks + np.cumsum(cut) - cut
+        lengths = np.clip(whole.length - starts, 0, cut)
+        used = 8 * self._meta.ranks + float(sizes.sum(dtype=np.float64))
+        problem = (
+            None
+            if used == whole.length
+            else f"{where}: has {whole.length} bytes, its table claims {used:.0f}"
+        )
+        return _Segments(whole.path, whole.offset + starts, lengths, problem)
+
+    def _segment(self, rank: int) -> Extent | None:
+        """Where the rank's time stamps lie; None where there are none."""
+        if not self._meta.layout.framed:
+            return self._source.extent(f"{rank}.ts")
+        offset, length = int(self._segments.offset[rank]), int(self._segments.length[rank])
+        return Extent(self._segments.path, offset, length) if length else None
+
+    def open(self, rank: int) -> Inflater | RawTimes | None:
+        """A source of the rank's raw time stamps with `read(size)`; None where there are none."""
+        extent = self._segment(rank)
+        if extent is None:
+            return None
+        if self._meta.layout.framed and self._meta.compressed_times:
+            if extent.length < 16:
+                return None
+            return Inflater(extent.path, extent.offset + 16, extent.length - 16)
+        return RawTimes(extent)
+
+
+class RawTimes:
+    """Time stamps of one rank that are not compressed."""
+
+    def __init__(self, extent: Extent) -> None:
+        self._file = extent.path.open("rb")
+        self._file.seek(extent.offset)
+        self._left = extent.length
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
