@@ -130,7 +130,12 @@ CALLS = pa.schema(
 )
 """`rank` is the rank within its trace, `start_ns` counts from the start of the trace's rank 0 (each rank by its own
 clock), `func` and `file` are codes into the tables below, `bytes` is what a data call asked for (or moved, where the
-trace stores return values), `offset` the file offset of a data call and what `Flag.SEEK` and `Flag.RESIZE` say."""
+trace stores return values).
+
+What `offset` means is told by layer, kind and flags: the byte of the file at which a data call of POSIX or STDIO
+begins; the place that a data call of MPIIO names, in units of its view; the position after a call with `Flag.SEEK`; the
+length that a call with `Flag.RESIZE` sets; the byte at which the view of MPI_File_set_view begins. All others
+have none."""
 
 MOST_SUM = 1 << 62
 """What all calls of a workload together may move in bytes or take in nanoseconds (4 EiB, 146 years): sums of 64 bits
