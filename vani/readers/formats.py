@@ -7,7 +7,6 @@ table fits, or when all formats are asked for: most traces need none, and one th
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,9 +106,11 @@ def unusable(path: Path) -> list[InputError]:
 
 @functools.cache
 def _plug_ins() -> _PlugIns:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - most traces need no plug-in
+
     found: list[Format] = []
     broken: list[InputError] = []
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+    for point in entry_points(group=ENTRY_POINTS):
         try:
             loaded = point.load()
         except Exception as error:

@@ -11,8 +11,8 @@ from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers.base import TraceReader
 from vani.readers.formats import BUILT_IN, format_of, has_plug_ins, unusable
 from vani.readers.identity import explained
+from vani.readers.natural_order import natural
 from vani.readers.parquet import is_store
-from vani.readers.parquet.parts import natural
 
 __all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with"]
 

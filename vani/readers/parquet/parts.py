@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import BATCH_ROWS
+from vani.readers.natural_order import natural
 
 __all__ = [
     "DamagedPartError",
@@ -26,7 +27,6 @@ __all__ = [
     "column_names",
     "damage",
     "find_parts",
-    "natural",
     "rows_left_out",
 ]
 
@@ -56,11 +56,6 @@ def damage(error: BaseException) -> str:
 def rows_left_out(rows: int, why: str) -> str:
     """A problem: so many rows are not read."""
     return f"{rows:,} row{'s' * (rows != 1)} left out: {why}"
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Key that sorts `part.10` behind `part.9`."""
-    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d{1,18})", name)]
 
 
 def find_parts(path: Path) -> list[Path]:

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FILES, FUNCTIONS
 from vani.errors import TraceError
 from vani.readers.app_names import app_name
 from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.identity import identity_of
 from vani.readers.parquet.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
-from vani.readers.paths import PathTable, classify_path
-from vani.readers.tables import classes_of, function_rows
+from vani.readers.paths import PathTable
+from vani.readers.some_ranks import some_ranks
+from vani.readers.tables import file_table, function_table
 
 __all__ = [
     "SET_BACK_S",
@@ -167,18 +167,14 @@ class RankCounter:
             rows = int(self._few[most:].sum()) + int(self._calls[self._ranks >= most].sum())
             problems.append(
                 rows_left_out(
-                    rows, f"of ranks {_some(present[stray])}, far above all others ({len(believed)} in all)"
+                    rows,
+                    f"of ranks {some_ranks(present[stray])}, far above all others ({len(believed)} in all)",
                 )
             )
         gaps = np.flatnonzero(calls == 0)
         if len(gaps):
-            problems.append(f"ranks {_some(gaps)}: left out, no row is of them")
+            problems.append(f"ranks {some_ranks(gaps)}: left out, no row is of them")
         return calls, problems
-
-
-def _some(ranks: Ints) -> str:
-    shown = ", ".join(str(r) for r in ranks[:5])
-    return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"
 
 
 def too_long(seconds: NDArray[Any]) -> NDArray[np.bool_]:
@@ -294,24 +290,10 @@ class ParquetReader(ABC):
         return self.known.calls
 
     def functions(self) -> pa.Table:
-        columns = list(zip(*function_rows(tuple(self.known.names)), strict=True))
-        return pa.Table.from_arrays(
-            [pa.array(c, t.type) for c, t in zip(columns, FUNCTIONS, strict=True)], schema=FUNCTIONS
-        )
+        return function_table(self.known.names)
 
     def files(self) -> pa.Table:
-        paths = self.known.paths.paths
-        classes = np.array([int(classify_path(p)) for p in paths], np.int8)
-        if self.known.probes is not None:
-            classes = classes_of(classes, self.known.probes)
-        return pa.Table.from_arrays(
-            [
-                pa.array(np.arange(len(paths), dtype=np.int32)),
-                pa.array(paths, pa.string()),
-                pa.array(classes, pa.int8()),
-            ],
-            schema=FILES,
-        )
+        return file_table(self.known.paths.paths, self.known.probes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """(function, arguments, number of calls) of the calls in `functions.FACTS`, if arguments are kept."""

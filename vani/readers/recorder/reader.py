@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FUNCTIONS, Occurrences
-from vani.columns import small_table
+from vani.calls import Occurrences
 from vani.errors import TraceError
 from vani.readers.app_names import AppName, app_of_folder
 from vani.readers.base import Limit, Piece
@@ -31,7 +30,7 @@ from vani.readers.recorder.source import open_source, part_files
 from vani.readers.recorder.tables import TableReader, Tables
 from vani.readers.recorder.time_files import TimeFiles
 from vani.readers.signatures import Signatures
-from vani.readers.tables import file_table, function_rows
+from vani.readers.tables import file_table, function_table
 
 __all__ = ["RecorderReader"]
 
@@ -186,8 +185,7 @@ class RecorderReader:
         return self.tables.calls
 
     def functions(self) -> pa.Table:
-        rows = function_rows(self._meta.functions)
-        return small_table(list(zip(*rows, strict=True)), FUNCTIONS)
+        return function_table(self._meta.functions)
 
     def files(self) -> pa.Table:
         return file_table(self.tables.paths, self.tables.probes)

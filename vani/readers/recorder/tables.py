@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from vani.readers.recorder.source import Extent, Source
 from vani.readers.recorder.tally import Tally
 from vani.readers.recorder.unique_grammars import UniqueGrammars
 from vani.readers.signatures import Signatures
+from vani.readers.some_ranks import some_ranks
 
 __all__ = ["TableReader", "Tables"]
 
@@ -109,7 +109,7 @@ class TableReader:
         strays = np.flatnonzero((of_rank < 0) | (of_rank >= unique))
         if len(strays):
             problems.append(
-                f"{where}: ranks {_span(strays)}: left out, it names none of the {unique} grammars for them"
+                f"{where}: ranks {some_ranks(strays)}: left out, it names none of the {unique} grammars for them"
             )
             of_rank[strays] = -1
         times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
@@ -129,7 +129,7 @@ class TableReader:
         left_out = np.flatnonzero(np.append(grammars.lost, False)[of_rank])
         if len(left_out):
             problems.append(
-                f"{self._source.where('ug.cfg')}: ranks {_span(left_out)}: left out, their grammars are lost"
+                f"{self._source.where('ug.cfg')}: ranks {some_ranks(left_out)}: left out, their grammars are lost"
             )
         of_rank[left_out] = -1
         counts = kept.counts
@@ -197,7 +197,7 @@ class TableReader:
             for name, args, count in kept.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
         if lost.sum() > _TOLD:
-            problems.append(f"ranks {_span(np.flatnonzero(lost))}: left out")
+            problems.append(f"ranks {some_ranks(np.flatnonzero(lost))}: left out")
         return Tables(
             paths=paths.paths,
             handles=len(handles),
@@ -242,8 +242,3 @@ class TableReader:
             return None
         signatures, grammar, _ = self._rank_tables(rank)
         return signatures, grammar
-
-
-def _span(ranks: NDArray[Any]) -> str:
-    shown = ", ".join(str(r) for r in ranks[:5])
-    return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"

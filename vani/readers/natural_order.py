@@ -1,0 +1,12 @@
+"""The order of names in which `step9` comes before `step10`."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["natural"]
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Key that sorts `part.10` behind `part.9`."""
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d{1,18})", name)]
