@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from vani.calls import CALLS, Layer
 from vani.readers.base import Piece
+from vani.readers.recorder.call_table import Buffer, call_table_parts
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.signatures import CallTable
 
 
 @dataclass
@@ -49,3 +51,10 @@ def read_trace(path: Path) -> Reading:
     for batch in batches:
         batch.validate(full=True)
     return Reading(reader, pa.Table.from_batches(batches, CALLS), piece)
+
+
+def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, where: str) -> CallTable:
+    """Decode and check the inflated content of a .cst file as a whole."""
+    shape = {"function_bytes": function_bytes, "counted": counted, "where": where}
+    (part,) = call_table_parts(Buffer(buffer), **shape, part_bytes=max(4, len(buffer)))
+    return part.table

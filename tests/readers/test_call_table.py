@@ -8,10 +8,10 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import decode_call_table
 
 from benchmarks.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.errors import TraceError
-from vani.readers.recorder.call_table import decode_call_table
 from vani.readers.signatures import CallTable
 
 LAYOUTS = {"2.3": (1, False), "2.5p": (1, True), "2.5g": (1, True), "3.0": (4, True), "3.x-mt": (4, True)}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from reading import decode_call_table
 
 import vani
 from vani.calls import CALLS
@@ -18,7 +19,6 @@ from vani.readers import open_trace
 from vani.readers.base import Piece
 from vani.readers.functions import layer_of
 from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
-from vani.readers.recorder.call_table import decode_call_table
 from vani.readers.recorder.call_table_files import CallTableFiles
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.recorder.source import open_source

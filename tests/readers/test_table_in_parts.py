@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import read_trace
+from reading import decode_call_table, read_trace
 from tiny_traces import TINY, write_tiny
 
 from benchmarks.recorder_writer import CallTableEntry, encode_cst, encode_key
@@ -17,7 +17,7 @@ from vani.readers.handles import HandleTable
 from vani.readers.interpret import interpret
 from vani.readers.paths import PathTable
 from vani.readers.plausible import NO_VALUE
-from vani.readers.recorder.call_table import Buffer, call_table_parts, decode_call_table
+from vani.readers.recorder.call_table import Buffer, call_table_parts
 from vani.readers.recorder.frames import FramedTable, Inflater
 from vani.readers.recorder.interned import InternedHandles, InternedPaths
 from vani.readers.recorder.packed import PackedColumn, SignaturePacker

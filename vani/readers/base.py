@@ -51,7 +51,6 @@ class Piece:
     """Of all calls together."""
     problems: list[str] = field(default_factory=list)
     renames: list[tuple[int, int, int, int]] = field(default_factory=list)
-    hints: list[tuple[str, str]] = field(default_factory=list)
     calls: list[pa.RecordBatch] = field(default_factory=list)
     """The calls themselves, where they are to stay in memory."""
 

@@ -25,7 +25,6 @@ __all__ = [
     "Part",
     "TableBytes",
     "call_table_parts",
-    "decode_call_table",
     "keys_have_sites",
 ]
 
@@ -62,38 +61,6 @@ class TableBytes(Protocol):
         """Done with it."""
 
 
-def decode_call_table(
-    buffer: bytes, *, function_bytes: int, counted: bool, where: str, site_bytes: int = 0
-) -> CallTable:
-    """Decode and check a call table as a whole.
-
-    Parameters
-    ----------
-    buffer
-        The inflated content of a .cst file.
-    function_bytes
-        Width of the function id in a key, 1 or 4.
-    counted
-        Entries carry rank and count (all but 2.3).
-    site_bytes
-        Width of the call site in a key: 4, or 0 where keys have none.
-
-    Raises
-    ------
-    TraceError
-        Lengths that do not add up, ids that are no permutation, or an argument count that is not what is there.
-    """
-    (part,) = call_table_parts(
-        Buffer(buffer),
-        function_bytes=function_bytes,
-        counted=counted,
-        where=where,
-        site_bytes=site_bytes,
-        part_bytes=max(4, len(buffer)),
-    )
-    return part.table
-
-
 def call_table_parts(
     source: TableBytes,
     *,
@@ -107,10 +74,20 @@ def call_table_parts(
 
     All ids together are 0, 1, 2, ... once the last part has come. A table without entries is one part.
 
+    Parameters
+    ----------
+    function_bytes
+        Width of the function id in a key, 1 or 4.
+    counted
+        Entries carry rank and count (all but 2.3).
+    site_bytes
+        Width of the call site in a key: 4, or 0 where keys have none.
+
     Raises
     ------
     TraceError
-        As `decode_call_table`, when the part with the damage is reached; earlier for what the sizes tell.
+        Lengths that do not add up, ids that are no permutation, or an argument count that is not what is there, when
+        the part with the damage is reached; earlier for what the sizes tell.
     """
     if source.size < 4:
         raise TraceError(f"call table of {source.size} bytes", where=where)
