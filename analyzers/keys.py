@@ -35,12 +35,13 @@ def pack(columns: Sequence[ArrayLike], widths: Sequence[int]) -> Ints:
         A number lies outside the width of its column.
     """
     _check(widths)
-    found: Ints = np.zeros((), np.int64)
+    found: Ints | None = None
     for column, width in zip(columns, widths, strict=True):
         numbers = np.asarray(column)
         if numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) >= width):
             raise ValueError(f"a key has {numbers.min()} to {numbers.max()} in a column of width {width}")
-        found = found * width + numbers
+        found = numbers.astype(np.int64, copy=False) if found is None else found * width + numbers
+    assert found is not None
     return found
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.base import NO_VALUE, Context, Pairs, World, count_pairs
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, under_any_library
 from vani.analyzers.measures.processes import ProcessesResult
 from vani.analyzers.names import groups_of_names, renames_of
@@ -24,7 +25,6 @@ from vani.analyzers.passes import exchanged
 from vani.calls import MOST_SUM, RENAMES, FileClass, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow, to_numpy
 from vani.errors import TraceError
-from vani.store.manifest import Manifest
 
 __all__ = ["Counts", "Trace", "count"]
 
@@ -37,10 +37,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class Trace:
-    """One trace as its tables tell it; stands where a store would."""
+    """One trace as its tables tell it."""
 
-    manifest: Manifest
-    """Without records, functions and parts: they are counted here."""
+    facts: TraceFacts
+    """Without records and functions: they are counted here."""
     files: pa.Table
     function_names: dict[int, str]
     occurrences: Occurrences
@@ -52,13 +52,13 @@ class Counts:
     """What was counted in a workload."""
 
     results: dict[str, Any]
-    """By name of the measure: `operations`, `call_costs`, `transfer_size`, `processes`, `libraries`.
-    Their columns of times are 0: who reads them leaves them out."""
+    """By name of the measure, as its `combine` gives it: `operations`, `call_costs`, `transfer_size`, `processes`,
+    `libraries`. Their columns of times are 0: who reads them leaves them out."""
     files: Keyed
     """By file code, included calls: reads, writes, metadata, syncs, opens, makes, empties, looks, removes, bytes_read,
     bytes_written."""
     users: Keyed | None
-    """By app * (files + 1) + file + 1, files that are written and read, under their last name: processes that are
+    """By app and file (`user_widths`), files that are written and read, under their last name: processes that are
     readers, writers, and both. None: too many to keep."""
     functions: list[dict[str, int]]
     """Calls by function, of each trace."""
@@ -237,7 +237,7 @@ class _Counter:
         if self._claimed >= MOST_SUM:
             raise TraceError(
                 f"its calls move {self._claimed:.3g} bytes together, more than can be counted",
-                where=self._trace.manifest.source,
+                where=self._trace.facts.source,
                 todo="the trace is damaged, trace the run again",
             )
 

@@ -14,7 +14,7 @@ from quick_differences import differences, without_reason
 
 import vani
 from benchmarks.recorder_writer import Call, write_trace
-from vani.analyzers.quick.renamed import NO_NAMES
+from vani.analyzers.quick.profile import _NO_NAMES as NO_NAMES
 from vani.api import heat_map
 from vani.schema.profile import Profile
 
