@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from vani.analyzers.base import World
 from vani.calls import FileClass
-from vani.schema.formats import HEAD_BYTES
+from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT
 
-__all__ = ["MOST_LOOKED_AT", "first_bytes", "telling_formats"]
-
-MOST_LOOKED_AT = 1000
-"""Files of the data set whose first bytes are looked at for the sake of its formats."""
+__all__ = ["first_bytes", "telling_formats"]
 
 Ints = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from vani.analyzers.base import NO_VALUE, Facts, World
 from vani.analyzers.characterise import world_of
 from vani.analyzers.entities.renamed import of_several_names
 from vani.analyzers.entities.view import View
-from vani.analyzers.first_bytes import MOST_LOOKED_AT, first_bytes
+from vani.analyzers.first_bytes import first_bytes
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import unpack
 from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges
@@ -29,19 +29,25 @@ from vani.analyzers.measures.operations import OperationCounts, Operations
 from vani.analyzers.measures.processes import ProcessCounts, Processes
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.measures.transfer_size import TransferSize
+from vani.analyzers.passes import measures
 from vani.analyzers.quick.counts import Counts, Trace, count
 from vani.calls import FileClass
+from vani.schema.formats import MOST_LOOKED_AT
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
+from vani.schema.unknown import (
+    NO_CALLERS,
+    NO_CALLS,
+    NO_CHOICE,
+    NO_NAMES,
+    NO_ORDER,
+    NO_RANKING,
+    NO_TIMES,
+)
 
 __all__ = ["quick_profile"]
 
-_NO_TIMES = "--quick does not read time stamps"
-_NO_ORDER = "--quick counts calls and does not follow their order"
-_NO_CALLERS = (
-    "--quick does not read time stamps, which alone tell who called whom where no call depth is stored"
-)
 _TIMES = (
     "traces.span_s",
     "traces.repaired_times",
@@ -75,21 +81,19 @@ _TIMES = (
     "files.last_s",
 )
 _ORDER = ("io.footprint", "io.access_pattern", "interfaces.access_pattern", "files.stride")
-_NO_NAMES = "--quick does not follow the order of calls, by which the names of a renamed file are told apart"
-_NO_RANKING = "--quick does not know which of the file systems in use has most I/O time"
-_NO_CHOICE = f"--quick does not know the I/O time by which {MOST_LOOKED_AT:,} files are chosen to be looked at"
+_FIELDS = frozenset(field.name for field in fields(Measurements))
 _UNKNOWN = {
-    "access_pattern": _NO_ORDER,
-    "exchanges": _NO_ORDER,
-    "lengths": _NO_ORDER,
-    "libraries": _NO_CALLERS,
-    "renames": _NO_NAMES,
-    "storage.shared": _NO_RANKING,
+    "access_pattern": NO_ORDER,
+    "exchanges": NO_ORDER,
+    "lengths": NO_ORDER,
+    "libraries": NO_CALLERS,
+    "renames": NO_NAMES,
+    "storage.shared": NO_RANKING,
 }
 _REMARKS = {
     "traces.records": "calls that the grammars stand for; --quick does not look whether each of them has a time stamp",
-    **dict.fromkeys(_TIMES, _NO_TIMES),
-    **dict.fromkeys(_ORDER, _NO_ORDER),
+    **dict.fromkeys(_TIMES, NO_TIMES),
+    **dict.fromkeys(_ORDER, NO_ORDER),
 }
 
 Ints = NDArray[np.int64]
@@ -126,7 +130,13 @@ def quick_profile(
     world, counts = count(world, contexts, traces)
     measured = _measurements(world, traces, counts, list_files)
     if _too_many_to_look_at(measured, job_):
-        measured = replace(measured, unknown=_UNKNOWN | {"dataset.format": _NO_CHOICE})
+        measured = replace(measured, unknown=_UNKNOWN | {"dataset.format": NO_CHOICE})
+    names_of_others = [measure.name for measure in measures() if measure.name not in _FIELDS]
+    measured = replace(
+        measured,
+        extensions=dict.fromkeys(names_of_others),
+        remarks={**measured.remarks, **{f"extensions.{name}": NO_CALLS for name in names_of_others}},
+    )
     return assemble(View(measured, job_, system), version=version, refused=refused)
 
 
