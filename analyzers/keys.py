@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 __all__ = ["pack", "unpack"]
 
@@ -17,7 +18,7 @@ Ints = NDArray[np.int64]
 _MOST = 1 << 63
 
 
-def pack(columns: Sequence[ArrayLike], widths: Sequence[int]) -> Ints:
+def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequence[int]) -> Ints:
     """One key per row; keys are in the order of their columns, the first one counting most.
 
     Parameters

@@ -118,8 +118,8 @@ class Measurements:
     clocks: ClockSkew | None = None
     possible_exchanges: PossibleExchanges | None = None
     """Instead of `exchanges`."""
-    first_bytes: Mapping[int, bytes] = field(default_factory=dict)
-    """By file code, of files that are still on this machine."""
+    formats_on_disk: Mapping[int, str] = field(default_factory=dict)
+    """By file code, of files that are still on this machine: format by their first bytes."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """By field, or by attribute of the profile: why the source cannot tell it, or not all of it."""
     remarks: Mapping[str, str] = field(default_factory=dict)

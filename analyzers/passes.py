@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vani.analyzers.activity import Cells
 from vani.analyzers.base import Batch, Collects, Context, Facts, Measure, World
 from vani.analyzers.extensions import plain
-from vani.analyzers.first_bytes import first_bytes
+from vani.analyzers.formats_on_disk import formats_on_disk
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.measurements import Measurements, Phases, TraceFacts
@@ -170,7 +170,7 @@ def measure(
         listed=listed,
         survey=Survey().finish(survey, world, facts),
         busy=busy_time.finish(total, facts.phases, len(listed), len(world.apps)),
-        first_bytes=first_bytes(world, results["processes"].files.file, listed),
+        formats_on_disk=formats_on_disk(world, results["processes"].files.file, listed),
         extensions={name: plain(result, name) for name, result in results.items() if name not in _RESERVED},
         **{name: result for name, result in results.items() if name in _RESERVED},
     )

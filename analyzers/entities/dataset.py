@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vani.analyzers.base import NO_VALUE
 from vani.analyzers.entities.files import ROLES, UNSIZED, format_by_library, format_of_file
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.first_bytes import telling_formats
+from vani.analyzers.formats_on_disk import telling_formats
 from vani.analyzers.iostats import histogram, sizes_of
 from vani.analyzers.keyed import exact_sum
 from vani.schema.formats import MOST_LOOKED_AT, format_of_name

@@ -27,7 +27,7 @@ from vani.analyzers.entities.view import Notes, View, layer_name
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.measures.survey import unfilled
 from vani.calls import Layer
-from vani.schema.formats import format_of_head, format_of_name
+from vani.schema.formats import format_of_name
 from vani.schema.profile import FileEntity, Role
 
 __all__ = ["ROLES", "UNSIZED", "files", "format_by_library", "format_of_file", "roles", "sizes"]
@@ -107,12 +107,10 @@ def format_of_file(view: View, code: int, layer: int | None) -> str:
     if sampled is not None and sampled.format:
         return sampled.format
     by_name = format_of_name(path)
-    head = view.measured.first_bytes.get(code)
-    if head:
-        found = format_of_head(head)
-        if found is not None:
-            # NetCDF-4 is HDF5 inside, npz is zip: the name says which.
-            return by_name if by_name in ("netcdf", "npz") and found in ("hdf5", "zip") else found
+    found = view.measured.formats_on_disk.get(code)
+    if found is not None:
+        # NetCDF-4 is HDF5 inside, npz is zip: the name says which.
+        return by_name if by_name in ("netcdf", "npz") and found in ("hdf5", "zip") else found
     return format_by_library(layer) or by_name or "bin"
 
 

@@ -18,7 +18,7 @@ from vani.analyzers.base import NO_VALUE, Facts, World
 from vani.analyzers.characterise import world_of
 from vani.analyzers.entities.renamed import of_several_names
 from vani.analyzers.entities.view import View
-from vani.analyzers.first_bytes import first_bytes
+from vani.analyzers.formats_on_disk import formats_on_disk
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import unpack
 from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges
@@ -176,7 +176,7 @@ def _measurements(
         ),
         lengths=_lengths(world, counts, processes),
         possible_exchanges=_possible_exchanges(world, counts),
-        first_bytes=first_bytes(world, processes.files.file, listed),
+        formats_on_disk=formats_on_disk(world, processes.files.file, listed),
         unknown=_UNKNOWN,
         remarks=_REMARKS,
     )

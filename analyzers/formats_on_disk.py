@@ -1,4 +1,4 @@
-"""First bytes of files that are still on this machine, by which their format is told."""
+"""Formats of files that are still on this machine, by their first bytes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from vani.analyzers.base import World
 from vani.calls import FileClass
-from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT
+from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT, format_of_head
 
-__all__ = ["first_bytes", "telling_formats"]
+__all__ = ["formats_on_disk", "telling_formats"]
 
 Ints = NDArray[np.int64]
 
 
-def first_bytes(world: World, used: Ints, listed: Ints) -> dict[int, bytes]:
+def formats_on_disk(world: World, used: Ints, listed: Ints) -> dict[int, str]:
     """By file code, of the files that are listed and of those that tell the formats of the data set.
+
+    Only of those whose first bytes are there, and are of a known format.
 
     Parameters
     ----------
@@ -28,7 +30,8 @@ def first_bytes(world: World, used: Ints, listed: Ints) -> dict[int, bytes]:
     """
     codes = used[world.file_class[used] == FileClass.DATASET]
     wanted = np.union1d(telling_formats(codes, listed), listed).tolist()
-    return {code: head for code in wanted if (head := _head(world.paths[code]))}
+    heads = ((code, _head(world.paths[code])) for code in wanted)
+    return {code: found for code, head in heads if head and (found := format_of_head(head)) is not None}
 
 
 def telling_formats(codes: Ints, listed: Ints) -> Ints:
