@@ -7,7 +7,7 @@ profile of it. What a source cannot tell is None, and it says why in `unknown`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -126,3 +126,8 @@ class Measurements:
     """By attribute of the profile: what else the source says of it."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
     """Results of measures that have no field, such as those of plug-ins, by name."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if one.default is None and getattr(self, one.name) is None and one.name not in self.unknown:
+                raise ValueError(f"{one.name} is None, and no reason is given")

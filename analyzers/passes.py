@@ -171,6 +171,7 @@ def measure(
         survey=Survey().finish(survey, world, facts),
         busy=busy_time.finish(total, facts.phases, len(listed), len(world.apps)),
         formats_on_disk=formats_on_disk(world, results["processes"].files.file, listed),
+        unknown={"possible_exchanges": "the order of calls is known"},
         extensions={name: plain(result, name) for name, result in results.items() if name not in _RESERVED},
         **{name: result for name, result in results.items() if name in _RESERVED},
     )

@@ -83,9 +83,10 @@ _TIMES = (
 _ORDER = ("io.footprint", "io.access_pattern", "interfaces.access_pattern", "files.stride")
 _FIELDS = frozenset(field.name for field in fields(Measurements))
 _UNKNOWN = {
-    "access_pattern": NO_ORDER,
-    "exchanges": NO_ORDER,
-    "lengths": NO_ORDER,
+    # Of measures that are added later, too.
+    **dict.fromkeys((f.name for f in fields(Measurements) if f.default is None), NO_CALLS),
+    **dict.fromkeys(("io_time", "busy", "library_time", "past_end", "clocks"), NO_TIMES),
+    **dict.fromkeys(("access_pattern", "footprint", "exchanges", "extents", "lengths"), NO_ORDER),
     "libraries": NO_CALLERS,
     "renames": NO_NAMES,
     "storage.shared": NO_RANKING,
@@ -131,12 +132,6 @@ def quick_profile(
     measured = _measurements(world, traces, counts, list_files)
     if _too_many_to_look_at(measured, job_):
         measured = replace(measured, unknown=_UNKNOWN | {"dataset.format": NO_CHOICE})
-    names_of_others = [measure.name for measure in measures() if measure.name not in _FIELDS]
-    measured = replace(
-        measured,
-        extensions=dict.fromkeys(names_of_others),
-        remarks={**measured.remarks, **{f"extensions.{name}": NO_CALLS for name in names_of_others}},
-    )
     return assemble(View(measured, job_, system), version=version, refused=refused)
 
 
@@ -150,6 +145,7 @@ def _measurements(
     operations = Operations().finish(found["operations"], world, facts)
     processes = Processes().finish(found["processes"], world, facts)
     listed = _listed(world, counts, operations, processes, list_files)
+    extensions = [measure.name for measure in measures() if measure.name not in _FIELDS]
     return Measurements(
         world=world,
         traces=[
@@ -178,7 +174,8 @@ def _measurements(
         possible_exchanges=_possible_exchanges(world, counts),
         formats_on_disk=formats_on_disk(world, processes.files.file, listed),
         unknown=_UNKNOWN,
-        remarks=_REMARKS,
+        remarks=_REMARKS | {f"extensions.{name}": NO_CALLS for name in extensions},
+        extensions=dict.fromkeys(extensions),
     )
 
 
