@@ -35,7 +35,8 @@ NO_CHOICE: Final = (
 NO_CALLS: Final = "--quick decodes no calls"
 
 _SUPPLY: Final = dict.fromkeys(
-    (NO_TIMES, NO_ORDER, NO_CALLERS, NO_NAMES, NO_RANKING, NO_CHOICE, NO_CALLS), "make the profile without --quick"
+    (NO_TIMES, NO_ORDER, NO_CALLERS, NO_NAMES, NO_RANKING, NO_CHOICE, NO_CALLS),
+    "make the profile without --quick",
 )
 
 

@@ -90,7 +90,9 @@ class View:
         found: Ints = used.processes[self.world.file_class[used.file] == FileClass.DATASET].astype(np.int64)
         return found
 
-    def _stats(self, group_of_phase: Ints, *, time: ByGroup | None, busy: ByGroup | None) -> Mapping[int, IOStats]:
+    def _stats(
+        self, group_of_phase: Ints, *, time: ByGroup | None, busy: ByGroup | None
+    ) -> Mapping[int, IOStats]:
         return stats_by(self.measured, lambda phase, _: group_of_phase[phase], time=time, busy=busy)
 
     def _time(self, group_of_phase: Ints, group_of_app: Ints) -> ByGroup | None:

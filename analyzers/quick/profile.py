@@ -140,7 +140,9 @@ def _measurements(
 ) -> Measurements:
     apps = np.arange(len(world.apps))
     # One phase stands for each app.
-    facts = Facts(phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1))
+    facts = Facts(
+        phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1)
+    )
     found = counts.results
     operations = Operations().finish(found["operations"], world, facts)
     processes = Processes().finish(found["processes"], world, facts)
@@ -194,7 +196,9 @@ def _listed(
         return np.empty(0, np.int64)
     found = used[np.isin(used, counts.files.keys)]
     found = found[~of_several_names(world)[found]]
-    columns = {n: getattr(operations, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")}
+    columns = {
+        n: getattr(operations, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")
+    }
     by_file = group(operations.file, columns)
     moved = by_file.at(found, "bytes_read") + by_file.at(found, "bytes_written")
     calls = np.sum([by_file.at(found, n) for n in ("reads", "writes", "metadata")], axis=0)

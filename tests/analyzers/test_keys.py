@@ -45,14 +45,18 @@ def test_the_largest_key_that_fits_is_kept():
     widths = [1 << 31, 1 << 32]
     last = [np.array([width - 1]) for width in widths]
     assert pack(last, widths).tolist() == [(1 << 63) - 1]
-    assert [column.tolist() for column in unpack(pack(last, widths), widths)] == [[width - 1] for width in widths]
+    assert [column.tolist() for column in unpack(pack(last, widths), widths)] == [
+        [width - 1] for width in widths
+    ]
 
 
 def test_narrow_columns_do_not_wrap():
     assert pack([np.array([100], np.int8), np.array([99], np.int8)], [1000, 1000]).tolist() == [100_099]
 
 
-@pytest.mark.parametrize("work", [lambda widths: pack([0, 0], widths), lambda widths: unpack(np.zeros(1), widths)])
+@pytest.mark.parametrize(
+    "work", [lambda widths: pack([0, 0], widths), lambda widths: unpack(np.zeros(1), widths)]
+)
 def test_widths_that_do_not_fit_are_refused(work):
     with pytest.raises(OverflowError, match="do not fit 63 bits"):
         work([1 << 32, 1 << 32])

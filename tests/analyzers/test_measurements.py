@@ -40,7 +40,9 @@ def test_a_field_that_is_added_needs_no_change_for_quick():
     assert set(OPTIONAL) <= set(quick._UNKNOWN)
 
 
-@pytest.mark.parametrize("name", sorted(set(OPTIONAL) - {"possible_exchanges", "exchanges", "extents", "lengths"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(OPTIONAL) - {"possible_exchanges", "exchanges", "extents", "lengths"})
+)
 def test_entities_are_null_where_a_measure_is_missing(measured, name, tmp_path):
     """A source that cannot tell one thing needs no entity changed."""
     less = replace(measured, **{name: None}, unknown={**measured.unknown, name: "not told"})
@@ -51,4 +53,8 @@ def test_entities_are_null_where_a_measure_is_missing(measured, name, tmp_path):
 def test_entities_change_nothing(measured):
     """Made twice of the same measurements, a profile is the same."""
     view = View(measured, None, None)
-    assert assemble(view, version="0") == assemble(view, version="0") == assemble(View(measured, None, None), version="0")
+    assert (
+        assemble(view, version="0")
+        == assemble(view, version="0")
+        == assemble(View(measured, None, None), version="0")
+    )
