@@ -52,6 +52,7 @@ from vani.schema.excerpt import excerpt, most_important
 from vani.schema.profile import Profile
 from vani.schema.reading import Reading
 from vani.schema.system import System
+from vani.schema.unknown import supply_of
 from vani.units import format_seconds
 
 __all__ = ["UNKNOWN_SYSTEM", "advise_document", "judge"]
@@ -87,7 +88,6 @@ SUPPLY: Final = {
     "": "supply a trace that holds it",
 }
 _TIMES: Final = "workflow.runtime_s"
-_WITHOUT_QUICK: Final = "make the profile without --quick"
 
 
 def advise_document(
@@ -326,9 +326,7 @@ def _is_null(value: Any, path: list[str]) -> bool:
 
 def _missing(path: str, profile: Profile) -> str:
     why = profile.provenance.get(path)
-    supply = SUPPLY.get(path.split(".", maxsplit=1)[0], SUPPLY[""])
-    if why is not None and why.startswith("--quick"):
-        supply = _WITHOUT_QUICK
+    supply = supply_of(why) or SUPPLY.get(path.split(".", maxsplit=1)[0], SUPPLY[""])
     return f"{path} is not known{f' ({why})' if why else ''}; {supply}"
 
 

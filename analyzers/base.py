@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.intervals import Intervals, merge_runs
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.keys import pack, unpack
 from vani.analyzers.names import Lives, Renames
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import to_numpy
@@ -26,16 +28,19 @@ __all__ = [
     "ALL_KINDS",
     "BUCKETS",
     "KINDS",
+    "LAYERS",
     "NO_VALUE",
     "Accumulator",
     "Alike",
     "Batch",
+    "Collects",
     "Context",
     "Ends",
     "Facts",
     "Measure",
     "Pairs",
     "World",
+    "cells_of",
     "count_pairs",
     "stable_order",
 ]
@@ -47,6 +52,9 @@ KINDS = 4
 """Kinds of file-system calls: read, write, metadata, sync."""
 ALL_KINDS = KINDS
 """Stands for all of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
+
+LAYERS = 16
+"""Layers in keys: `vani.calls.Layer` has fewer."""
 
 _MOST = np.iinfo(np.int64).max
 _WIDE = 1 << 20
@@ -103,36 +111,6 @@ class Context:
         return self.world.app_of_trace[self.trace]
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the first pass found out, for the second."""
-
-    phase_start: Ints
-    """Shape (phases,): start of each phase in ns, app after app, ascending within an app."""
-    phase_app: Ints
-    first_phase: Ints
-    """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
-    ends: Ends
-    linked: NDArray[np.bool_]
-    """Shape (files,): files that are both written and read, and by several processes, which can depend on each other
-    through them."""
-    linked_by_open: NDArray[np.bool_]
-    """Shape (files,): of these, files whose writes or reads left no records, only the opens around them did."""
-    written_by_open: NDArray[np.bool_]
-    """Shape (files,): of these, files whose writes left none."""
-    threaded: Ints
-    """Processes that run calls at the same time, ascending."""
-    listed_as: NDArray[np.int32] | None = None
-    """Shape (files + 1,): the code under which `Batch.listed_cell` counts a file: its own if it is listed or no file of
-    the data set, else -1. The last is that of no file. None: all files are listed."""
-    linked_calls: int = 0
-    """Data operations on the files that are `linked`."""
-
-    @property
-    def phases(self) -> int:
-        return len(self.phase_start)
-
-
 BUCKETS = 4096
 """Moments at which the ends of files are known, at most: the run is cut into so many pieces of equal length."""
 
@@ -141,17 +119,17 @@ BUCKETS = 4096
 class Ends:
     """How far each file reached, by time: what is beyond has been asked for in vain."""
 
-    known: NDArray[np.bool_]
+    known: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): the run made the file, or its size before the run is known, and all that was written is seen."""
-    since: Ints
+    since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Shape (files,): moment from which the end is known: what was read before may have been there."""
-    always: NDArray[np.bool_]
+    always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): no read came before that moment."""
-    keys: Ints
+    keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """file * (BUCKETS + 1) + moment, ascending."""
-    reach: Ints
+    reach: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Largest end so far at each key."""
-    bucket_ns: int
+    bucket_ns: int = 1
     level: int = 0
     """A moment is 2 ** level pieces of the run, each of `bucket_ns`."""
 
@@ -176,6 +154,36 @@ class Ends:
             found[owner[final][keep]] = self.reach[final][keep]
         del files
         return found
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the first pass found out, for the second."""
+
+    phase_start: Ints
+    """Shape (phases,): start of each phase in ns, app after app, ascending within an app."""
+    phase_app: Ints
+    first_phase: Ints
+    """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
+    ends: Ends = field(default_factory=Ends)
+    linked: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): files that are both written and read, and by several processes, which can depend on each other
+    through them."""
+    linked_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): of these, files whose writes or reads left no records, only the opens around them did."""
+    written_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): of these, files whose writes left none."""
+    threaded: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Processes that run calls at the same time, ascending."""
+    listed_as: NDArray[np.int32] | None = None
+    """Shape (files + 1,): the code under which `Batch.listed_cell` counts a file: its own if it is listed or no file of
+    the data set, else -1. The last is that of no file. None: all files are listed."""
+    linked_calls: int = 0
+    """Data operations on the files that are `linked`."""
+
+    @property
+    def phases(self) -> int:
+        return len(self.phase_start)
 
 
 @dataclass(frozen=True)
@@ -348,19 +356,27 @@ class Batch:
 
     @cached_property
     def cell(self) -> Dense:
-        """Codes of the (phase, file) pairs of the batch; `cell_key` of `World.files` gives them back."""
-        return Dense.of(self.phase * (self.context.world.files + 1) + self.file + 1)
+        """Codes of the (phase, file) pairs of the batch; `cells_of` gives them back."""
+        return self._cells(self.file)
 
     @cached_property
     def listed_cell(self) -> Dense:
-        """The same with one cell per phase for all files that are not listed, which is cell_key(phase, -1).
+        """The same with one cell per phase for all files that are not listed, which is that of no file.
 
         What is known of these files one by one are the survey, their processes and their extents.
         """
         listed_as = self._facts.listed_as
         if listed_as is None:
             return self.cell
-        return Dense.of(self.phase * (self.context.world.files + 1) + listed_as[self.file] + 1)
+        return self._cells(listed_as[self.file])
+
+    def _cells(self, file: NDArray[Any]) -> Dense:
+        return Dense.of(pack((self.phase, file + 1), _cell_widths(self.context.world, self._facts)))
+
+    @property
+    def cells(self) -> int:
+        """Width of the keys of cells."""
+        return prod(_cell_widths(self.context.world, self._facts))
 
     @cached_property
     def alike(self) -> Alike:
@@ -413,7 +429,8 @@ class Batch:
     @cached_property
     def process_file(self) -> Ints:
         """Process and file of each call in one number: process * (World.files + 1) + file + 1."""
-        return self.process * (self.context.world.files + 1) + self.file + 1
+        world = self.context.world
+        return pack((self.process, self.file + 1), (world.processes, world.files + 1))
 
     @cached_property
     def process_file_starts(self) -> NDArray[np.bool_]:
@@ -434,7 +451,7 @@ class Batch:
         rows, known = self.placed
         if not known.all():
             rows = rows[known]
-        begin, side = self.offset[rows], self.cell.codes[rows] * 2 + self.kind[rows]
+        begin, side = self.offset[rows], pack((self.cell.codes[rows], self.kind[rows]), (self.cells, 2))
         return merge_runs(side, begin, begin + self.bytes[rows])
 
     @property
@@ -457,6 +474,22 @@ class Batch:
         """Starts of some of all calls of the batch, those of libraries too, as `start`."""
         start: Ints = self.all_calls("start_ns")[rows]
         return start + self.context.world.shift_ns[self.context.trace]
+
+
+def _cell_widths(world: World, facts: Facts) -> tuple[int, int]:
+    return facts.phases + 1, world.files + 1
+
+
+def cells_of(keys: Ints, world: World, facts: Facts, *more: int) -> tuple[Ints, ...]:
+    """Phase (the number of phases for excluded calls) and file (-1 for none) of keys of `Batch.cell`.
+
+    Parameters
+    ----------
+    more
+        Widths of columns that were packed behind the cell, which are returned behind the file.
+    """
+    phase, file, *others = unpack(keys, (*_cell_widths(world, facts), *more))
+    return phase, file - 1, *others
 
 
 def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
@@ -491,8 +524,8 @@ class Accumulator(Protocol):
         """Hand on what was found: small, picklable, and complete."""
 
 
-class Measure(Protocol):
-    """One thing that is measured in calls; its module's docstring defines it."""
+class Collects(Protocol):
+    """Something that is collected in a pass over all calls."""
 
     name: str
     columns: frozenset[str]
@@ -505,6 +538,16 @@ class Measure(Protocol):
         """Put results of partitions together, or what it put together before; associative, and free of order.
 
         `parts` may be empty.
+        """
+
+
+class Measure(Collects, Protocol):
+    """One thing that is measured in calls; its module's docstring defines it."""
+
+    def finish(self, combined: Any, world: World, facts: Facts) -> Any:
+        """What the profile is made of: the combined result of all partitions as typed columns.
+
+        Nobody else knows of what the keys of the tables before were made.
         """
 
 

@@ -20,7 +20,7 @@ from vani.analyzers.characterise import world_of
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.iostats import BINS
 from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.passes import with_names
+from vani.analyzers.passes import trace_facts, with_names
 from vani.calls import Kind, Layer
 from vani.engine.run import Engine
 from vani.schema.timeline import LAYERS, FileUse, HeatMap, HeatRow, LayerCost, ProcessTotals, SizeClass
@@ -98,7 +98,7 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> H
     stores, names
         One per trace, with the name of its app, as for `characterise`.
     """
-    world, own = world_of(stores, names, None)
+    world, own = world_of([trace_facts(store.manifest) for store in stores], stores, names, None)
     world, contexts = with_names(world, stores, own, engine)
     rows = _rows(world, [s.manifest.ranks for s in stores])
     row_of_process = np.repeat(np.arange(len(rows)), [r.processes for r in rows])

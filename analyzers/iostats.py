@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import ALL_KINDS, KINDS, Pairs, count_pairs
-from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.base import ALL_KINDS, KINDS, count_pairs
+from vani.analyzers.intervals import merge, total_length
+from vani.analyzers.keyed import Dense, How, Keyed, group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.access_pattern import NAMES
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
+from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.operations import OperationCounts
+from vani.analyzers.measures.transfer_size import SizeCounts
 from vani.analyzers.metadata_kinds import KINDS as METADATA_KINDS
 from vani.analyzers.metadata_kinds import metadata_kind
-from vani.analyzers.passes import Measured
 from vani.calls import Kind
 from vani.schema.profile import (
     AccessPattern,
@@ -38,7 +43,7 @@ from vani.schema.profile import (
 __all__ = [
     "BINS",
     "MEMORY_SPEED",
-    "Cells",
+    "ByGroup",
     "empty_stats",
     "histogram",
     "impossible_rates",
@@ -56,24 +61,50 @@ BINS = (*(f"{a}-{b}" for a, b in pairwise(_NAMES)), "4G+")
 MEMORY_SPEED = 25e9
 """Bytes per second that one process can copy at most: no core of today does more (STREAM copy results)."""
 
+_SIDES = (1 << 62, 2)
+"""Widths of keys of a group and a kind, read or write."""
+_OPERATIONS = tuple(field.name for field in fields(OperationCounts)[2:])
+_COSTS = ("count", "time", "bytes", "data", "metadata", "unsized")
 _COMMON = 5
 _MOST_CALLS = 20
 _UNTIMED = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Which phase and file a cell key stands for."""
+class ByGroup:
+    """A row of numbers for each group."""
 
-    files: int
-    phases: int
+    groups: Ints
+    """Shape (n,), ascending and distinct."""
+    values: Ints
+    """Shape (n, width)."""
 
-    def phase(self, cell: Ints) -> Ints:
-        return cell // (self.files + 1)
+    @staticmethod
+    def summed(group: Ints, values: Ints) -> ByGroup:
+        """Add up rows of the same group; -1 leaves a row out."""
+        keep = group >= 0
+        dense = Dense.of(group[keep])
+        found = np.zeros((len(dense.keys), values.shape[1]), np.int64)
+        np.add.at(found, dense.codes, values[keep])
+        return ByGroup(dense.keys, found)
 
-    def file(self, cell: Ints) -> Ints:
-        """File code, -1 for none."""
-        return cell % (self.files + 1) - 1
+    @staticmethod
+    def of_cells(group: Ints, kind: Ints, values: Ints) -> ByGroup:
+        """Add up single times by group and by kind, or `ALL_KINDS`; -1 leaves a time out."""
+        keep = group >= 0
+        dense = Dense.of(group[keep])
+        found = np.zeros((len(dense.keys), KINDS + 1), np.int64)
+        np.add.at(found, (dense.codes, kind[keep]), values[keep])
+        return ByGroup(dense.keys, found)
+
+    def at(self, groups: Ints) -> Ints:
+        """The rows of some groups, 0 where there is none; shape (groups, width)."""
+        found = np.zeros((len(groups), self.values.shape[1]), np.int64)
+        if len(self.groups):
+            place = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
+            known = self.groups[place] == groups
+            found[known] = self.values[place[known]]
+        return found
 
 
 def histogram(sizes: Ints, counts: Ints, unknown: int = 0) -> dict[str, int]:
@@ -109,71 +140,65 @@ def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
     )
 
 
+class _ByCell(Protocol):
+    """Columns per phase and file."""
+
+    @property
+    def phase(self) -> Ints: ...
+
+    @property
+    def file(self) -> Ints: ...
+
+
+Groups = Callable[[NDArray[Any], NDArray[Any]], Ints]
+"""Group of phases and files, shape (n,) each; -1 leaves one out."""
+
+
 def stats_by(
-    measured: Measured,
-    groups: Callable[[Ints], Ints],
-    *,
-    time: Keyed | None,
-    busy: Mapping[int, tuple[int, ...]] | None,
+    measured: Measurements, groups: Groups, *, time: ByGroup | None, busy: ByGroup | None
 ) -> dict[int, IOStats]:
-    """Build IOSTATS for every group of cells.
+    """Build IOSTATS for every group of phases and files.
 
     Parameters
     ----------
-    groups
-        Group of each cell key, -1 to leave the cell out.
     time
-        Column `time` (ns) by group * (KINDS + 1) + kind, `ALL_KINDS` for all; None where no times are known.
+        Nanoseconds by kind, and `ALL_KINDS` for all; None where no times are known.
     busy
-        Busy nanoseconds by group, in the order of `busy_time.busy_in`; None where no times are known.
+        Busy nanoseconds in the order of `BusyTimes`; None where no times are known.
     """
-    cells = Cells(measured.world.files, measured.facts.phases)
-
-    def regroup(table: Keyed) -> Keyed:
-        if not len(table):
-            return table
-        number = groups(table.keys)
-        keep = number >= 0
-        return group(
-            number[keep], {n: c[keep] for n, c in table.columns.items()}, {"first": "min", "last": "max"}
-        )
-
-    operations = regroup(measured.results["operations"])
-    results = measured.results
-    # Without times and positions these were not measured.
-    placed = "footprint" in results
-    pattern = regroup(results["access_pattern"].cells) if "access_pattern" in results else Keyed()
-    past = regroup(results["past_end"]) if "past_end" in results else Keyed()
-    others = regroup(results["footprint"].others) if placed else Keyed()
-    sizes = _grouped_sizes(measured.results["transfer_size"], groups)
-    touched = _touched(measured, groups, cells) if placed else Keyed()
-    found = {}
+    operations = _summed(groups, measured.operations, _OPERATIONS)
     keys = operations.keys
-    patterns = [pattern.at(keys, n) if len(pattern) else np.zeros(len(keys), np.int64) for n in NAMES]
-    beyond = past.at(keys, "beyond") if len(past) else np.zeros(len(keys), np.int64)
-    judged = past.at(keys, "reads") if len(past) else np.zeros(len(keys), np.int64)
-    appended = others.at(keys, "appended") if len(others) else np.zeros(len(keys), np.int64)
-    times = [
-        time.at(keys * (KINDS + 1) + k, "time") if time else np.zeros(len(keys), np.int64)
-        for k in range(KINDS + 1)
-    ]
+    nothing = np.zeros(len(keys), np.int64)
+    by_class, past, footprint = measured.access_pattern, measured.past_end, measured.footprint
+    patterns = [nothing for _ in NAMES]
+    if by_class is not None:
+        counts = _grouped(groups(by_class.phase, by_class.file), by_class.operations)
+        patterns = [counts.at(keys, name) for name in NAMES]
+    beyond = judged = appended = nothing
+    if past is not None:
+        ends = _summed(groups, past, ("beyond", "reads"))
+        beyond, judged = ends.at(keys, "beyond"), ends.at(keys, "reads")
+    foot = [nothing, nothing]
+    if footprint is not None:
+        appended = _summed(groups, footprint.others, ("appended",)).at(keys, "appended")
+        touched = _touched(footprint, groups, measured.world.files)
+        foot = [touched.at(pack((keys, side), _SIDES), "length") for side in (Kind.READ, Kind.WRITE)]
+    given_up = footprint is None or footprint.given_up
+    sizes = _grouped_sizes(measured.transfer_size, groups)
+    times = np.zeros((len(keys), KINDS + 1), np.int64) if time is None else time.at(keys)
+    in_calls = np.zeros((len(keys), WIDTH), np.int64) if busy is None else busy.at(keys)
     costs = _costs(measured, groups, timed=time is not None)
-    foot = [
-        touched.at(keys * 2 + side, "length") if len(touched) else np.zeros(len(keys), np.int64)
-        for side in (0, 1)
-    ]
-    given_up = not placed or results["footprint"].given_up
+    found = {}
     for i, key in enumerate(keys.tolist()):
         reads, writes, metadata, syncs = (
             int(operations[n][i]) for n in ("reads", "writes", "metadata", "syncs")
         )
         unsized = int(operations["unsized"][i])
-        by_read, by_write = sizes.get(key * 2), sizes.get(key * 2 + 1)
+        by_read, by_write = sizes.get((key, Kind.READ)), sizes.get((key, Kind.WRITE))
         # What is known of the size of no operation is null, not 0.
         read = int(operations["bytes_read"][i]) if by_read or not reads else None
         written = int(operations["bytes_written"][i]) if by_write or not writes else None
-        ns = [int(t[i]) for t in times]
-        held = (0,) * WIDTH if busy is None else busy.get(key, (0,) * WIDTH)
+        ns, held = times[i].tolist(), in_calls[i].tolist()
         calls = costs.get(key, ())
         data = reads + writes
         found[key] = IOStats(
@@ -225,23 +250,29 @@ class _Cost:
     unsized: int
 
 
-def _costs(measured: Measured, groups: Callable[[Ints], Ints], *, timed: bool) -> dict[int, list[_Cost]]:
-    """What each function costs by group: most time (most calls) first, then by name."""
-    table: Keyed = measured.results["call_costs"]
-    if not len(table):
-        return {}
-    names = measured.world.functions
-    width = len(names)
-    number = groups(table.keys // width)
+def _grouped(number: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> Keyed:
     keep = number >= 0
-    merged = group(
-        number[keep] * width + table.keys[keep] % width, {n: c[keep] for n, c in table.columns.items()}
-    )
-    owner, function = merged.keys // width, merged.keys % width
+    return group(number[keep], {name: column[keep] for name, column in columns.items()}, how)
+
+
+def _summed(groups: Groups, table: _ByCell, columns: Sequence[str]) -> Keyed:
+    """Columns of a table added up by group; the first moment and the last one stay."""
+    by_name = {name: getattr(table, name) for name in columns}
+    return _grouped(groups(table.phase, table.file), by_name, {"first": "min", "last": "max"})
+
+
+def _costs(measured: Measurements, groups: Groups, *, timed: bool) -> dict[int, list[_Cost]]:
+    """What each function costs by group: most time (most calls) first, then by name."""
+    table, names = measured.call_costs, measured.world.functions
+    number = groups(table.phase, table.file)
+    widths = (int(number.max(initial=0)) + 1, len(names))
+    key = np.where(number >= 0, pack((np.maximum(number, 0), table.function), widths), -1)
+    merged = _grouped(key, {name: getattr(table, name) for name in _COSTS})
+    owner, function = unpack(merged.keys, widths)
     place = np.argsort(np.argsort(np.array(names)))[function]
     order = np.lexsort((place, -merged["count"], -merged["time"], owner))
     found: dict[int, list[_Cost]] = {}
-    columns = (merged[n][order].tolist() for n in ("count", "time", "bytes", "data", "metadata", "unsized"))
+    columns = (merged[name][order].tolist() for name in _COSTS)
     for key, code, count, spent, moved, data, metadata, unsized in zip(
         owner[order].tolist(), function[order].tolist(), *columns, strict=True
     ):
@@ -338,41 +369,32 @@ def _sizes(found: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Si
     return sizes_of(*found, unknown=operations - known if unsized else 0)
 
 
-def _grouped_sizes(pairs: Pairs, groups: Callable[[Ints], Ints]) -> dict[int, tuple[Ints, Ints]]:
-    if not len(pairs.first):
-        return {}
-    number = groups(pairs.first // 2)
+def _grouped_sizes(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[Ints, Ints]]:
+    """Sizes and how often each occurs, by group and kind."""
+    number = groups(sizes.phase, sizes.file)
     keep = number >= 0
-    merged = count_pairs(number[keep] * 2 + pairs.first[keep] % 2, pairs.second[keep], pairs.count[keep])
+    merged = count_pairs(pack((number[keep], sizes.kind[keep]), _SIDES), sizes.size[keep], sizes.count[keep])
     if not len(merged.first):
         return {}
     starts = np.flatnonzero(np.append(True, merged.first[1:] != merged.first[:-1]))
-    bounds = np.append(starts, len(merged.first))
+    bounds = np.append(starts, len(merged.first)).tolist()
+    owner, kind = unpack(merged.first[starts], _SIDES)
     return {
-        int(merged.first[a]): (merged.second[a:b], merged.count[a:b])
-        for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        key: (merged.second[a:b], merged.count[a:b])
+        for key, (a, b) in zip(zip(owner.tolist(), kind.tolist(), strict=True), pairwise(bounds), strict=True)
     }
 
 
-def _touched(measured: Measured, groups: Callable[[Ints], Ints], cells: Cells) -> Keyed:
-    """Distinct bytes by group * 2 + direction: extents of one file are united, then files are added up."""
-    extents: Intervals = measured.results["footprint"].extents
-    if not len(extents):
-        return Keyed()
-    cell, side = extents.group // 2, extents.group % 2
-    number, file = groups(cell), cells.file(cell)
-    last = measured.facts.ends.last(measured.world.files)
-    end = extents.end
-    if len(last):
-        # What was read beyond the end of a file was not touched.
-        known = (side == 0) & (file >= 0) & measured.facts.ends.always[np.maximum(file, 0)]
-        end = np.where(known, np.minimum(end, last[np.maximum(file, 0)]), end)
-        end = np.maximum(end, extents.start)
+def _touched(footprint: Touched, groups: Groups, files: int) -> Keyed:
+    """Distinct bytes by group and kind: extents of one file are united, then files are added up."""
+    number = groups(footprint.phase, footprint.file)
     keep = number >= 0
-    width = cells.files + 1
-    united = merge(((number * 2 + side) * width + file + 1)[keep], extents.start[keep], end[keep])
+    number, kind, file = number[keep], footprint.kind[keep], footprint.file[keep]
+    widths = (int(number.max(initial=0)) + 1, 2, files + 1)
+    united = merge(pack((number, kind, file + 1), widths), footprint.start[keep], footprint.end[keep])
     keys, lengths = total_length(united)
-    return group(keys // width, {"length": lengths})
+    owner, side, _ = unpack(keys, widths)
+    return group(pack((owner, side), _SIDES), {"length": lengths})
 
 
 def empty_stats() -> IOStats:

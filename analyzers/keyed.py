@@ -37,7 +37,11 @@ class Keyed:
         return len(self.keys)
 
     def __getitem__(self, column: str) -> Ints:
-        return self.columns[column].astype(np.int64, copy=False)
+        return self.stored(column).astype(np.int64, copy=False)
+
+    def stored(self, column: str) -> NDArray[Any]:
+        """A column in the type that it is kept in: to be added up, not to calculate with; of an empty table any."""
+        return self.columns[column] if self.columns else np.empty(0, np.int64)
 
     def rekeyed(self, keys: Ints, how: Mapping[str, How] | None = None) -> Keyed:
         """The same rows under other keys, added up (or as `how` says by column) where keys meet."""

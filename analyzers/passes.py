@@ -6,8 +6,8 @@ Each partition is read once per pass for all its measures. What passes between i
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -17,9 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
-from vani.analyzers.base import Batch, Context, Facts, Measure, World
+from vani.analyzers.base import Batch, Collects, Context, Facts, Measure, World
+from vani.analyzers.extensions import plain
+from vani.analyzers.formats_on_disk import formats_on_disk
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Keyed
+from vani.analyzers.measurements import Measurements, Phases, TraceFacts
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
 from vani.analyzers.names import Openings, lives_of
@@ -27,29 +30,13 @@ from vani.analyzers.phase_cuts import begins
 from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
+from vani.store.manifest import Manifest
 from vani.store.read import RowGroup, Store
 
-__all__ = ["Measured", "exchanged", "measure", "measures", "with_names"]
+__all__ = ["exchanged", "measure", "measures", "trace_facts", "with_names"]
 
 _ENTRY_POINTS = "vani.analyzers"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """All that was measured in a workload."""
-
-    world: World
-    stores: Sequence[Store]
-    facts: Facts
-    gap_ns: Sequence[int | None]
-    """Gap of each app; None where it has no I/O."""
-    survey: SurveyResult
-    results: Mapping[str, Any]
-    """By name of the measure."""
-    listed: NDArray[np.int64]
-    """File codes of the files that are listed, most I/O time first."""
-    busy: Keyed
-    """See `busy_time.busy_in`."""
+_RESERVED = frozenset(field.name for field in fields(Measurements))
 
 
 def measures() -> list[Measure]:
@@ -64,13 +51,21 @@ def measures() -> list[Measure]:
                 found.append(candidate())
     for point in entry_points(group=_ENTRY_POINTS):
         try:
-            found.append(point.load()())
+            more: Measure = point.load()()
+            name, _ = more.name, more.finish
         except Exception as error:
             raise InputError(
                 f"the measure {point.value!r} cannot be loaded ({error})",
                 where=f"plug-in {point.name}",
                 todo="mend it or uninstall it",
             ) from error
+        if name in _RESERVED.union(m.name for m in found):
+            raise InputError(
+                f"the measure {point.value!r} is called {name!r}, as another one is",
+                where=f"plug-in {point.name}",
+                todo="give it another name or uninstall it",
+            )
+        found.append(more)
     return found
 
 
@@ -81,7 +76,7 @@ class _Task:
     context: Context
 
 
-def _run_part(task: _Task, wanted: Sequence[Measure], facts: Facts | None) -> list[Any]:
+def _run_part(task: _Task, wanted: Sequence[Collects], facts: Facts | None) -> list[Any]:
     """One partition, once, for all measures."""
     columns = sorted({"layer", "flags"}.union(*(m.columns for m in wanted)))
     collectors = [m.begin(task.context, facts) for m in wanted]
@@ -97,12 +92,12 @@ def _row_groups(task: _Task) -> list[RowGroup]:
     return [group for group in groups if group.rows]
 
 
-def _combined(parts: Sequence[list[Any]], wanted: Sequence[Measure]) -> list[Any]:
+def _combined(parts: Sequence[list[Any]], wanted: Sequence[Collects]) -> list[Any]:
     return [m.combine([p[i] for p in parts]) for i, m in enumerate(wanted)]
 
 
 def _measured(
-    wanted: Sequence[Measure],
+    wanted: Sequence[Collects],
     facts: Facts | None,
     tasks: Sequence[_Task],
     engine: Engine,
@@ -127,7 +122,7 @@ def measure(
     *,
     phase_gap_s: float | None = None,
     list_files: int | None = 100,
-) -> Measured:
+) -> Measurements:
     """Measure a workload.
 
     Parameters
@@ -150,7 +145,6 @@ def measure(
     facts, gaps = _facts(world, stores, survey, busy, floor, phase_gap_s, listed)
     wanted = measures()
     measured = _measured(wanted, facts, tasks, engine, [*constants, facts], "measure")
-    results = {m.name: r for m, r in zip(wanted, measured, strict=True)}
     numbers = np.full(world.files, -1, np.int64)
     numbers[listed] = np.arange(len(listed))
     groups = [
@@ -168,7 +162,40 @@ def measure(
         workload=len(world.apps) > 1,
         constants=[*constants, facts, numbers],
     )
-    return Measured(world, stores, facts, gaps, survey, results, listed, total)
+    results = {m.name: m.finish(r, world, facts) for m, r in zip(wanted, measured, strict=True)}
+    return Measurements(
+        world=world,
+        traces=[trace_facts(store.manifest) for store in stores],
+        phases=Phases(facts.phase_start, facts.phase_app, gaps, gap_given=phase_gap_s is not None),
+        listed=listed,
+        survey=Survey().finish(survey, world, facts),
+        busy=busy_time.finish(total, facts.phases, len(listed), len(world.apps)),
+        formats_on_disk=formats_on_disk(world, results["processes"].files.file, listed),
+        unknown={"possible_exchanges": "the order of calls is known"},
+        extensions={name: plain(result, name) for name, result in results.items() if name not in _RESERVED},
+        **{name: result for name, result in results.items() if name in _RESERVED},
+    )
+
+
+def trace_facts(manifest: Manifest) -> TraceFacts:
+    """What a store tells of its trace."""
+    return TraceFacts(
+        source=manifest.source,
+        tool=manifest.tool,
+        format=manifest.format,
+        layout=manifest.layout,
+        ranks=manifest.ranks,
+        records=manifest.records,
+        functions=manifest.functions,
+        start_unix_s=manifest.start_unix_s,
+        begin_ns=manifest.begin_ns,
+        span_ns=manifest.span_ns,
+        repaired_times=manifest.repaired_times,
+        complete=manifest.complete,
+        problems=manifest.problems,
+        limits=manifest.limits,
+        facts=manifest.facts,
+    )
 
 
 def _tasks(stores: Sequence[Store], contexts: Sequence[Context]) -> list[_Task]:

@@ -17,11 +17,13 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import vani
 from benchmarks import scaling_model
@@ -29,8 +31,11 @@ from benchmarks.machine import machine, versions
 from benchmarks.rates import inflate_rate
 from benchmarks.scaling_model import CAP, FAN_IN, Machine, Measured, StageCost, predict, saturates
 from benchmarks.trace_generator import Workload, generate_trace
+from vani.analyzers.base import Facts, Measure, World
 from vani.analyzers.characterise import characterise
 from vani.analyzers.measures import busy_time
+from vani.analyzers.measures.footprint import Footprint
+from vani.analyzers.measures.survey import Survey
 from vani.engine import Engine
 from vani.engine.parcel import load, pack
 from vani.readers.base import Piece
@@ -133,14 +138,29 @@ def metered(trace: Path, folder: Path) -> tuple[dict[str, Metered], dict[str, fl
     alone["manifest"] = time.process_time() - before - engine.stages["decode"].seconds
     store = open_store(folder)
     before = time.process_time()
-    _, view = characterise([store], [reader.app], engine, version="benchmark")
+    with _combined(Survey) as survey, _combined(Footprint) as footprint:
+        characterise([store], [reader.app], engine, version="benchmark")
     spent = sum(m.seconds + m.combine_s for n, m in engine.stages.items() if n != "decode")
     alone["profile"] = time.process_time() - before - spent
-    ends = view.measured.facts.ends
-    alone["measure"] = len(pack(view.measured.results["footprint"].extents))
-    alone["survey"] = len(pack(view.measured.survey.reach))
+    ends = survey[0][1].ends
+    alone["measure"] = len(pack(footprint[0][0].extents))
+    alone["survey"] = len(pack(survey[0][0].reach))
     alone["ends"] = len(pack((ends.keys, ends.reach)))
     return engine.stages, alone
+
+
+@contextmanager
+def _combined(measure: type[Measure]) -> Iterator[list[tuple[Any, Facts]]]:
+    """What a measure combined, and the facts that it finished with."""
+    seen: list[tuple[Any, Facts]] = []
+    finish = measure.finish
+
+    def kept(self: Measure, combined: Any, world: World, facts: Facts) -> Any:
+        seen.append((combined, facts))
+        return finish(self, combined, world, facts)
+
+    with patch.object(measure, "finish", kept):
+        yield seen
 
 
 def decoded(trace: Path) -> tuple[float, float]:

@@ -181,6 +181,7 @@ class _Analyzer:
         self.name, self.columns = measure.name, measure.columns
         self._stage = f"{_ANALYZER}{measure.name}"
         self.combine = watch.timed(self._stage, measure.combine)
+        self.finish = watch.timed(self._stage, measure.finish)
 
     def begin(self, context: Any, facts: Any) -> _Collector:
         with self._watch.stage(self._stage):

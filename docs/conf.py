@@ -67,6 +67,7 @@ nitpick_ignore = [
     # Inner results, which no page describes.
     ("py:class", "vani.analyzers.measures.survey.SurveyResult"),
     ("py:class", "vani.analyzers.entities.phase_rows.PhaseRows"),
+    ("py:class", "vani.analyzers.entities.links.Links"),
     ("py:class", "vani.analyzers.intervals.Intervals"),
     ("py:class", "vani.analyzers.names.Lives"),
     ("py:class", "vani.analyzers.names.Renames"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-__all__ = ["HEAD_BYTES", "format_of", "format_of_head", "format_of_name"]
+__all__ = ["HEAD_BYTES", "MOST_LOOKED_AT", "format_of", "format_of_head", "format_of_name"]
 
 HEAD_BYTES: Final = 4096
 """So many bytes of a file decide. The HDF5 superblock may stand at 0, 512, 1024 or 2048."""
+MOST_LOOKED_AT: Final = 1000
+"""Files of a data set whose first bytes are looked at for the sake of its formats."""
 
 _SUFFIXES: Final = {
     ".h5": "hdf5", ".hdf5": "hdf5", ".hdf": "hdf5", ".he5": "hdf5",

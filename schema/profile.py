@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from vani.schema.base import Model
+from vani.schema.extensions import extension_rows
 from vani.schema.job import IN_MEMORY, Distribution, FormatAttributes
 
 if TYPE_CHECKING:
@@ -724,8 +725,12 @@ class Profile(Model):
 
         return dumps(self)
 
-    def frame(self, table: Literal["traces", "apps", "phases", "interfaces", "files"]) -> pd.DataFrame:
+    def frame(
+        self, table: Literal["traces", "apps", "phases", "interfaces", "files", "extensions"]
+    ) -> pd.DataFrame:
         """One of the profile's tables as a pandas frame, a row per entity, columns named like `io.bytes.read`.
+
+        Of `extensions` a row per value: measure, attribute (where in the measure's result it stands), value.
 
         Raises
         ------
@@ -736,4 +741,6 @@ class Profile(Model):
             import pandas as pd  # noqa: PLC0415 - heavy and rarely wanted
         except ImportError as error:
             raise ImportError("frames need pandas: pip install 'vani-io[frames]'") from error
+        if table == "extensions":
+            return pd.DataFrame(list(extension_rows(self.extensions)), columns=["measure", "attribute", "value"])
         return pd.json_normalize([row.model_dump() for row in getattr(self, table) or ()])

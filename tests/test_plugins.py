@@ -12,7 +12,6 @@ import pytest
 from distribution import install
 
 import vani
-from vani import api
 from vani.advisors import catalogue
 from vani.analyzers import passes
 from vani.errors import InputError, TraceError, UnknownFormatError
@@ -209,8 +208,7 @@ def test_a_format_that_fails_to_tell_is_named_where_no_other_fits(site, tmp_path
 
 def test_a_measure_of_another_distribution_is_found_and_runs(plugin, trace):
     assert "longest_call" in {measure.name for measure in passes.measures()}
-    found = api.characterise(trace)
-    assert found.view.measured.results["longest_call"] == 40_000
+    assert vani.profile(trace).extensions == {"longest_call": {"duration_ns": 40_000}}
 
 
 def test_without_the_distribution_there_is_no_such_measure(site):
@@ -250,3 +248,100 @@ def test_the_code_in_contributing_is_that_of_the_examples(language):
     assert blocks
     for block in blocks:
         assert any(block.strip("\n") in file for file in files), block
+
+
+EXTENSION = """
+class Measure:
+    name = {name!r}
+    columns = frozenset({{"duration_ns"}})
+
+    def begin(self, context, facts):
+        return self
+
+    def add(self, batch):
+        pass
+
+    def result(self):
+        return 0
+
+    def combine(self, parts):
+        return 0
+
+    def finish(self, combined, world, facts):
+        import numpy as np
+        return {result}
+"""
+
+
+@pytest.fixture
+def measure(site, monkeypatch):
+    """Install a measure of a name whose `finish` gives a result."""
+
+    def install_measure(name="mine", result="7"):
+        (site / "their_measure.py").write_text(EXTENSION.format(name=name, result=result))
+        declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}})
+        monkeypatch.delitem(sys.modules, "their_measure", raising=False)
+        importlib.invalidate_caches()
+
+    return install_measure
+
+
+def test_what_a_measure_gives_is_in_the_document_as_plain_values(measure, trace, tmp_path):
+    measure(result="{'by_rank': np.arange(2).tolist() + [np.int64(5)], 'rate': np.float64(0.5), 'what': ('a', None)}")
+    vani.profile(trace).save(tmp_path / "profile.yaml")
+    plain = {"by_rank": [0, 1, 5], "rate": 0.5, "what": ["a", None]}
+    assert vani.Profile.load(tmp_path / "profile.yaml").extensions == {"mine": plain}
+
+
+def test_what_a_measure_gives_is_a_frame(plugin, trace):
+    frame = vani.profile(trace).frame("extensions")
+    assert frame.to_dict("records") == [{"measure": "longest_call", "attribute": "duration_ns", "value": 40_000}]
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "txt"])
+def test_what_a_measure_gives_is_in_the_report(plugin, trace, form):
+    text = vani.report(vani.profile(trace), format=form)
+    assert "Other measures" in text
+    assert "longest_call" in text.replace("\\", "")
+    assert "40000" in text
+
+
+def test_a_report_without_extensions_has_no_section_for_them(trace):
+    assert "Other measures" not in vani.report(vani.profile(trace))
+
+
+@pytest.mark.parametrize(
+    ("result", "what"),
+    [
+        ("np.arange(3)", "a ndarray for extensions.mine,"),
+        ("{'a': [1, object()]}", r"a object for extensions\.mine\.a\[1\],"),
+        ("{1: 2}", "a dict for extensions.mine,"),
+        ("float('nan')", "nan for extensions.mine,"),
+    ],
+)
+def test_what_a_profile_cannot_hold_is_refused_with_the_name_of_the_measure(measure, trace, result, what):
+    measure(result=result)
+    with pytest.raises(InputError, match=rf"measure 'mine': its `finish` gives {what} which a profile cannot hold"):
+        vani.profile(trace)
+
+
+@pytest.mark.parametrize("name", ["operations", "busy", "world"])
+def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, name):
+    measure(name=name)
+    with pytest.raises(InputError, match=rf"plug-in mine: the measure .* is called '{name}', as another one is"):
+        passes.measures()
+
+
+def test_a_measure_without_finish_is_named(site, monkeypatch):
+    monkeypatch.delitem(sys.modules, "their_measure", raising=False)
+    (site / "their_measure.py").write_text("class Measure:\n    name = 'mine'\n")
+    declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}})
+    with pytest.raises(InputError, match=r"plug-in mine: the measure 'their_measure:Measure' cannot be loaded"):
+        passes.measures()
+
+
+def test_what_a_measure_would_give_is_null_where_no_call_is_decoded(measure):
+    measure()
+    quick = vani.profile(ROOT / "tests" / "data" / "traces" / "v3-posix-mix-4r", quick=True)
+    assert quick.extensions == {"mine": None}
+    assert quick.provenance["extensions.mine"] == "--quick decodes no calls"

@@ -33,6 +33,8 @@ DESCRIBED = [
     "vani.store.manifest",
     "vani.analyzers.base",
     "vani.analyzers.keyed",
+    "vani.analyzers.keys",
+    "vani.analyzers.measurements",
     "vani.advisors.base",
     "vani.advisors.catalogue",
     "vani.advisors.settings",

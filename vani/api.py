@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
     from vani.analyzers.entities.view import View
+    from vani.analyzers.measurements import TraceFacts
     from vani.calls import Occurrences
     from vani.engine.run import Progress
     from vani.gate.advice import AskedRules
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from vani.schema.timeline import HeatMap
     from vani.store.kept import Room
     from vani.store.locks import InUse
-    from vani.store.manifest import Manifest
     from vani.store.read import Store
 
 __all__ = [
@@ -162,7 +162,7 @@ def _quick_profile(
                 )
             names = reader.functions()
             functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
-            found.append(Trace(_tables_of(reader), reader.files(), functions, _counted_once(reader)))
+            found.append(Trace(_facts_of(reader), reader.files(), functions, _counted_once(reader)))
         return quick_profile(
             found,
             [_app(reader, job) for reader in workload.readers],
@@ -191,32 +191,27 @@ def _counted_once(reader: CountsCalls) -> Occurrences:
     return Occurrences(counted.group_of_rank, batches)
 
 
-def _tables_of(reader: TraceReader) -> Manifest:
-    """What a store's manifest says that is known before a call is read."""
-    from vani.store.manifest import Manifest  # noqa: PLC0415
+def _facts_of(reader: TraceReader) -> TraceFacts:
+    """What a trace tells of itself before a call is read."""
+    from vani.analyzers.measurements import TraceFacts  # noqa: PLC0415
 
     problems = list(reader.problems)
-    return Manifest(
+    return TraceFacts(
         source=str(reader.path.resolve()),
-        digest="",
         tool=reader.tool,
         format=reader.format,
         layout=reader.layout,
-        app=reader.app,
         ranks=reader.ranks,
         records=0,
-        start_unix_s=reader.start_unix_s,
-        first_ns=None,
-        span_ns=0,
         functions={},
-        complete=not problems,
+        start_unix_s=reader.start_unix_s,
+        begin_ns=0,
+        span_ns=None,
+        repaired_times=None,
+        complete=False if problems else None,
         problems=problems,
         limits=[(limit.attribute, limit.why) for limit in reader.limits],
-        repaired_times=0,
         facts=[(name, list(args), often) for name, args, often in reader.facts()],
-        parts=[],
-        vani=vani.__version__,
-        columns=[],
     )
 
 

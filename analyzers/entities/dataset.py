@@ -8,61 +8,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.base import NO_VALUE
-from vani.analyzers.entities.files import ROLES, format_by_library, format_of_file
-from vani.analyzers.entities.view import View
+from vani.analyzers.entities.files import ROLES, UNSIZED, format_by_library, format_of_file
+from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.formats_on_disk import telling_formats
 from vani.analyzers.iostats import histogram, sizes_of
 from vani.analyzers.keyed import exact_sum
-from vani.schema.formats import format_of_name
+from vani.schema.formats import MOST_LOOKED_AT, format_of_name
 from vani.schema.profile import Dataset, SizeDistribution
 
 __all__ = ["dataset"]
 
 _NOT_SAMPLED = "a trace holds no values: `vani collect --dataset` reads a sample of them, for --job"
-_MOST_LOOKED_AT = 1000
 _AT_ONCE = 1 << 16
 
 
-def dataset(view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]) -> Dataset:
+def dataset(
+    view: View, role_of: NDArray[np.int8], without_role: NDArray[np.bool_], size_of: NDArray[np.int64]
+) -> tuple[Dataset, Notes]:
     """Formats, size, number and roles of the files; I/O is the workload's.
 
     Parameters
     ----------
-    role_of, size_of
+    role_of, without_role, size_of
         As `roles` and `sizes` give them.
     """
-    codes = view.files
-    if len(codes) > _MOST_LOOKED_AT:
-        view.notes["dataset.format"] = (
-            f"by library and suffix for all but the {_MOST_LOOKED_AT:,} files with most I/O time"
-        )
-    formats = _formats(view, codes)
+    codes, unknown = view.files, view.measured.unknown
+    formats, of_formats = _formats(view, codes)
+    early = len(codes) > MOST_LOOKED_AT
+    notes: Notes = dict(of_formats) if early else {}
     sizes = size_of[codes]
     known = sizes[sizes != NO_VALUE]
     ones = np.ones(len(known), np.int64)
     roles = np.bincount(role_of[codes], minlength=len(ROLES)).tolist()
+    no_roles = bool(without_role[codes].any())
     found = sizes_of(known, ones)
+    no_sizes, of_lengths = _explain_lengths(view, sizes)
+    notes |= of_lengths
     missing = len(codes) - len(known)
-    view.notes["dataset.size"] = (
-        "what writes, truncations and job.yaml tell of the files whose size is known"
-        + (f" ({len(known):,} of {len(codes):,}; files.size says why)" if missing else "")
+    notes["dataset.size"] = "what writes, truncations and job.yaml tell of the files whose size is known" + (
+        f" ({len(known):,} of {len(codes):,}; files.size says why)" if missing else ""
     )
     sample = view.job.dataset if view.job is not None else None
-    view.notes["dataset.distribution"] = (
+    notes["dataset.distribution"] = (
         _NOT_SAMPLED
         if view.job is None or sample is None
         else view.job_name
         if sample.distribution is not None
         else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'not said')}"
     )
-    return Dataset(
-        format=dict(sorted(formats.items(), key=lambda f: (-f[1], f[0]))),
-        size=exact_sum(known) if len(known) else None,
+    if no_roles:
+        notes |= dict.fromkeys(("dataset.roles", "files.role"), unknown["exchanges"])
+    if no_sizes:
+        of_sizes = ("dataset.size", "files.size", "dataset.size_distribution")
+        notes |= dict.fromkeys(of_sizes, unknown["lengths"]) | of_lengths
+    entity = Dataset(
+        format=None if formats is None else dict(sorted(formats.items(), key=lambda f: (-f[1], f[0]))),
+        size=exact_sum(known) if len(known) and not no_sizes else None,
         files=len(codes),
         io=view.workload_stats,
-        roles={
+        roles=None
+        if no_roles
+        else {
             r: n for r, n in sorted((role or "unused", n) for role, n in zip(ROLES, roles, strict=True)) if n
         },
-        size_distribution=SizeDistribution(
+        size_distribution=None
+        if no_sizes
+        else SizeDistribution(
             known=len(known),
             min=found.min if found else None,
             p50=found.p50 if found else None,
@@ -72,25 +83,46 @@ def dataset(view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]) -
         ),
         distribution=sample.distribution if sample is not None else None,
     )
+    return entity, notes if early else notes | of_formats
 
 
-def _formats(view: View, codes: NDArray[np.int64]) -> Counter[str]:
-    """Files of each format."""
-    survey = view.measured.survey.files
+def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
+    """Whether sizes hang on what the source cannot tell; and why others are null."""
+    lengths = view.measured.lengths
+    if lengths is None or "lengths" not in view.measured.unknown:
+        return lengths is None, {}
+    hidden = lengths.uncertain[view.files]
+    unsized = bool((sizes[~hidden] == NO_VALUE).any())
+    return bool(hidden.any()), {"files.size": UNSIZED} if unsized else {}
+
+
+def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None, Notes]:
+    """Files of each format; None where that of some file cannot be told."""
+    measured = view.measured
+    if np.isin(codes, measured.libraries.caller_unknown_files).any():
+        return None, {"dataset.format": measured.unknown["libraries"]}
+    if "dataset.format" in measured.unknown:
+        return None, {"dataset.format": measured.unknown["dataset.format"]}
+    survey = measured.survey.files
     moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
     layers = np.where(moved, view.interface_of_files[codes], -1)
-    looked_at = np.isin(codes, view.measured.listed[:_MOST_LOOKED_AT]) | (len(codes) <= _MOST_LOOKED_AT)
+    looked_at = np.isin(codes, telling_formats(codes, measured.listed))
     formats: Counter[str] = Counter()
     for at in range(0, len(codes), _AT_ONCE):
         some = slice(at, at + _AT_ONCE)
         for code, layer, look in zip(
             codes[some].tolist(), layers[some].tolist(), looked_at[some].tolist(), strict=True
         ):
-            formats[_format(view, view.world.paths[code], layer if layer >= 0 else None, look=look)] += 1
-    return formats
+            formats[_format(view, code, layer if layer >= 0 else None, look=look)] += 1
+    if len(codes) <= MOST_LOOKED_AT:
+        return formats, {}
+    most = f"{MOST_LOOKED_AT:,}"
+    return formats, {
+        "dataset.format": f"by library and suffix for all but the {most} files with most I/O time"
+    }
 
 
-def _format(view: View, path: str, layer: int | None, *, look: bool) -> str:
+def _format(view: View, code: int, layer: int | None, *, look: bool) -> str:
     if look:
-        return format_of_file(view, path, layer)
-    return format_by_library(layer) or format_of_name(path) or "bin"
+        return format_of_file(view, code, layer)
+    return format_by_library(layer) or format_of_name(view.world.paths[code]) or "bin"

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.entities.flows import Blocks, flows
+from vani.analyzers.entities.flows import Blocks
+from vani.analyzers.entities.links import Links
 from vani.analyzers.entities.pairs import MOST_EDGES, MOST_PAIRS, Edges, Graph, all_to_all, pairs
-from vani.analyzers.entities.view import View
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.measures.clocks import skew_ns
+from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measures.exchanges import HOW, NEVER
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = [
-    "NO_PROCESS_DEPENDENCIES",
     "app_dependencies",
     "app_graph",
     "early_reads",
@@ -37,61 +37,6 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-def _of_several(table: Keyed, width: int) -> Keyed:
-    """The rows of files that several processes wrote or read: the others link nothing."""
-    file = table.keys % width
-    users = np.bincount(file, minlength=1) if len(file) else file
-    return table.where(np.flatnonzero(users[file] > 1))
-
-
-class _Links:
-    """Exchanges as arrays: one row per process and file, of files with several processes."""
-
-    def __init__(self, view: View) -> None:
-        width = view.world.files + 1
-        every: Keyed = view.measured.results["exchanges"]
-        table = _of_several(every, width)
-        self.process = table.keys // width
-        self.file = table.keys % width - 1
-        order = np.argsort(self.file, kind="stable")
-        self.process, self.file = self.process[order], self.file[order]
-        names = table.columns or ("first_write", "first_read", "last_read")
-        self.columns = {n: table[n][order] if len(table) else np.empty(0, np.int64) for n in names}
-        clocks = view.measured.results["clocks"]
-        ranks = [s.manifest.ranks for s in view.measured.stores]
-        skew = max((skew_ns(clocks, trace, n) or 0 for trace, n in enumerate(ranks)), default=0)
-        # A read that begins so little before a write may have seen it.
-        self.columns["last_read"] = np.where(self["last_read"] > -NEVER, self["last_read"] + skew, -NEVER)
-        self.begins = np.append(True, self.file[1:] != self.file[:-1])[: len(self.file)]
-        """Shape (rows,): where another file begins."""
-        self.starts = np.flatnonzero(self.begins)
-        self.app_of_process = np.array(view.world.app_of_trace)[view.trace_of_process]
-        self.app = self.app_of_process[self.process]
-        self.extents = view.measured.results["extents"]
-        found = flows(self.extents, every, view.world.files, skew)
-        self.blocks, self.unresolved, self.in_doubt = found.blocks, found.unresolved, found.in_doubt
-        wrote, read = self["first_write"] != NEVER, self["last_read"] > -NEVER
-        # What the calls of a row do not tell, all of a file may know.
-        hidden = np.isin(self.file, self.unresolved) | self.extents.given_up
-        self.unplaced_writer = wrote & (hidden | self._any("unplaced_writes", "made"))
-        self.unplaced_reader = read & (hidden | self._any("unplaced_reads") | self._only_looked)
-        self.unsized_writer = self._any("unsized_writes", "made")
-        self.unsized_reader = self._any("unsized_reads") | self._only_looked
-
-    def __getitem__(self, column: str) -> Ints:
-        return self.columns[column]
-
-    def _any(self, *columns: str) -> Bools:
-        found = np.zeros(len(self.file), np.bool_)
-        for column in columns if len(self.file) else ():
-            found |= self[column] > 0
-        return found
-
-    @property
-    def _only_looked(self) -> Bools:
-        return self._any("looked") & ~self._any("reads")
 
 
 def exchanged_files(view: View) -> set[int]:
@@ -115,10 +60,10 @@ def exchanged_files(view: View) -> set[int]:
 
 def early_reads(view: View) -> str | None:
     """Say how far files are read before another process first writes them, if they are: clocks may disagree."""
-    links = _links(view)
-    starts = links.starts
-    if not len(starts):
+    links = view.links
+    if links is None or not len(links.starts):
         return None
+    starts = links.starts
     reads_only = links["first_write"] == NEVER
     first_read = np.where(reads_only, links["first_read"], NEVER)
     earliest_read = np.minimum.reduceat(first_read, starts)
@@ -133,15 +78,27 @@ def early_reads(view: View) -> str | None:
     )
 
 
-def _links(view: View) -> _Links:
-    if not hasattr(view, "_exchange_links"):
-        view._exchange_links = _Links(view)  # type: ignore[attr-defined]
-    links: _Links = view._exchange_links  # type: ignore[attr-defined]
-    return links
+def _links(view: View) -> Links:
+    if view.links is None:
+        raise RuntimeError("the source does not tell who read what after whom")
+    return view.links
 
 
-def app_dependencies(view: View) -> list[AppDependency]:
-    """Files exchanged between apps, with the bytes that the producer wrote to and the consumer read from them."""
+def app_dependencies(view: View) -> tuple[list[AppDependency] | None, Notes]:
+    """Files exchanged between apps, with the bytes that the producer wrote to and the consumer read from them.
+
+    None where there may be some, and the order of calls is not known.
+    """
+    if view.measured.exchanges is None:
+        possible = view.measured.possible_exchanges
+        if possible is not None and not possible.between_apps:
+            return [], {}
+        return None, {}
+    made = _between(view)
+    return made, _explain_bytes(made)
+
+
+def _between(view: View) -> list[AppDependency]:
     links = _links(view)
     apps = len(view.world.apps)
     if apps < 2 or not len(links.file):
@@ -153,18 +110,19 @@ def app_dependencies(view: View) -> list[AppDependency]:
         "unsized_writers": links.unsized_writer.astype(np.int64),
         "unsized_readers": links.unsized_reader.astype(np.int64),
     }
-    by_app = group(
-        links.file * apps + links.app, columns, HOW | {"unplaced_write": "min", "unplaced_read": "max"}
-    )
-    file, app = by_app.keys // apps, by_app.keys % apps
-    proven = _between_apps(links, apps)
+    widths = (view.world.files, apps)
+    how: dict[str, How] = HOW | {"unplaced_write": "min", "unplaced_read": "max"}
+    by_app = group(pack((links.file, links.app), widths), columns, how)
+    file, app = unpack(by_app.keys, widths)
+    proven = _between_apps(links, view.world.files, apps)
     writers = np.flatnonzero(by_app["first_write"] != NEVER)
     edges: list[Keyed] = []
     for w, r in pairs(file[writers], file):
         producer = writers[w]
         others = app[r] != app[producer]
         producer, consumer = producer[others], r[others]
-        by_extents = np.isin((file[producer] * apps + app[producer]) * apps + app[consumer], proven)
+        flow = pack((file[producer], app[producer], app[consumer]), (view.world.files, apps, apps))
+        by_extents = np.isin(flow, proven)
         linked = by_extents | (by_app["last_read"][consumer] >= by_app["unplaced_write"][producer])
         linked |= by_app["unplaced_read"][consumer] >= by_app["first_write"][producer]
         producer, consumer = producer[linked], consumer[linked]
@@ -176,15 +134,15 @@ def app_dependencies(view: View) -> list[AppDependency]:
             "unsized_written": by_app["unsized_writers"][producer],
             "unsized_read": by_app["unsized_readers"][consumer],
         }
-        edges.append(group(app[producer] * apps + app[consumer], found))
+        edges.append(group(pack((app[producer], app[consumer]), (apps, apps)), found))
     table = Keyed.merged(edges)
     names = view.world.apps
-    first_start = [start for start, _ in view.run_ns]
-    ends = list(zip((table.keys // apps).tolist(), (table.keys % apps).tolist(), strict=True))
+    first_start = [start for start, _ in view.run_ns or ()]
+    ends = list(zip(*(column.tolist() for column in unpack(table.keys, (apps, apps))), strict=True))
     order = sorted(
         range(len(ends)), key=lambda i: (first_start[ends[i][0]], first_start[ends[i][1]], ends[i])
     )
-    made = [
+    return [
         AppDependency(
             producer=names[ends[i][0]],
             consumer=names[ends[i][1]],
@@ -195,35 +153,35 @@ def app_dependencies(view: View) -> list[AppDependency]:
         )
         for i in order
     ]
-    _explain_bytes(view, made)
-    return made
 
 
-def _explain_bytes(view: View, made: list[AppDependency]) -> None:
+def _explain_bytes(made: list[AppDependency]) -> Notes:
+    notes: Notes = {}
     for side, opened, calls, such in (
         ("bytes_written", "made anew", "write to", "output such as fprintf"),
         ("bytes_read", "opened for reading", "read of", "input such as fscanf or fgets"),
     ):
         unknown = sum(getattr(link, side) is None for link in made)
         if unknown:
-            view.notes[f"workflow.app_dependencies.{side}"] = (
+            notes[f"workflow.app_dependencies.{side}"] = (
                 f"null in {unknown} of {len(made)}: files were {opened} and no {calls} them is in the trace (formatted "
                 f"{such} leaves no record), or a call does not tell its size"
             )
+    return notes
 
 
-def _between_apps(links: _Links, apps: int) -> Ints:
-    """(file * apps + producer) * apps + consumer where an app read what another one had written, ascending."""
+def _between_apps(links: Links, files: int, apps: int) -> Ints:
+    """Keys of file, producer and consumer where an app read what another one had written, ascending."""
     blocks = links.blocks
-    wrote, read = (
-        np.unique(block * apps + links.app_of_process[process])
+    widths = (len(blocks.file), apps)
+    (wrote, writer), (read, reader) = (
+        unpack(np.unique(pack((block, links.app_of_process[process]), widths)), widths)
         for block, process in ((blocks.writer_block, blocks.writer), (blocks.reader_block, blocks.reader))
     )
     found = [np.empty(0, np.int64)]
-    for w, r in pairs(wrote // apps, read // apps):
-        found.append(
-            np.unique((blocks.file[wrote[w] // apps] * apps + wrote[w] % apps) * apps + read[r] % apps)
-        )
+    for w, r in pairs(wrote, read):
+        flow = pack((blocks.file[wrote[w]], writer[w], reader[r]), (files, apps, apps))
+        found.append(np.unique(flow))
     return np.unique(np.concatenate(found))
 
 
@@ -234,7 +192,7 @@ def _add_flows(edges: Edges, blocks: Blocks) -> None:
             return
 
 
-def _add_by_file(edges: Edges, links: _Links, writers: Ints, readers: Ints) -> None:
+def _add_by_file(edges: Edges, links: Links, writers: Ints, readers: Ints) -> None:
     """Pairs of whom one wrote a file, and the other one read it then or later; rows of `links`."""
     for w, r in pairs(links.file[writers], links.file[readers]):
         writer, reader = writers[w], readers[r]
@@ -245,7 +203,7 @@ def _add_by_file(edges: Edges, links: _Links, writers: Ints, readers: Ints) -> N
             return
 
 
-def _add_unplaced(edges: Edges, links: _Links, mine: Bools) -> None:
+def _add_unplaced(edges: Edges, links: Links, mine: Bools) -> None:
     """Pairs for which only the file tells, as calls of one of the two do not tell which bytes they moved."""
     wrote, read = mine & (links["first_write"] != NEVER), mine & (links["last_read"] > -NEVER)
     unplaced = wrote & links.unplaced_writer
@@ -256,7 +214,7 @@ def _add_unplaced(edges: Edges, links: _Links, mine: Bools) -> None:
         )
 
 
-def _by_extents(view: View, links: _Links, app: int, mine: Bools, coarse: Graph) -> Graph:
+def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) -> Graph:
     """Who read what whom wrote; of calls of unknown place, by the file."""
     blocks = links.blocks
     own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
@@ -275,7 +233,7 @@ def _by_extents(view: View, links: _Links, app: int, mine: Bools, coarse: Graph)
     return edges.graph()
 
 
-def _by_file(view: View, links: _Links, mine: Bools) -> Graph:
+def _by_file(view: View, links: Links, mine: Bools) -> Graph:
     """Who read a file that whom wrote, whichever bytes."""
     writers = np.flatnonzero(mine & (links["first_write"] != NEVER))
     readers = np.flatnonzero(mine & (links["last_read"] > -NEVER))
@@ -296,7 +254,7 @@ def _by_file(view: View, links: _Links, mine: Bools) -> Graph:
     return edges.graph()
 
 
-NO_PROCESS_DEPENDENCIES = ProcessDependencies(
+_NO_PROCESS_DEPENDENCIES = ProcessDependencies(
     edges=0,
     edges_by_extents=0,
     files=0,
@@ -305,24 +263,32 @@ NO_PROCESS_DEPENDENCIES = ProcessDependencies(
 )
 
 
-def process_dependencies(view: View, app: int) -> ProcessDependencies:
-    """Summary of the dependencies among the processes of an app."""
+def process_dependencies(view: View, app: int) -> tuple[ProcessDependencies | None, Notes]:
+    """Summary of the dependencies among the processes of an app.
+
+    None where there may be some, and the order of calls is not known.
+    """
+    if view.measured.exchanges is None:
+        possible = view.measured.possible_exchanges
+        if possible is not None and not possible.processes[app]:
+            return _NO_PROCESS_DEPENDENCIES, {}
+        return None, {}
     links = _links(view)
     mine = links.app == app
     coarse = _by_file(view, links, mine)
     unknown = links.extents.given_up and coarse.edges > 0
     found = coarse if unknown or not coarse.edges else _by_extents(view, links, app, mine, coarse)
-    _explain_edges(view, links, app, found, coarse)
-    return ProcessDependencies(
+    summary = ProcessDependencies(
         edges=found.edges,
         edges_by_extents=None if unknown else found.by_extents,
         files=found.files,
         pattern=found.pattern,
         file_level=FileLevelDependencies(edges=coarse.edges, files=coarse.files, pattern=coarse.pattern),
     )
+    return summary, _explain_edges(links, app, found, coarse)
 
 
-def _explain_edges(view: View, links: _Links, app: int, found: Graph, coarse: Graph) -> None:
+def _explain_edges(links: Links, app: int, found: Graph, coarse: Graph) -> Notes:
     why = []
     if found.cut or coarse.cut:
         why.append(
@@ -344,8 +310,7 @@ def _explain_edges(view: View, links: _Links, app: int, found: Graph, coarse: Gr
             "files that are written and read have too many calls to keep the moment of each: of several writers of the "
             "same bytes all count but those that were surely overwritten before the first read"
         )
-    if why:
-        view.notes[f"apps[{app}].process_dependencies"] = "; ".join(why)
+    return {f"apps[{app}].process_dependencies": "; ".join(why)} if why else {}
 
 
 def app_graph(view: View) -> nx.DiGraph[str]:
@@ -354,7 +319,7 @@ def app_graph(view: View) -> nx.DiGraph[str]:
 
     graph: nx.DiGraph[str] = networkx.DiGraph()
     graph.add_nodes_from(view.world.apps)
-    for link in app_dependencies(view):
+    for link in _between(view):
         graph.add_edge(link.producer, link.consumer, **link.model_dump(exclude={"producer", "consumer"}))
     return graph
 
@@ -376,10 +341,11 @@ def process_graph(view: View) -> nx.DiGraph[str]:
         return f"{app}/{trace}/{process - view.world.process_base[trace]}"
 
     width = view.world.processes
-    for row, key in enumerate(found.keys.tolist()):
+    ends = (column.tolist() for column in unpack(found.keys, (width, width)))
+    for row, (writer, reader) in enumerate(zip(*ends, strict=True)):
         graph.add_edge(
-            name(key // width),
-            name(key % width),
+            name(writer),
+            name(reader),
             files=int(found["files"][row]),
             files_by_extents=None if links.extents.given_up else int(found["by_extents"][row]),
         )

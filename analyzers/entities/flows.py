@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.keys import pack
 from vani.calls import Kind
 
 if TYPE_CHECKING:
-    from vani.analyzers.measures.extents import ExtentsResult
+    from vani.analyzers.measures.exchanges import ExchangeCounts
+    from vani.analyzers.measures.extents import ProcessExtents
 
 __all__ = ["Blocks", "Flows", "flows", "numbers_of_sets", "spread"]
 
@@ -226,49 +228,44 @@ class _Written:
         return begin, place(np.searchsorted(self._late, latest + self._longest, side="right"))
 
 
-def flows(result: ExtentsResult, exchanges: Keyed, files: int, skew_ns: int = 0) -> Flows:
+def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) -> Flows:
     """Find who read what whom wrote.
 
     Parameters
     ----------
-    result
-        Of the measure `extents`.
     exchanges
-        Of the measure of this name: it has the moments of extents that were merged.
-    files
-        Number of files of the workload.
+        They have the moments of extents that were merged.
     skew_ns
         So much clocks disagree.
     """
-    extents = result.extents
-    key, kind = extents.group // 2, extents.group % 2
-    earliest, latest = _moments(result, exchanges, key, kind)
-    file = key % (files + 1) - 1
+    process, file = extents.process.astype(np.int64), extents.file.astype(np.int64)
+    writes, reads = extents.kind == Kind.WRITE, extents.kind == Kind.READ
+    earliest, latest = _moments(extents, exchanges, writes)
     begin, end = _places(file, extents.start, extents.end)
     # Whether one call came before another is certain only beyond the disagreement of the clocks.
-    calls = _Calls(file, key // (files + 1), begin, end, earliest, latest + skew_ns)
-    writes, reads = kind == Kind.WRITE, kind == Kind.READ
-    if result.start_ns is not None or not len(file):
+    calls = _Calls(file, process, begin, end, earliest, latest + skew_ns)
+    if extents.start_ns is not None or not len(file):
         return _flows(calls.where(writes), calls.where(reads))
-    same, in_doubt, rest = _same(calls, extents.group)
+    same, in_doubt, rest = _same(calls, writes)
     found = _flows(calls.where(rest & writes), calls.where(rest & reads))
     return Flows(found.blocks.and_pairs(*same), found.unresolved, found.in_doubt or in_doubt)
 
 
-def _same(calls: _Calls, group: Ints) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
+def _same(calls: _Calls, writes: NDArray[np.bool_]) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
     """(file, writer, reader) where a process read all that one process wrote of a file, and nothing else.
 
     Only for files of which no byte was written by two processes. It spares looking at every record where all processes
     write a file in turn, and read their own or a neighbour's records. Then whether some of it is in doubt, and a mask
     of the extents that this leaves.
     """
-    at = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
-    whole, is_write = calls.where(at), group[at] % 2 == Kind.WRITE
-    writes = calls.where(group % 2 == Kind.WRITE)
+    differs = [column[1:] != column[:-1] for column in (calls.process, calls.file, writes)]
+    at = np.flatnonzero(np.append(True, np.logical_or.reduce(differs)))
+    whole, is_write = calls.where(at), writes[at]
+    written = calls.where(writes)
     # Starts and ends are sorted apart: where the next one begins before one of those so far ended, two lie above each
     # other. Places are in the order of files.
-    twice = np.sort(writes.begin)[1:] < np.sort(writes.end)[:-1]
-    once = ~np.isin(whole.file, np.sort(writes.file)[1:][twice])
+    twice = np.sort(written.begin)[1:] < np.sort(written.end)[:-1]
+    once = ~np.isin(whole.file, np.sort(written.file)[1:][twice])
     mixed = np.add.reduceat(_mixed(calls.begin, calls.end), at)
     code = _joint(whole.file, Dense.of(mixed.view(np.int64)).codes)
     writer = np.full(len(at), -1)
@@ -277,7 +274,7 @@ def _same(calls: _Calls, group: Ints) -> tuple[tuple[Ints, Ints, Ints], bool, ND
     known = ~is_write & (writer >= 0)
     is_open = np.isin(whole.file, whole.file[~is_write & ~known])
     reader = np.flatnonzero(known & (whole.earliest[writer] <= whole.latest))
-    rest = np.repeat(np.where(is_write, is_open, ~known), np.diff(np.append(at, len(group))))
+    rest = np.repeat(np.where(is_write, is_open, ~known), np.diff(np.append(at, len(writes))))
     writer = writer[reader]
     in_doubt = bool((whole.latest[writer] > whole.earliest[reader]).any())
     return (whole.file[reader], whole.process[writer], whole.process[reader]), in_doubt, rest
@@ -310,13 +307,18 @@ def _places(file: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     return file * len(ends) + rank[: len(file)], file * len(ends) + rank[len(file) :]
 
 
-def _moments(result: ExtentsResult, exchanges: Keyed, key: Ints, kind: Ints) -> tuple[Ints, Ints]:
+def _moments(
+    extents: ProcessExtents, exchanges: ExchangeCounts, writes: NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
     """Start of the first and the last call of each extent."""
-    if result.start_ns is not None:
-        return result.start_ns, result.start_ns
-    writes = kind == Kind.WRITE
+    if extents.start_ns is not None:
+        return extents.start_ns, extents.start_ns
+    sides = ((extents.process, extents.file), (exchanges.process, exchanges.file))
+    widths = [1 + max(int(side[i].max(initial=0)) for side in sides) for i in (0, 1)]
+    wanted, known = (pack(side, widths) for side in sides)
+    table = Keyed(known, exchanges.columns)
     first, last = (
-        np.where(writes, exchanges.at(key, f"{which}_write"), exchanges.at(key, f"{which}_read"))
+        np.where(writes, table.at(wanted, f"{which}_write"), table.at(wanted, f"{which}_read"))
         for which in ("first", "last")
     )
     return first, last

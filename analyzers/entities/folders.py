@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.analyzers.entities.view import View
-from vani.analyzers.keyed import Keyed
+from vani.analyzers.entities.view import Notes, View
 from vani.columns import Texts, scalar, texts, to_arrow, to_numpy
 from vani.schema.profile import ByteCounts, Folder
 
@@ -24,36 +23,36 @@ MOST_BY_FILES = 10
 Ints = NDArray[np.int64]
 
 
-def folders(view: View) -> list[Folder]:
+def folders(view: View) -> tuple[list[Folder], Notes]:
     """The folders with most metadata time (operations, where no time is known), then those with most files."""
     codes = view.files
     if not len(codes):
-        return []
+        return [], {}
     paths, folder = _parents(_column(view, codes))
     survey = view.measured.survey.files
-    held = Keyed.merged([]) if not len(survey) else survey
     count = len(paths)
 
     def total(column: str) -> Ints:
-        return np.bincount(folder, held.at(codes, column), count).astype(np.int64)
+        return np.bincount(folder, survey.at(codes, column), count).astype(np.int64)
 
     files = np.bincount(folder, minlength=count)
     time, operations = total("metadata_time"), total("metadata")
-    creates = np.bincount(folder, held.at(codes, "makes") > 0, count).astype(np.int64)
+    creates = np.bincount(folder, survey.at(codes, "makes") > 0, count).astype(np.int64)
     read, written = total("bytes_read"), total("bytes_written")
     unread, unwritten = ((total(f"unsized_{n}") == total(n)) & (total(n) > 0) for n in ("reads", "writes"))
     order = np.lexsort((np.arange(count), -files, -operations, -time))
     chosen = order[:MOST_BY_TIME].tolist()
     by_files = np.lexsort((np.arange(count), -files))[:MOST_BY_FILES].tolist()
     chosen += [one for one in by_files if one not in chosen]
+    notes: Notes = {}
     if len(chosen) < count:
-        view.notes["folders"] = (
+        notes["folders"] = (
             f"{len(chosen)} of {count:,}: the {MOST_BY_TIME} with most metadata time, "
             f"and the {MOST_BY_FILES} with most files"
         )
     below = _folders_in(paths)
     timed = view.timed
-    return [
+    found = [
         Folder(
             path=paths[i].as_py(),
             files=int(files[i]),
@@ -69,6 +68,7 @@ def folders(view: View) -> list[Folder]:
         )
         for i in chosen
     ]
+    return found, notes
 
 
 def _column(view: View, codes: Ints) -> pa.Array:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from vani.analyzers.entities.view import View
+from vani.analyzers.entities.view import Notes, View
 from vani.calls import Layer
 from vani.schema.job import FormatAttributes
 
@@ -37,13 +37,13 @@ def format_attributes(view: View, code: int, by_calls: dict[int, FormatAttribute
 def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
     """By code of the file, of those to which calls of HDF5, netCDF or PnetCDF can be assigned."""
     survey = view.measured.survey.files
-    used = view.measured.results["libraries"].files
+    used = view.measured.libraries.files
     found: dict[int, FormatAttributes] = {}
     if not view.knows_callers or not len(survey):
         return found
     for layer, describe in ((Layer.HDF5, _of_hdf5), (Layer.NETCDF, _of_netcdf), (Layer.PNETCDF, _of_netcdf)):
         for app in range(len(view.world.apps)):
-            codes = np.unique(used.second[(used.first == app * 16 + layer) & (used.second >= 0)])
+            codes = np.unique(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
             moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
             mine = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
             own = [code for code in mine[:_MOST].tolist() if not _is_mpis(view.world.paths[code])]
@@ -53,8 +53,8 @@ def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
     return found
 
 
-def note_attributes(view: View) -> None:
-    """Tell in `view.notes` where the attributes of files are from, and why others are null, whichever are listed."""
+def note_attributes(view: View) -> Notes:
+    """Tell where the attributes of files are from, and why others are null, whichever are listed."""
     notes = [
         f"{view.job_name}, else the calls that make arrays, where one file of an app is accessed through the library",
         "null: no call tells in which file it makes an array"
@@ -65,7 +65,7 @@ def note_attributes(view: View) -> None:
         notes.append("`vani collect --dataset` reads the headers of files")
     elif "dataset.attributes" in view.job.unknown:
         notes.append(view.job.unknown["dataset.attributes"])
-    view.notes["files.format_attributes"] = "; ".join(notes)
+    return {"files.format_attributes": "; ".join(notes)}
 
 
 def _is_mpis(path: str) -> bool:

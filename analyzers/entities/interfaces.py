@@ -18,88 +18,91 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Pairs
-from vani.analyzers.entities.view import View, layer_name
-from vani.analyzers.keyed import Keyed
-from vani.analyzers.measures.access_pattern import NAMES, WITHIN
-from vani.analyzers.measures.libraries import ABOVE_FILE_SYSTEM, ANY_LIBRARY, under_any_library
+from vani.analyzers.entities.view import Notes, View, layer_name
+from vani.analyzers.measures.access_pattern import NAMES
+from vani.analyzers.measures.libraries import (
+    ABOVE_FILE_SYSTEM,
+    ANY_LIBRARY,
+    LayerSizes,
+    LibraryUse,
+    under_any_library,
+)
 from vani.calls import FileClass, Layer
 from vani.schema.profile import ByteCounts, DataRepresentation, Granularity, Interface
 
 __all__ = ["interfaces", "middleware_access"]
 
+Ints = NDArray[np.int64]
 Pattern = Literal["consecutive", "sequential", "strided", "random"]
 Transfer = Literal["collective", "independent", "mixed"]
 
 
-def interfaces(view: View) -> list[Interface]:
+def interfaces(view: View) -> tuple[list[Interface], Notes]:
     """Rows by app, highest layer first."""
-    result = view.measured.results["libraries"]
-    under: Keyed = result.under
-    calls: Keyed = result.calls
-    keys = np.unique(np.concatenate((under.keys, calls.keys)))
-    keys = keys[(keys % 16 != Layer.MPI) & (keys % 16 != Layer.GPU) & (keys % 16 != Layer.USER)]
-    found = []
-    for key in sorted(keys.tolist(), key=lambda k: (k // 16, -(k % 16))):
-        one = np.array([key])
-        app, layer = key // 16, key % 16
-        read, written = (
-            _moved(under, one, direction) for direction in (("reads", "bytes_read"), ("writes", "bytes_written"))
-        )
-        data_calls, collective = (
-            int(calls.at(one, n)[0]) if len(calls) else 0 for n in ("data", "collective")
-        )
+    use, found = view.measured.libraries, []
+    rows = [(app, layer) for app, own in enumerate(use.used) for layer in np.flatnonzero(own)[::-1].tolist()]
+    for app, layer in rows:
+        if layer in _NOT_OF_IO:
+            continue
         time = view.layer_time(app, layer)
-        share, transfer = _collective(view, app, layer, data_calls, collective)
-        mine = (result.files.first == key) & (result.files.second >= 0)
-        files = result.files.second[mine]
-        found.append(
-            Interface(
-                layer=layer_name(layer),  # type: ignore[arg-type]
-                app=view.world.apps[app],
-                granularity=_granularity(result.data, key),
-                access_pattern=_pattern(view, key),
-                data_representation=_representation(view, app, layer),
-                calls=int(calls.at(one, "calls")[0]) if len(calls) else 0,
-                bytes=ByteCounts(
-                    read=read,
-                    written=written,
-                    total=None if read is None or written is None else read + written,
-                ),
-                files=int((view.world.file_class[files] == FileClass.DATASET).sum()),
-                time_s=None if time is None else time / 1e9,
-                collective_share=share,
-                transfer=transfer,
-                hints=_hints(view, app) if layer == Layer.MPIIO else None,
-            )
+        share, transfer = _collective(view, app, layer)
+        row = Interface(
+            layer=layer_name(layer),  # type: ignore[arg-type]
+            app=view.world.apps[app],
+            granularity=_granularity(use.sizes, layer, app),
+            access_pattern=_pattern(view, app, layer),
+            data_representation=_representation(view, app, layer),
+            calls=int(use.calls[app, layer]),
+            bytes=_bytes(use, app, layer),
+            files=_files(view, app, layer),
+            time_s=None if time is None else time / 1e9,
+            collective_share=share,
+            transfer=transfer,
+            hints=_hints(view, app) if layer == Layer.MPIIO else None,
         )
+        if use.caller_unknown[app] and layer not in (Layer.POSIX, Layer.STDIO):
+            row = row.model_copy(update=_CALLER_UNKNOWN)
+        found.append(row)
+    notes: Notes = {}
     if any(i.layer == "mpiio" and i.hints is None for i in found):
-        view.notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
-    return found
+        notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
+    return found, notes
 
 
-def _moved(under: Keyed, key: NDArray[np.int64], direction: tuple[str, str]) -> int | None:
-    """Bytes that calls under a layer moved; None where the size of no such call is known."""
-    calls, moved = direction
-    if not len(under):
-        return 0
-    count, unsized, size = (int(under.at(key, n)[0]) for n in (calls, f"unsized_{calls}", moved))
-    return None if count and count == unsized else size
+_NOT_OF_IO = (Layer.MPI, Layer.GPU, Layer.USER)
+_NO_GRANULARITY = Granularity(data=None, metadata=None)
+_CALLER_UNKNOWN = {
+    "bytes": ByteCounts(read=None, written=None, total=None),
+    "files": None,
+    "granularity": _NO_GRANULARITY,
+}
+"""Of a layer above the file system, where it is not known which library made some calls."""
 
 
-def middleware_access(view: View) -> tuple[list[str], Granularity | None, Pattern | None]:
+def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
+    read = None if use.read_unknown[app, layer] else int(use.bytes_read[app, layer])
+    written = None if use.written_unknown[app, layer] else int(use.bytes_written[app, layer])
+    total = None if read is None or written is None else read + written
+    return ByteCounts(read=read, written=written, total=total)
+
+
+def _files(view: View, app: int, layer: int) -> int:
+    """Files of the data set that calls under the layer used."""
+    used = view.measured.libraries.files
+    files = used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)]
+    return int((view.world.file_class[files] == FileClass.DATASET).sum())
+
+
+def middleware_access(view: View) -> tuple[list[str], Granularity | None, Pattern | None, Notes]:
     """Libraries in use above the file-system calls, and the size and place of the transfers that they make.
 
-    Granularity and pattern are null, and `view.notes` says why, where no library is in use or none moves data.
+    Granularity and pattern are null where no library is in use, none moves data, or the source cannot tell.
     """
-    result = view.measured.results["libraries"]
-    used = {
-        key % 16 for table in (result.under, result.calls) for key in (table.keys.tolist() if len(table) else ())
-    }
-    names = [layer_name(layer) for layer in ABOVE_FILE_SYSTEM if layer in used]
-    sizes = _granularity(result.data, ANY_LIBRARY)
-    pattern = _most_frequent(view, lambda keys: under_any_library(keys % WITHIN))
-    of = ", ".join(names)
+    use, unknown = view.measured.libraries, view.measured.unknown
+    names = [layer_name(layer) for layer in ABOVE_FILE_SYSTEM if use.used[:, layer].any()]
+    sizes = _granularity(use.sizes, ANY_LIBRARY)
+    pattern = _most_frequent(view, lambda _, within: under_any_library(within))
+    of, notes = ", ".join(names), dict[str, str]()
     for attribute, found in (("granularity", sizes.data), ("access_pattern", pattern)):
         if not names:
             note = "no library above the file-system calls is in use (table VII: granularity and pattern do not change)"
@@ -107,17 +110,22 @@ def middleware_access(view: View) -> tuple[list[str], Granularity | None, Patter
             note = f"no traced file-system call moves data within calls of {of}"
         else:
             note = f"of the file-system calls made within calls of {of}"
-        view.notes[f"middleware.{attribute}"] = note
-    return names, None if sizes.data is None else sizes, pattern
+        notes[f"middleware.{attribute}"] = note
+    if names and view.measured.access_pattern is None:
+        notes["middleware.access_pattern"] = unknown["access_pattern"]
+    if names and not view.knows_callers:
+        notes["middleware.granularity"] = unknown["libraries"]
+        return names, None, pattern, notes
+    return names, None if sizes.data is None else sizes, pattern, notes
 
 
-def _granularity(sizes: Pairs, key: int) -> Granularity:
-    """Of the app and layer `key`; of a layer alone over all apps."""
-    mine = sizes.first % 16 == key if key == ANY_LIBRARY else sizes.first == key
-    size, count = sizes.second[mine], sizes.count[mine]
+def _granularity(sizes: LayerSizes, layer: int, app: int | None = None) -> Granularity:
+    """Of a layer and an app, or (None) all apps."""
+    mine = sizes.layer == layer if app is None else (sizes.layer == layer) & (sizes.app == app)
+    size, count = sizes.size[mine], sizes.count[mine]
     if not len(size):
-        return Granularity(data=None, metadata=None)
-    if key == ANY_LIBRARY:
+        return _NO_GRANULARITY
+    if app is None:
         size, place = np.unique(size, return_inverse=True)
         count = np.bincount(place, weights=count).astype(np.int64)
     moved = size * count
@@ -127,25 +135,23 @@ def _granularity(sizes: Pairs, key: int) -> Granularity:
     return Granularity(data=data, metadata=metadata)
 
 
-def _pattern(view: View, key: int) -> Pattern | None:
-    return _most_frequent(
-        view, lambda keys: (keys // WITHIN == key // 16) & ((keys % WITHIN >> key % 16 & 1) == 1)
-    )
+def _pattern(view: View, app: int, layer: int) -> Pattern | None:
+    return _most_frequent(view, lambda apps, within: (apps == app) & ((within >> layer & 1) == 1))
 
 
-def _most_frequent(view: View, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Pattern | None:
-    """Where most data operations begin, of those under the chosen app * WITHIN + layers."""
-    layers: Keyed = view.measured.results["access_pattern"].layers
-    if not len(layers):
+def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Pattern | None:
+    """Where most data operations begin, of those of the chosen apps and layers that they lie within."""
+    found = view.measured.access_pattern
+    if found is None:
         return None
-    mine = chosen(layers.keys)
-    counts = [int(layers[n][mine].sum()) for n in NAMES]
+    mine = chosen(found.app, found.within)
+    counts = [int(found.under[name][mine].sum()) for name in NAMES]
     return NAMES[counts.index(max(counts))] if sum(counts) else None  # type: ignore[return-value]
 
 
-def _collective(
-    view: View, app: int, layer: int, data: int, collective: int
-) -> tuple[float | None, Transfer | None]:
+def _collective(view: View, app: int, layer: int) -> tuple[float | None, Transfer | None]:
+    use = view.measured.libraries
+    data, collective = int(use.data_calls[app, layer]), int(use.collective_calls[app, layer])
     if layer == Layer.HDF5:
         # H5Pset_dxpl_mpio(dxpl, mode): 0 independent, 1 collective (H5FD_mpio_xfer_t).
         modes = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_dxpl_mpio") if len(args) > 1}
@@ -168,11 +174,8 @@ def _of_mpiio(view: View, app: int, transfers: int) -> Transfer | None:
     Metadata of the file goes beside them in independent calls, which therefore prove nothing. None where the
     collective calls may be those of PnetCDF.
     """
-    calls: Keyed = view.measured.results["libraries"].calls
-    together, others = (
-        int(calls.at(np.array([app * 16 + layer]), column)[0])
-        for layer, column in ((Layer.MPIIO, "collective"), (Layer.PNETCDF, "data"))
-    )
+    use = view.measured.libraries
+    together, others = use.collective_calls[app, Layer.MPIIO], use.data_calls[app, Layer.PNETCDF]
     if not together:
         return "independent"
     if others:

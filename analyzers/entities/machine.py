@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vani.analyzers.entities.interfaces import middleware_access
-from vani.analyzers.entities.view import View
+from vani.analyzers.entities.view import Notes, View
 from vani.calls import FileClass
 from vani.schema.job import IN_MEMORY
 from vani.schema.profile import JobEntity, Middleware, NodeLocalStorage, SharedStorage, Storage
@@ -16,20 +16,23 @@ from vani.schema.profile import JobEntity, Middleware, NodeLocalStorage, SharedS
 if TYPE_CHECKING:
     from vani.schema.system import BurstBuffer, FileSystem, System
 
-__all__ = ["job", "middleware", "storage"]
+__all__ = ["cores_used", "gpus_used", "job", "middleware", "storage"]
 
 _NO_JOB = "not in the trace: run `vani collect` inside the job and pass job.yaml with --job"
 _OF_JOB_ALONE = ("nodes", "time_limit_s")
+_CORES = "workflow.cpu_cores_used_per_node"
+_LOOKED_AT = 1000
 _SERVED = ("nfs", "cifs", "9p")
 """Types of file systems with one server: shared, but not parallel."""
 _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` lists them)"
 
 
-def job(view: View) -> JobEntity:
+def job(view: View) -> tuple[JobEntity, Notes]:
     """Job configuration: from job.yaml, and what that does not know from the machine's description."""
     found = view.job
     of_machine = _of_machine(view.system) if view.system is not None else {}
     values: dict[str, Any] = {}
+    notes: Notes = {}
     for name in JobEntity.model_fields:
         value = getattr(found, name) if found is not None else None
         if value is not None:
@@ -41,8 +44,8 @@ def job(view: View) -> JobEntity:
                 _NO_JOB if found is None else f"{view.job_name}: {found.unknown.get(name, 'not said')}"
             ) + _silent(view.system, name)
         values[name] = value
-        view.notes[f"job.{name}"] = note
-    return JobEntity(**values)
+        notes[f"job.{name}"] = note
+    return JobEntity(**values), notes
 
 
 def _of_machine(system: System) -> dict[str, Any]:
@@ -73,34 +76,31 @@ def _silent(system: System | None, name: str) -> str:
     return f"; system: {system.name} does not say"
 
 
-def cores_used(view: View) -> int | None:
+def cores_used(view: View) -> tuple[int | None, Notes]:
     """Processes per node: the cores that a node's processes occupy, one each."""
     nodes = view.job.nodes if view.job is not None else None
     if not nodes:
-        view.notes["workflow.cpu_cores_used_per_node"] = _NO_JOB
-        return None
+        return None, {_CORES: _NO_JOB}
     # Instances of a workflow may run one after the other: the largest is what a node certainly held.
-    most = max((s.manifest.ranks for s in view.measured.stores), default=0)
+    most = max((trace.ranks for trace in view.measured.traces), default=0)
     per_node = max(view.job.processes_per_node) if view.job and view.job.processes_per_node else None
-    view.notes["workflow.cpu_cores_used_per_node"] = (
+    note = (
         f"{view.job_name}: processes per node"
         if per_node
         else f"processes of the largest trace / nodes of {view.job_name}"
     )
-    return per_node or -(-most // nodes)
+    return per_node or -(-most // nodes), {_CORES: note}
 
 
-def gpus_used(view: View) -> int | None:
+def gpus_used() -> tuple[None, Notes]:
     """GPUs in use, which only calls of a GPU layer could show."""
-    view.notes["workflow.gpus_used_per_node"] = (
-        "the trace holds no GPU calls, and job.yaml tells only what was given"
-    )
-    return None
+    why = "the trace holds no GPU calls, and job.yaml tells only what was given"
+    return None, {"workflow.gpus_used_per_node": why}
 
 
-def middleware(view: View, cores: int | None) -> Middleware:
+def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
     """Cores and memory that are left for middleware on a node, the libraries in use and what they ask for."""
-    found = view.job
+    found, notes = view.job, dict[str, str]()
     total = found.cpu_cores_per_node if found is not None else None
     if total is None and view.system is not None:
         total = view.system.compute.cores_per_node
@@ -108,41 +108,64 @@ def middleware(view: View, cores: int | None) -> Middleware:
     if memory is None and view.system is not None:
         memory = view.system.compute.memory_per_node
         if memory is not None:
-            view.notes["middleware.memory_per_node"] = (
+            notes["middleware.memory_per_node"] = (
                 f"system: {view.system.name} (memory of a node, not what is free)"
             )
     elif memory is not None:
-        view.notes["middleware.memory_per_node"] = view.job_name
+        notes["middleware.memory_per_node"] = view.job_name
     if memory is None:
-        view.notes["middleware.memory_per_node"] = _NO_JOB
+        notes["middleware.memory_per_node"] = _NO_JOB
     extra = None if total is None or cores is None else max(0, total - cores)
-    view.notes["middleware.extra_cores_per_node"] = (
+    notes["middleware.extra_cores_per_node"] = (
         _NO_JOB if extra is None else "cores per node - cores used per node"
     )
-    view.notes["middleware.libraries"] = (
+    notes["middleware.libraries"] = (
         "libraries whose calls are traced; those that buffer beneath leave no calls of their own in a Recorder trace"
     )
-    libraries, granularity, pattern = middleware_access(view)
-    return Middleware(
+    libraries, granularity, pattern, of_access = middleware_access(view)
+    entity = Middleware(
         extra_cores_per_node=extra,
         memory_per_node=memory,
         libraries=libraries,
         granularity=granularity,
         access_pattern=pattern,
     )
+    return entity, notes | of_access
 
 
-def storage(view: View) -> Storage:
+def storage(view: View) -> tuple[Storage, Notes]:
     """Node-local storage and the file system that most bytes of the data set lie on."""
-    return Storage(node_local=_node_local(view), shared=_shared(view))
+    node_local, notes = _node_local(view)
+    shared, more = _shared(view)
+    why = view.measured.unknown.get("storage.shared")
+    if why is not None and (view.job is not None or view.system is not None) and not _on_one_file_system(view):
+        more |= {f"storage.shared.{name}": why for name in SharedStorage.model_fields}
+        shared = SharedStorage(type=None, dir=None, parallel_servers=None, capacity=None, max_bandwidth=None)
+    return Storage(node_local=node_local, shared=shared), notes | more
 
 
-def _node_local(view: View) -> NodeLocalStorage:
+def _on_one_file_system(view: View) -> bool:
+    """Whether all files of the data set lie on the same one."""
+    places: set[tuple[object, object]] = set()
+    codes = view.files.tolist()
+    for code in codes[:_LOOKED_AT]:
+        path = view.world.paths[code]
+        if not path.startswith("/"):
+            places.add((None, path))
+            continue
+        system = view.system.file_system_for(path) if view.system is not None else None
+        mount = view.job.mount_of(path) if view.job is not None else None
+        places.add((None if system is None else system.name, None if mount is None else mount.dir))
+    return len(places) <= 1 and len(codes) <= _LOOKED_AT
+
+
+def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
+    notes: Notes = {}
     near: BurstBuffer | None = view.system.node_local() if view.system is not None else None
     dirs = view.job.node_local_bb_dirs if view.job is not None else None
     name = f"system: {view.system.name}" if view.system is not None else ""
     directory = near.dir if near is not None and near.dir else (dirs[0] if dirs else None)
-    view.notes["storage.node_local.dir"] = (
+    notes["storage.node_local.dir"] = (
         name if near is not None and near.dir else view.job_name if dirs else _NO_SYSTEM
     )
     mount = view.job.mount_of(directory) if view.job is not None and directory else None
@@ -164,22 +187,24 @@ def _node_local(view: View) -> NodeLocalStorage:
         if r is not None
     ]
     shared = "; memory of the node, which the program uses, too" if in_memory else ""
-    view.notes["storage.node_local.type"] = source_of_kind
-    view.notes["storage.node_local.capacity_per_node"] = source + shared if capacity is not None else _NO_SYSTEM
-    view.notes["storage.node_local.parallel_ops"] = (
+    notes["storage.node_local.type"] = source_of_kind
+    notes["storage.node_local.capacity_per_node"] = source + shared if capacity is not None else _NO_SYSTEM
+    notes["storage.node_local.parallel_ops"] = (
         name if near is not None and near.parallel_ops is not None else _NO_SYSTEM
     )
-    view.notes["storage.node_local.max_bandwidth_per_node"] = name if rates else _NO_SYSTEM
-    return NodeLocalStorage(
+    notes["storage.node_local.max_bandwidth_per_node"] = name if rates else _NO_SYSTEM
+    found = NodeLocalStorage(
         dir=directory,
         type=kind,
         capacity_per_node=capacity,
         parallel_ops=near.parallel_ops if near is not None else None,
         max_bandwidth_per_node=max(rates) if rates else None,
     )
+    return found, notes
 
 
-def _shared(view: View) -> SharedStorage:
+def _shared(view: View) -> tuple[SharedStorage, Notes]:
+    notes: Notes = {}
     path = _typical_path(view)
     system: FileSystem | None = None
     if view.system is not None:
@@ -215,14 +240,14 @@ def _shared(view: View) -> SharedStorage:
         from_job = mount is not None and (
             key in ("type", "dir") or (key == "capacity" and (system is None or system.capacity is None))
         )
-        view.notes[f"storage.shared.{key}"] = (
+        notes[f"storage.shared.{key}"] = (
             (view.job_name if from_job else name)
             if value is not None
             else f"system: {view.system.name} does not say"
             if view.system is not None
             else _NO_SYSTEM
         )
-    return SharedStorage(**said)  # type: ignore[arg-type]
+    return SharedStorage(**said), notes  # type: ignore[arg-type]
 
 
 def _typical_path(view: View) -> str | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.entities.flows import numbers_of_sets, spread
 from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keys import pack, unpack
 
 __all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all", "pairs"]
 
@@ -85,7 +86,8 @@ class Edges:
     """Who depends on whom: pairs of processes, or with `by_file` pairs and files."""
 
     def __init__(self, processes: int, files: int, *, by_file: bool = False) -> None:
-        self._processes, self._files = processes, files
+        self._widths = (processes, processes)
+        self._with_file = (processes**2, files)
         self._by_file = by_file
         self._table = Keyed()
         self._seen = 0
@@ -102,8 +104,8 @@ class Edges:
         others = writer != reader
         writer, reader, file = writer[others], reader[others], file[others]
         self._linked[file] = True
-        key = writer * self._processes + reader
-        key = key * self._files + file if self._by_file else key
+        key = pack((writer, reader), self._widths)
+        key = pack((key, file), self._with_file) if self._by_file else key
         new = group(key, {"by_extents": np.full(len(key), by_extents, np.int64)}, {"by_extents": "max"})
         self._table = Keyed.merged([self._table, new], {"by_extents": "max"})
         if len(self._table) > MOST_EDGES:
@@ -112,17 +114,17 @@ class Edges:
 
     def graph(self) -> Graph:
         found = self.pairs()
-        pattern = _pattern(found.keys // self._processes, found.keys % self._processes)
+        pattern = _pattern(*unpack(found.keys, self._widths))
         by_extents = int(found["by_extents"].sum()) if len(found) else 0
         return Graph(len(found), by_extents, int(self._linked.sum()), pattern, self.cut)
 
     def pairs(self) -> Keyed:
-        """By writer * processes + reader: `files` (only with `by_file`), and of which `by_extents`."""
+        """By keys of writer and reader: `files` (only with `by_file`), and of which `by_extents`."""
         table = self._table
         if not len(table) or not self._by_file:
             return table
         files = {"files": np.ones(len(table), np.int64), "by_extents": table["by_extents"]}
-        return group(table.keys // self._files, files)
+        return group(unpack(table.keys, self._with_file)[0], files)
 
 
 def _pattern(writer: Ints, reader: Ints) -> Pattern:

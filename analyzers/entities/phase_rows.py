@@ -19,9 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Facts
-from vani.analyzers.keyed import Keyed
-from vani.analyzers.passes import Measured
+from vani.analyzers.keyed import group
+from vani.analyzers.measurements import Measurements, Phases
 
 __all__ = ["PhaseRows", "each_alone", "period_s", "rows_of"]
 
@@ -51,24 +50,23 @@ class PhaseRows:
         return int(self.row.max(initial=-1)) + 1
 
 
-def each_alone(facts: Facts) -> PhaseRows:
+def each_alone(phases: Phases) -> PhaseRows:
     """Every phase in a row of its own."""
-    return PhaseRows(np.arange(facts.phases), facts.phase_start, facts.phase_start, np.zeros(facts.phases, np.int64))
+    count = len(phases)
+    return PhaseRows(np.arange(count), phases.start_ns, phases.start_ns, np.zeros(count, np.int64))
 
 
-def rows_of(measured: Measured) -> PhaseRows:
+_COLUMNS = ("bytes_read", "bytes_written", "first", "last", "reads", "writes", "metadata", "syncs")
+
+
+def rows_of(measured: Measurements) -> PhaseRows:
     """Put phases together that are alike."""
-    operations: Keyed = measured.results["operations"]
-    count = measured.facts.phases
-    phase = operations.keys // (measured.world.files + 1)
-    by_phase = operations.rekeyed(phase, {"first": "min", "last": "max"}) if len(operations) else Keyed()
-    numbers = np.arange(count)
-    read, written, start, end, *kinds = (
-        by_phase.at(numbers, name) if len(by_phase) else np.zeros(count, np.int64)
-        for name in ("bytes_read", "bytes_written", "first", "last", "reads", "writes", "metadata", "syncs")
-    )
-    parts: Keyed = measured.results["processes"].phases
-    processes = parts.at(numbers, "processes") if len(parts) else np.zeros(count, np.int64)
+    operations, phases = measured.operations, measured.phases
+    columns = {name: getattr(operations, name) for name in _COLUMNS}
+    by_phase = group(operations.phase, columns, {"first": "min", "last": "max"})
+    count = len(phases)
+    read, written, start, end, *kinds = (by_phase.at(np.arange(count), name) for name in _COLUMNS)
+    processes = measured.processes.in_phase
     calls = np.sum(kinds, axis=0)
     row = np.full(count, -1, np.int64)
     firsts: list[int] = []
@@ -77,7 +75,7 @@ def rows_of(measured: Measured) -> PhaseRows:
         moved = np.maximum((read + written)[rows], read[one] + written[one])
         called = np.maximum(calls[rows], calls[one])
         alike = (
-            (measured.facts.phase_app[rows] == measured.facts.phase_app[one])
+            (phases.app[rows] == phases.app[one])
             & (_THIRD * np.abs(read[rows] - read[one]) <= moved)
             & (_THIRD * np.abs(written[rows] - written[one]) <= moved)
             & np.all([_THIRD * np.abs(kind[rows] - kind[one]) <= called for kind in kinds], axis=0)

@@ -32,14 +32,17 @@ _FEW_DATA = 0.25
 _BACK_TO_BACK = 0.5
 
 
-def phases(view: View) -> list[Phase]:
-    """One entity per row of phases that are alike, app after app, in order of time."""
-    facts, rows = view.facts, view.phase_rows
+def phases(view: View) -> list[Phase] | None:
+    """One entity per row of phases that are alike, app after app, in order of time; None where no time is known."""
+    rows = view.phase_rows
+    if not view.timed:
+        # Phases are made of calls on files of the data set.
+        return None if len(view.measured.survey.files) else []
     found: list[Phase] = []
     index: dict[int, int] = {}
     for row in range(rows.rows):
         members = np.flatnonzero(rows.row == row)
-        app = int(facts.phase_app[members[0]])
+        app = int(view.measured.phases.app[members[0]])
         io = view.row_stats[row]
         start, end = rows.start[members], rows.end[members]
         runtime_s = int((end - start).sum()) / 1e9

@@ -19,7 +19,7 @@ lay between) or jumps to where the trace cannot tell (sequential, after a seek t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -27,8 +27,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Ends, Facts, Pairs, count_pairs, stable_order
+from vani.analyzers.base import (
+    NO_VALUE,
+    Batch,
+    Context,
+    Ends,
+    Facts,
+    Pairs,
+    World,
+    cells_of,
+    count_pairs,
+    stable_order,
+)
 from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.keys import pack, unpack
 from vani.calls import Flag, Kind
 
 __all__ = [
@@ -37,13 +49,14 @@ __all__ = [
     "RANDOM",
     "SEQUENTIAL",
     "STRIDED",
-    "WITHIN",
     "AccessPattern",
+    "PatternCounts",
     "PatternResult",
+    "Strides",
 ]
 
 CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
-WITHIN = 1 << 16
+_WITHIN = 1 << 16
 NAMES = ("consecutive", "sequential", "strided", "random")
 _FROM_POSITION = frozenset(
     ["read", "write", "readv", "writev", "fread", "fwrite", "fread_unlocked", "fwrite_unlocked", "vfprintf"]
@@ -56,12 +69,40 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class PatternResult:
-    """`cells`: a column per class by listed cell. `layers`: the same by app * WITHIN + layers around it. `strides`: by
+    """`cells`: a column per class by listed cell. `layers`: the same by app * _WITHIN + layers around it. `strides`: by
     (file, bytes), of listed files."""
 
     cells: Keyed
     layers: Keyed
     strides: Pairs
+
+
+@dataclass(frozen=True)
+class Strides:
+    """How often the operations of listed files lie so far apart; shape (n,) each."""
+
+    file: Ints
+    stride: Ints
+    """Bytes."""
+    count: Ints
+
+
+@dataclass(frozen=True)
+class PatternCounts:
+    """Data operations of each class, by the `NAMES` of classes."""
+
+    phase: Ints
+    """Shape (cells,), as `file`: -1 for none, or none that is listed."""
+    file: Ints
+    operations: Mapping[str, Ints]
+    """Of each cell, by class."""
+    app: Ints
+    """Shape (rows,), as `within`."""
+    within: Ints
+    """Layers that the operations of an app lie within, a bit per layer."""
+    under: Mapping[str, Ints]
+    """Of each row, by class."""
+    strides: Strides
 
 
 class AccessPattern:
@@ -78,6 +119,20 @@ class AccessPattern:
             Keyed.merged([p.cells for p in parts]),
             Keyed.merged([p.layers for p in parts]),
             Pairs.merged([p.strides for p in parts]),
+        )
+
+    def finish(self, combined: PatternResult, world: World, facts: Facts) -> PatternCounts:
+        cells, layers, strides = combined.cells, combined.layers, combined.strides
+        phase, file = cells_of(cells.keys, world, facts)
+        app, within = unpack(layers.keys, (len(world.apps), _WITHIN))
+        return PatternCounts(
+            phase,
+            file,
+            {name: cells[name] for name in NAMES},
+            app,
+            within,
+            {name: layers[name] for name in NAMES},
+            Strides(strides.first, strides.second, strides.count),
         )
 
 
@@ -195,7 +250,7 @@ class _Collector:
     """The class of an operation depends on two before and two behind it: so many are held from batch to batch."""
 
     def __init__(self, context: Context, facts: Facts | None) -> None:
-        self._app = context.app
+        self._app, self._apps = context.app, len(context.world.apps)
         self._listed_as = None if facts is None else facts.listed_as
         self._ends: Ends | None = None if facts is None else facts.ends
         self._from_position = np.array([f in _FROM_POSITION for f in context.world.functions] or [False])
@@ -314,7 +369,7 @@ class _Collector:
             return
         for keys, store in (
             (cell, self._cells),
-            (within.astype(np.int64) + WITHIN * self._app, self._layers),
+            (pack((self._app, within), (self._apps, _WITHIN)), self._layers),
         ):
             dense = Dense.of(keys)
             table = np.bincount(dense.codes * 4 + kind, minlength=4 * len(dense.keys)).reshape(-1, 4)

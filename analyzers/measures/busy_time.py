@@ -20,11 +20,24 @@ from numpy.typing import NDArray
 from vani.analyzers.base import KINDS, Batch, Context, Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keys import unpack
 from vani.calls import Kind
 from vani.engine.run import Engine
 from vani.store.read import RowGroup, calls_of
 
-__all__ = ["ALL", "COLUMNS", "MOST", "WIDTH", "WRITE_OR_SYNC", "Window", "busy", "busy_in", "windows"]
+__all__ = [
+    "ALL",
+    "COLUMNS",
+    "MOST",
+    "WIDTH",
+    "WRITE_OR_SYNC",
+    "BusyTimes",
+    "Window",
+    "busy",
+    "busy_in",
+    "finish",
+    "windows",
+]
 
 COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ROWS = 1 << 19
@@ -44,6 +57,29 @@ _SAMPLE = 64
 """This part of the run tells how many intervals will be left."""
 _SHORTEST = 1 << 12
 """The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
+
+
+@dataclass(frozen=True)
+class BusyTimes:
+    """Nanoseconds by kind, `WRITE_OR_SYNC` and `ALL`; shape (n, WIDTH) each."""
+
+    phases: Ints
+    """Of each phase, and in the last row of excluded calls."""
+    apps: Ints
+    files: Ints
+    """Of the listed files, in their order."""
+    workload: Ints
+    """Shape (WIDTH,); 0 where there is one app alone."""
+
+
+def finish(combined: Keyed, phases: int, listed: int, apps: int) -> BusyTimes:
+    """Times of the whole run, of what `busy` gives."""
+    every = np.zeros(((phases + 2 + listed + apps), WIDTH), np.int64)
+    owner, kind = unpack(combined.keys, (len(every), WIDTH))
+    if len(combined):
+        every[owner, kind] = combined["time"]
+    of_phases, workload, files, of_apps = np.split(every, (phases + 1, phases + 2, phases + 2 + listed))
+    return BusyTimes(of_phases, of_apps, files, workload[0])
 
 
 @dataclass(frozen=True)

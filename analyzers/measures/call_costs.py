@@ -7,14 +7,39 @@ I/O time, so that the times of functions are those that the trace shows. Unit: c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.base import Batch, Context, Facts, World, cells_of
 from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.keys import pack
 from vani.calls import Kind
 
-__all__ = ["CallCosts"]
+__all__ = ["CallCosts", "FunctionCosts"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FunctionCosts:
+    """Per phase, listed file and function; shape (n,) each. Integers of any size: to be added up with `group`."""
+
+    phase: Ints
+    file: Ints
+    """-1: none, or none that is listed."""
+    function: Ints
+    """Code in `World.functions`."""
+    count: Ints
+    time: Ints
+    """ns; 0 where no time is known."""
+    bytes: Ints
+    data: Ints
+    """Of the calls, those on data."""
+    metadata: Ints
+    unsized: Ints
+    """Of those on data, how many do not tell their size."""
 
 
 class CallCosts:
@@ -34,6 +59,10 @@ class CallCosts:
     def combine(self, parts: Sequence[Keyed]) -> Keyed:
         return Keyed.merged(parts)
 
+    def finish(self, combined: Keyed, world: World, facts: Facts) -> FunctionCosts:
+        columns = (combined.stored(f.name) for f in fields(FunctionCosts)[3:])
+        return FunctionCosts(*cells_of(combined.keys, world, facts, len(world.functions)), *columns)
+
 
 class _Collector:
     def __init__(self, context: Context) -> None:
@@ -45,7 +74,8 @@ class _Collector:
             return
         cell, alike = batch.listed_cell, batch.alike
         rows = alike.row
-        dense = Dense.of(cell.keys[cell.codes[rows]] * self._functions + batch.function[rows])
+        columns_of_key = (cell.keys[cell.codes[rows]], batch.function[rows])
+        dense = Dense.of(pack(columns_of_key, (batch.cells, self._functions)))
         kind = batch.kind[rows]
         columns = {
             "count": alike.count,

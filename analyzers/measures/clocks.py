@@ -7,17 +7,31 @@ clocks disagree by at least the difference. The first 256 such calls of every ra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from vani.analyzers.base import Batch, Context, Facts
-from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.base import Batch, Context, Facts, World
+from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.keys import unpack
 from vani.calls import Flag
 
-__all__ = ["Clocks", "skew_ns"]
+__all__ = ["ClockSkew", "Clocks"]
 
 _FIRST = 256
-_HOW = {"latest_start": "max", "earliest_end": "min"}
+_HOW: dict[str, How] = {"latest_start": "max", "earliest_end": "min"}
+
+
+@dataclass(frozen=True)
+class ClockSkew:
+    """How far the ranks' clocks disagree at least."""
+
+    traces: Sequence[int | None]
+    """Of each trace, ns; None where no call tells."""
+
+    @property
+    def most(self) -> int:
+        return max((skew or 0 for skew in self.traces), default=0)
 
 
 class Clocks:
@@ -31,7 +45,13 @@ class Clocks:
         return _Collector(context.trace)
 
     def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts, _HOW)  # type: ignore[arg-type]
+        return Keyed.merged(parts, _HOW)
+
+    def finish(self, combined: Keyed, world: World, facts: Facts) -> ClockSkew:
+        del facts
+        trace, _ = unpack(combined.keys, (len(world.process_base), _FIRST))
+        ranks = np.diff([*world.process_base, world.processes]).tolist()
+        return ClockSkew([_skew_ns(combined.where(trace == one), own) for one, own in enumerate(ranks)])
 
 
 class _Collector:
@@ -63,19 +83,17 @@ class _Collector:
                         "earliest_end": end[early],
                         "ranks": np.ones(int(early.sum()), np.int64),
                     },
-                    _HOW,  # type: ignore[arg-type]
+                    _HOW,
                 )
             )
 
     def result(self) -> Keyed:
-        return Keyed.merged(self._parts, _HOW)  # type: ignore[arg-type]
+        return Keyed.merged(self._parts, _HOW)
 
 
-def skew_ns(clocks: Keyed, trace: int, ranks: int) -> int | None:
+def _skew_ns(mine: Keyed, ranks: int) -> int | None:
     """Least disagreement of a trace's clocks; None where no call tells."""
-    if not len(clocks):
+    whole = mine["ranks"] == ranks
+    if not whole.any() or ranks < 2:
         return None
-    mine = (clocks.keys // _FIRST == trace) & (clocks["ranks"] == ranks)
-    if not mine.any() or ranks < 2:
-        return None
-    return max(0, int((clocks["latest_start"] - clocks["earliest_end"])[mine].max()))
+    return max(0, int((mine["latest_start"] - mine["earliest_end"])[whole].max()))

@@ -9,22 +9,52 @@ nanoseconds, bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World
 from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.keys import pack, unpack
 from vani.calls import Flag, Kind
 
-__all__ = ["HOW", "NEVER", "Exchanges"]
+__all__ = ["HOW", "NEVER", "ExchangeCounts", "Exchanges"]
 
 Ints = NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
 HOW: dict[str, How] = {"first_write": "min", "last_write": "max", "first_read": "min", "last_read": "max"}
 """How exchanges become one; bytes are added up."""
+
+
+COLUMNS = (
+    "first_write",
+    "last_write",
+    "first_read",
+    "last_read",
+    "bytes_written",
+    "bytes_read",
+    "unplaced_writes",
+    "unplaced_reads",
+    "unsized_writes",
+    "unsized_reads",
+    "reads",
+    "made",
+    "looked",
+)
+
+
+@dataclass(frozen=True)
+class ExchangeCounts:
+    """What each process did to the files that link processes; shape (n,) each, process after process."""
+
+    process: Ints
+    file: Ints
+    """Under its last name, ascending within a process."""
+    columns: Mapping[str, Ints]
+    """By name, see `Exchanges`."""
 
 
 class Exchanges:
@@ -46,12 +76,17 @@ class Exchanges:
     def combine(self, parts: Sequence[Keyed]) -> Keyed:
         return Keyed.merged(parts, HOW)
 
+    def finish(self, combined: Keyed, world: World, facts: Facts) -> ExchangeCounts:
+        del facts
+        process, file = unpack(combined.keys, (world.processes, world.files + 1))
+        return ExchangeCounts(process, file - 1, {name: combined[name] for name in COLUMNS})
+
 
 class _Collector:
     def __init__(self, context: Context, facts: Facts) -> None:
         self._linked, self._by_open = facts.linked, facts.linked_by_open
         self._written_by_open = facts.written_by_open
-        self._files = context.world.files + 1
+        self._widths = (context.world.processes, context.world.files + 1)
         self._final = context.world.final_name
         self._parts: list[Keyed] = []
 
@@ -69,7 +104,7 @@ class _Collector:
         rows = np.flatnonzero((moves | made | looked) & (file >= 0) & self._linked[named])
         if not len(rows):
             return
-        key = batch.process[alike.row] * self._files + self._final[named] + 1
+        key = pack((batch.process[alike.row], self._final[named] + 1), self._widths)
         first, last = alike.range(batch.start)
         write = (kind == Kind.WRITE) | made
         unsized, unplaced = self._unknown(batch)

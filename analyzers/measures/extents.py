@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, cells_of
 from vani.analyzers.intervals import Intervals, merge, merge_runs
+from vani.analyzers.keys import pack, unpack
 from vani.calls import Kind
 
-__all__ = ["Extents", "ExtentsResult"]
+__all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
 
 Ints = NDArray[np.int64]
 
@@ -40,6 +41,26 @@ class ExtentsResult:
     extents: Intervals = field(default_factory=Intervals)
     start_ns: Ints | None = None
     given_up: bool = False
+
+
+@dataclass(frozen=True)
+class ProcessExtents:
+    """Extents that each process wrote and read, shape (n,) each, of the files that link processes.
+
+    In no order, one per call, where `start_ns` is known; else by process, file and kind, and merged.
+    """
+
+    process: NDArray[np.int32]
+    file: NDArray[np.int32]
+    """Under its last name."""
+    kind: NDArray[np.int8]
+    """Read or write."""
+    start: Ints
+    end: Ints
+    start_ns: Ints | None
+    """Start of the call."""
+    given_up: bool
+    """There were more than are kept: there are none here."""
 
 
 class Extents:
@@ -68,6 +89,20 @@ class Extents:
                 return ExtentsResult(given_up=True)
         return ExtentsResult(merged)
 
+    def finish(self, combined: ExtentsResult, world: World, facts: Facts) -> ProcessExtents:
+        del facts
+        extents = combined.extents
+        process, file, kind = unpack(extents.group, (world.processes, world.files + 1, 2))
+        return ProcessExtents(
+            process.astype(np.int32),
+            (file - 1).astype(np.int32),
+            kind.astype(np.int8),
+            extents.start,
+            extents.end,
+            combined.start_ns,
+            combined.given_up,
+        )
+
 
 def _together(parts: Sequence[Intervals]) -> Intervals:
     if not parts:
@@ -79,12 +114,12 @@ class _Collector:
     def __init__(self, context: Context, facts: Facts) -> None:
         self._linked = facts.linked
         self._any = bool(facts.linked.any())
-        self._files = context.world.files + 1
+        self._world, self._facts = context.world, facts
+        self._widths = (context.world.processes, context.world.files + 1, 2)
         self._final = context.world.final_name
 
     def _key(self, process: Any, file: Ints, kind: NDArray[Any]) -> Ints:
-        found: Ints = (process * self._files + self._final[file] + 1) * 2 + kind
-        return found
+        return pack((process, self._final[file] + 1, kind), self._widths)
 
     def _rows(self, batch: Batch, order: Ints | slice) -> Ints:
         """Calls whose extents count, in that order."""
@@ -135,10 +170,10 @@ class _Merged(_Collector):
     def _of_one(self, batch: Batch) -> Intervals:
         """What the footprint is made of, which is by phase as well: the pieces of a file are merged later."""
         found = batch.touched
-        file = batch.cell.keys % self._files - 1
-        rows = ((file >= 0) & self._linked[np.maximum(file, 0)])[found.group // 2]
-        group = found.group[rows]
-        key = self._key(batch.process[0], file[group // 2], group % 2)
+        _, file = cells_of(batch.cell.keys, self._world, self._facts)
+        code, kind = unpack(found.group, (batch.cells, 2))
+        rows = ((file >= 0) & self._linked[np.maximum(file, 0)])[code]
+        key = self._key(batch.process[0], file[code[rows]], kind[rows])
         return Intervals(key, found.start[rows], found.end[rows])
 
     def _of_several(self, batch: Batch) -> Intervals:
@@ -152,7 +187,7 @@ class _Merged(_Collector):
         found = merge(found.group, found.start, found.end)
         # What the last process touched may still grow together: whether there are too many must not depend on where a
         # batch ends. Only to twice as many, for the memory.
-        whole = len(found) if process is None else int((found.group // 2 // self._files != process).sum())
+        whole = len(found) if process is None else int((unpack(found.group, self._widths)[0] != process).sum())
         self._given_up |= whole > _MOST_EXTENTS or len(found) > 2 * _MOST_EXTENTS
         self._parts, self._held = [] if self._given_up else [found], 0
 

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, cells_of
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Dense, Keyed
-from vani.calls import Flag
+from vani.analyzers.keys import pack, unpack
+from vani.calls import Flag, Kind
 
-__all__ = ["Footprint", "FootprintResult"]
+__all__ = ["Footprint", "FootprintResult", "Touched"]
 
 _MOST_EXTENTS = 1_000_000
 
@@ -32,6 +34,33 @@ class FootprintResult:
     extents: Intervals
     others: Keyed
     given_up: bool = False
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Extents that all processes together read and wrote, less what lies beyond the end of a file; shape (extents,)."""
+
+    phase: NDArray[np.int32]
+    file: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    """Read or write."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    others: PlacelessCalls
+    given_up: bool
+    """There were more extents than are kept: there are none here."""
+
+
+@dataclass(frozen=True)
+class PlacelessCalls:
+    """Data operations whose place is not known, per phase and file; shape (n,) each."""
+
+    phase: NDArray[np.int64]
+    file: NDArray[np.int64]
+    appended: NDArray[np.int64]
+    """Bytes."""
+    unplaced: NDArray[np.int64]
+    """Operations of which not even that is known."""
 
 
 class Footprint:
@@ -51,6 +80,27 @@ class Footprint:
             extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
             given_up = given_up or len(extents) > _MOST_EXTENTS
         return _capped(FootprintResult(extents, Keyed.merged([p.others for p in parts]), given_up))
+
+    def finish(self, combined: FootprintResult, world: World, facts: Facts) -> Touched:
+        extents, others, ends = combined.extents, combined.others, facts.ends
+        phase, file, kind = cells_of(extents.group, world, facts, 2)
+        last, end = ends.last(world.files), extents.end
+        if len(last) and len(file):
+            # What was read beyond the end of a file was not touched.
+            known = (kind == Kind.READ) & (file >= 0) & ends.always[np.maximum(file, 0)]
+            end = np.where(known, np.minimum(end, last[np.maximum(file, 0)]), end)
+            end = np.maximum(end, extents.start)
+        at = cells_of(others.keys, world, facts)
+        without_place = PlacelessCalls(at[0], at[1], others["appended"], others["unplaced"])
+        return Touched(
+            phase.astype(np.int32),
+            file.astype(np.int32),
+            kind.astype(np.int8),
+            extents.start,
+            end,
+            without_place,
+            combined.given_up,
+        )
 
 
 def _capped(result: FootprintResult) -> FootprintResult:
@@ -84,7 +134,8 @@ class _Collector:
         if self._given_up or not known.any():
             return
         found = batch.touched
-        keys = batch.cell.keys[found.group // 2] * 2 + found.group % 2
+        code, side = unpack(found.group, (batch.cells, 2))
+        keys = pack((batch.cell.keys[code], side), (batch.cells, 2))
         self._extents.append(Intervals(keys, found.start, found.end))
         self._held += len(found)
         if self._held > _MOST_EXTENTS // 4 or len(self._extents) > 32:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import ALL_KINDS, KINDS, Batch, Context, Facts
+from vani.analyzers.base import ALL_KINDS, KINDS, LAYERS, Batch, Context, Facts, World, cells_of
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.keys import unpack
 
-__all__ = ["IoTime", "IoTimeResult"]
+__all__ = ["IoTime", "IoTimeResult", "SpentTime"]
 
 _WIDTH = KINDS + 1
 _PHASES = -1 - _WIDTH
@@ -38,10 +39,37 @@ class IoTimeResult:
     phases: Keyed
     processes: Keyed
     layers: Keyed
-    """By app * 16 + layer, of files of the data set; without the processes that run calls at the same time, for which
-    `library_time` has it."""
+    """By app * LAYERS + layer, of files of the data set; without the processes that run calls at the same time, for
+    which `library_time` has it."""
     overlaps: Keyed
     """By app * (KINDS + 1) + kind: by how much the times in the app's phases add up to more than its own."""
+
+
+@dataclass(frozen=True)
+class SpentTime:
+    """I/O time in ns; a column per kind and one for all together (`ALL_KINDS`) where the shape has KINDS + 1."""
+
+    cell_phase: Ints
+    """Shape (n,), as the next three: times in listed files by phase, file, and kind or `ALL_KINDS`."""
+    cell_file: Ints
+    cell_kind: Ints
+    cell_time: Ints
+    phases: Ints
+    """Shape (phases + 1, KINDS + 1); the last row is that of excluded calls."""
+    overlaps: Ints
+    """Shape (apps, KINDS + 1): by how much the times in the app's phases add up to more than its own."""
+    processes: Ints
+    """Shape (processes,)."""
+    layers: Ints
+    """Shape (apps, LAYERS): in calls of the layer on files of the data set; without the processes that run calls at the
+    same time."""
+
+
+def _table(table: Keyed, rows: int, width: int) -> Ints:
+    """The times under keys of row and column, shape (rows, width)."""
+    found = np.zeros((rows, width), np.int64)
+    found[unpack(table.keys, (rows, width))] = table["time"]
+    return found
 
 
 class IoTime:
@@ -62,6 +90,19 @@ class IoTime:
             Keyed.merged([p.processes for p in parts]),
             Keyed.merged([p.layers for p in parts]),
             Keyed.merged([p.overlaps for p in parts]),
+        )
+
+    def finish(self, combined: IoTimeResult, world: World, facts: Facts) -> SpentTime:
+        phase, file, kind = cells_of(combined.cells.keys, world, facts, _WIDTH)
+        return SpentTime(
+            phase,
+            file,
+            kind,
+            combined.cells["time"],
+            _table(combined.phases, facts.phases + 1, _WIDTH),
+            _table(combined.overlaps, len(world.apps), _WIDTH),
+            combined.processes.at(np.arange(world.processes), "time"),
+            _table(combined.layers, len(world.apps), LAYERS),
         )
 
 
@@ -206,7 +247,7 @@ class _Collector:
         if (layer == layer[0]).all() and (not goes_on or int(layer[0]) == self._before.layer):
             # Of one layer, as mostly: neighbours are of the same one.
             alone = int((duration - np.where(both, common, 0))[included].sum())
-            key = np.array([int(layer[0]) + self._app * 16])
+            key = np.array([int(layer[0]) + self._app * LAYERS])
             self._layers.append(Keyed(key, {"time": np.array([alone])}))
             return
         same = np.append(goes_on and int(layer[0]) == self._before.layer, layer[1:] == layer[:-1])
@@ -214,7 +255,7 @@ class _Collector:
             layer, same = layer[rows], same[rows]
         dense = Dense.of(layer[included].astype(np.int64))
         time = dense.sum((duration - np.where(both & same, common, 0))[included])
-        self._layers.append(Keyed(dense.keys + self._app * 16, {"time": time}))
+        self._layers.append(Keyed(dense.keys + self._app * LAYERS, {"time": time}))
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
         """Keep the intervals of a process whose calls overlap until all of them are known."""

@@ -25,7 +25,7 @@ from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, stable_o
 from vani.analyzers.keyed import How, Keyed, group
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["Lengths", "LengthsResult", "lengths_of"]
+__all__ = ["FileLengths", "Lengths", "LengthsResult"]
 
 _MOMENTS = 64
 _WIDTH = _MOMENTS + 2
@@ -50,6 +50,16 @@ class LengthsResult:
     given_up: bool = False
 
 
+@dataclass(frozen=True)
+class FileLengths:
+    """How long files are in the end."""
+
+    length: Ints
+    """Shape (files,), bytes; `NO_VALUE` where nothing tells it."""
+    uncertain: Bools
+    """Shape (files,): the order of what several processes did is not known."""
+
+
 class Lengths:
     """See the module's docstring."""
 
@@ -69,6 +79,10 @@ class Lengths:
         if not given_up and len(stretches) > _MOST:
             stretches, given_up = _without_moments(stretches), True
         return LengthsResult(stretches, _latest([p.cuts for p in parts]), given_up)
+
+    def finish(self, combined: LengthsResult, world: World, facts: Facts) -> FileLengths:
+        del facts
+        return FileLengths(*_lengths_of(world, combined))
 
 
 def _without_moments(stretches: Keyed) -> Keyed:
@@ -318,7 +332,7 @@ def _lengths_set_by_libraries(batch: Batch) -> Ints:
     return rows
 
 
-def lengths_of(world: World, result: LengthsResult) -> tuple[Ints, Bools]:
+def _lengths_of(world: World, result: LengthsResult) -> tuple[Ints, Bools]:
     """Length of each file in the end (`NO_VALUE` where nothing tells it), and whether it is uncertain; shape (files,).
 
     A file that was emptied in the end, and of which no write since is recorded, has no known length: what filled it

@@ -15,11 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts, Pairs, count_pairs
+from vani.analyzers.base import LAYERS, Batch, Context, Facts, Pairs, World, count_pairs
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.keys import unpack
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["ABOVE_FILE_SYSTEM", "ANY_LIBRARY", "Libraries", "LibrariesResult", "under_any_library"]
+__all__ = [
+    "ABOVE_FILE_SYSTEM",
+    "ANY_LIBRARY",
+    "LayerFiles",
+    "LayerSizes",
+    "Libraries",
+    "LibrariesResult",
+    "LibraryUse",
+    "under_any_library",
+]
 
 ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 """Libraries of I/O between the program and the file-system calls."""
@@ -36,7 +46,7 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class LibrariesResult:
-    """All by app * 16 + layer.
+    """All by app * LAYERS + layer.
 
     `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
     by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself.
@@ -49,6 +59,65 @@ class LibrariesResult:
     data: Pairs
     outer: Pairs
     via: Keyed
+
+
+@dataclass(frozen=True)
+class LayerFiles:
+    """File-system calls that use a file, by layer; shape (n,) each."""
+
+    app: NDArray[np.int32]
+    layer: NDArray[np.int8]
+    file: NDArray[Any]
+    """-1 for none."""
+    count: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LayerSizes:
+    """Data operations of each size, by layer (and once more for `ANY_LIBRARY`); shape (n,) each."""
+
+    app: NDArray[np.int32]
+    layer: NDArray[np.int8]
+    size: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LibraryUse:
+    """File-system calls on files of the data set by the layers that they were made through, and calls of the layers.
+
+    Arrays have the shape (apps, LAYERS).
+    """
+
+    used: NDArray[np.bool_]
+    """There is a call of the layer, or under it."""
+    bytes_read: NDArray[np.int64]
+    """By calls under a call of the layer, or its own, for posix and stdio; as `bytes_written`, `files` and `sizes`."""
+    bytes_written: NDArray[np.int64]
+    read_unknown: NDArray[np.bool_]
+    """There are such reads, and the size of none of them is known; as `written_unknown`."""
+    written_unknown: NDArray[np.bool_]
+    calls: NDArray[np.int64]
+    """Calls of the layer itself."""
+    data_calls: NDArray[np.int64]
+    """Of them, those that transfer data."""
+    collective_calls: NDArray[np.int64]
+    """Of those, the collective ones."""
+    outermost_bytes: NDArray[np.int64]
+    """By calls whose outermost layer it is, so that they add up over layers; as the other `outermost_` ones."""
+    outermost_calls: NDArray[np.int64]
+    files: LayerFiles
+    sizes: LayerSizes
+    outermost_files: LayerFiles
+    caller_unknown: NDArray[np.bool_]
+    """Shape (apps,): of some of its calls it is not known which library made them."""
+    caller_unknown_files: NDArray[np.int64]
+    """Codes of files with such calls."""
+
+
+def _layers(keys: NDArray[Any], apps: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    app, layer = unpack(keys, (apps, LAYERS))
+    return app.astype(np.int32), layer.astype(np.int8)
 
 
 class Libraries:
@@ -71,10 +140,46 @@ class Libraries:
             Keyed.merged([p.via for p in parts]),
         )
 
+    def finish(self, combined: LibrariesResult, world: World, facts: Facts) -> LibraryUse:
+        del facts
+        apps = len(world.apps)
+
+        def by_layer(table: Keyed, column: str) -> NDArray[np.int64]:
+            found = np.zeros((apps, LAYERS), np.int64)
+            found[unpack(table.keys, (apps, LAYERS))] = table[column]
+            return found
+
+        def of_no_size(side: str) -> NDArray[np.bool_]:
+            calls, unsized = (by_layer(combined.under, name) for name in (side, f"unsized_{side}"))
+            unknown: NDArray[np.bool_] = (calls > 0) & (calls == unsized)
+            return unknown
+
+        used = np.zeros((apps, LAYERS), np.bool_)
+        for table in (combined.under, combined.calls):
+            used[unpack(table.keys, (apps, LAYERS))] = True
+        files, outer, data = combined.files, combined.outer, combined.data
+        return LibraryUse(
+            used,
+            by_layer(combined.under, "bytes_read"),
+            by_layer(combined.under, "bytes_written"),
+            of_no_size("reads"),
+            of_no_size("writes"),
+            by_layer(combined.calls, "calls"),
+            by_layer(combined.calls, "data"),
+            by_layer(combined.calls, "collective"),
+            by_layer(combined.via, "bytes"),
+            by_layer(combined.via, "calls"),
+            LayerFiles(*_layers(files.first, apps), files.second, files.count),
+            LayerSizes(*_layers(data.first, apps), data.second, data.count),
+            LayerFiles(*_layers(outer.first, apps), outer.second, outer.count),
+            np.zeros(apps, np.bool_),
+            np.empty(0, np.int64),
+        )
+
 
 class _Collector:
     def __init__(self, context: Context) -> None:
-        self._base = context.app * 16
+        self._base = context.app * LAYERS
         self._under: list[Keyed] = []
         self._calls: list[Keyed] = []
         self._files: list[Pairs] = []

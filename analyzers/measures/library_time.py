@@ -10,31 +10,42 @@ time, whose durations do not add up. Unit: nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.base import LAYERS, Batch, Context, Facts, World
 from vani.analyzers.keyed import Keyed
+from vani.analyzers.keys import unpack
 from vani.analyzers.running_union import RunningUnion
 from vani.calls import Layer
 
-__all__ = ["ANY", "LIBRARIES", "UNDER", "WIDTH", "LibraryTime"]
+__all__ = ["ANY", "LIBRARIES", "UNDER", "LibraryTime", "LibraryTimes"]
 
 LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 ANY = 7
 """All libraries together."""
 UNDER = 8
 """Added to a library: file-system calls made under it. Under any, those on files of the data set only."""
-WIDTH = 16
 
 Ints = NDArray[np.int64]
 _FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
 _BITS = sum(1 << layer for layer in LIBRARIES)
 
 
+@dataclass(frozen=True)
+class LibraryTimes:
+    """Time of processes in ns, shape (processes, UNDER) each; a layer's column, or that of `ANY`."""
+
+    calls: Ints
+    """In calls of libraries; in those of posix and stdio where the process runs calls at the same time."""
+    under: Ints
+    """In file-system calls made under a library; under any, those on files of the data set only."""
+
+
 class LibraryTime:
-    """Column `time` by process * WIDTH + layer (or `ANY`, or either + `UNDER`)."""
+    """Column `time` by process * LAYERS + layer (or `ANY`, or either + `UNDER`)."""
 
     name = "library_time"
     columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
@@ -45,13 +56,20 @@ class LibraryTime:
     def combine(self, parts: Sequence[Keyed]) -> Keyed:
         return Keyed.merged(parts)
 
+    def finish(self, combined: Keyed, world: World, facts: Facts) -> LibraryTimes:
+        del facts
+        found = np.zeros((world.processes, 2, UNDER), np.int64)
+        process, code = unpack(combined.keys, (world.processes, LAYERS))
+        found[process, code // UNDER, code % UNDER] = combined["time"]
+        return LibraryTimes(found[:, 0], found[:, 1])
+
 
 class _Collector:
     def __init__(self, context: Context, threaded: Ints) -> None:
         self._base = context.world.process_base[context.trace]
         self._shift = context.world.shift_ns[context.trace]
         self._threaded = threaded
-        self._union = RunningUnion(WIDTH, threaded)
+        self._union = RunningUnion(LAYERS, threaded)
 
     def add(self, batch: Batch) -> None:
         parts = [*self._of_libraries(batch), *self._under(batch), *self._of_threads(batch)]
@@ -68,7 +86,7 @@ class _Collector:
         rows = np.flatnonzero((layer >= _FIRST) & (layer <= _LAST))
         if not len(rows):
             return []
-        own = (batch.all_calls("rank")[rows].astype(np.int64) + self._base) * WIDTH
+        own = (batch.all_calls("rank")[rows].astype(np.int64) + self._base) * LAYERS
         start = batch.all_calls("start_ns")[rows] + self._shift
         end = start + batch.all_calls("duration_ns")[rows]
         return [(own + layer[rows], start, end), (own + ANY, start, end)]
@@ -77,7 +95,7 @@ class _Collector:
         if not len(batch) or int(np.bitwise_or.reduce(batch.within)) & _BITS == 0:
             return []
         rows = np.flatnonzero((batch.within & _BITS) != 0)
-        own, within = batch.process[rows] * WIDTH + UNDER, batch.within[rows]
+        own, within = batch.process[rows] * LAYERS + UNDER, batch.within[rows]
         start, end = batch.start[rows], batch.end[rows]
         included = batch.included[rows]
         parts = [(own[included] + ANY, start[included], end[included])]
@@ -93,7 +111,7 @@ class _Collector:
         rows = np.flatnonzero(np.isin(batch.process, self._threaded) & batch.included)
         if not len(rows):
             return []
-        return [(batch.process[rows] * WIDTH + batch.layer[rows], batch.start[rows], batch.end[rows])]
+        return [(batch.process[rows] * LAYERS + batch.layer[rows], batch.start[rows], batch.end[rows])]
 
     def result(self) -> Keyed:
         return self._union.result()

@@ -8,16 +8,45 @@ counted again. `bytes` is what the calls asked for (moved, where the trace store
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts
-from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.base import Batch, Context, Facts, World, cells_of
+from vani.analyzers.keyed import Dense, How, Keyed
 from vani.calls import Flag, Kind
 
-__all__ = ["Operations"]
+__all__ = ["OperationCounts", "Operations"]
 
-_HOW = {"first": "min", "last": "max"}
+Ints = NDArray[np.int64]
+_HOW: dict[str, How] = {"first": "min", "last": "max"}
+
+
+@dataclass(frozen=True)
+class OperationCounts:
+    """Per phase and listed file; shape (n,) each. Integers of any size: to be added up with `group`."""
+
+    phase: Ints
+    """The number of phases stands for excluded calls."""
+    file: Ints
+    """-1: none, or none that is listed."""
+    reads: Ints
+    writes: Ints
+    metadata: Ints
+    syncs: Ints
+    bytes_read: Ints
+    bytes_written: Ints
+    unsized: Ints
+    """Data operations whose size is not known."""
+    opens: Ints
+    first: Ints
+    """Start of the first call, ns; 0 where no time is known."""
+    last: Ints
+    """End of the last call, ns."""
+
+    def __len__(self) -> int:
+        return len(self.phase)
 
 
 class Operations:
@@ -34,7 +63,11 @@ class Operations:
         return _Collector()
 
     def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts, _HOW)  # type: ignore[arg-type]
+        return Keyed.merged(parts, _HOW)
+
+    def finish(self, combined: Keyed, world: World, facts: Facts) -> OperationCounts:
+        phase, file = cells_of(combined.keys, world, facts)
+        return OperationCounts(phase, file, *(combined.stored(f.name) for f in fields(OperationCounts)[2:]))
 
 
 class _Collector:
@@ -71,7 +104,7 @@ class _Collector:
             )
         )
         if len(self._parts) > 64:
-            self._parts = [Keyed.merged(self._parts, _HOW)]  # type: ignore[arg-type]
+            self._parts = [Keyed.merged(self._parts, _HOW)]
 
     def result(self) -> Keyed:
-        return Keyed.merged(self._parts, _HOW)  # type: ignore[arg-type]
+        return Keyed.merged(self._parts, _HOW)

@@ -11,14 +11,31 @@ disagree. Unit: bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts
+from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, cells_of
 from vani.analyzers.keyed import Dense, Keyed
 from vani.calls import Kind
 
-__all__ = ["PastEnd"]
+__all__ = ["BeyondEnds", "PastEnd"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BeyondEnds:
+    """Per phase and listed file; shape (n,) each."""
+
+    phase: Ints
+    file: Ints
+    """-1: none, or none that is listed."""
+    beyond: Ints
+    """Bytes that reads asked for beyond the end."""
+    reads: Ints
+    """Reads on files whose end is known."""
 
 
 class PastEnd:
@@ -35,6 +52,10 @@ class PastEnd:
 
     def combine(self, parts: Sequence[Keyed]) -> Keyed:
         return Keyed.merged(parts)
+
+    def finish(self, combined: Keyed, world: World, facts: Facts) -> BeyondEnds:
+        phase, file = cells_of(combined.keys, world, facts)
+        return BeyondEnds(phase, file, combined["beyond"], combined["reads"])
 
 
 class _Collector:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.base import Batch, Context, Facts, World
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.keys import unpack
 from vani.calls import Flag, Kind
 
-__all__ = ["Processes", "ProcessesResult"]
+__all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
 
 Ints = NDArray[np.int64]
 
@@ -33,6 +34,34 @@ class ProcessesResult:
     processes: Keyed
 
 
+@dataclass(frozen=True)
+class FileUsers:
+    """Processes that use each file, shape (n,) each. Integers of any size."""
+
+    file: Ints
+    """Codes, ascending; -1 never."""
+    processes: Ints
+    readers: Ints
+    writers: Ints
+
+
+@dataclass(frozen=True)
+class ProcessCounts:
+    """Who does what on files of the data set (`files`: and on others)."""
+
+    files: FileUsers
+    used_app: Ints
+    """Shape (n,), as `used_file`: which app uses which file, app after app."""
+    used_file: Ints
+    in_phase: Ints
+    """Shape (phases,): processes that take part."""
+    bytes: Ints
+    """Shape (processes,), as the next two: bytes that each process moved."""
+    reads: Ints
+    """Operations."""
+    writes: Ints
+
+
 class Processes:
     """See the module's docstring."""
 
@@ -47,6 +76,19 @@ class Processes:
     def combine(self, parts: Sequence[ProcessesResult]) -> ProcessesResult:
         return ProcessesResult(
             *(Keyed.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases", "processes"))
+        )
+
+    def finish(self, combined: ProcessesResult, world: World, facts: Facts) -> ProcessCounts:
+        files, totals, every = combined.files, combined.processes, np.arange(world.processes)
+        app, file = unpack(combined.apps.keys, (len(world.apps), world.files + 1))
+        return ProcessCounts(
+            FileUsers(files.keys, *(files.stored(name) for name in ("processes", "readers", "writers"))),
+            app,
+            file - 1,
+            combined.phases.at(np.arange(facts.phases), "processes"),
+            totals.at(every, "bytes_read") + totals.at(every, "bytes_written"),
+            totals.at(every, "reads"),
+            totals.at(every, "writes"),
         )
 
 

@@ -28,7 +28,7 @@ from vani.analyzers.keyed import Dense, How, Keyed, group
 from vani.analyzers.threads import OverlapFinder
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["Survey", "SurveyResult", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
+__all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
 
 _REACH: dict[str, How] = {"reach": "max"}
 _FILES: dict[str, How] = {
@@ -63,6 +63,17 @@ class SurveyResult:
     activity: Activity = field(default_factory=Activity)
 
 
+@dataclass(frozen=True)
+class SurveyedFiles:
+    """What was done to each file."""
+
+    files: Keyed
+    """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed),
+    bytes_read and bytes_written, time and metadata_time (ns), and moments; without those where no time is known."""
+    moments: int = BUCKETS
+    """At how many moments of the run the ends of files are known."""
+
+
 class Survey:
     """See the module's docstring."""
 
@@ -85,6 +96,10 @@ class Survey:
             level,
             Activity.combined([p.activity for p in parts]),
         )
+
+    def finish(self, combined: SurveyResult, world: World, facts: Facts) -> SurveyedFiles:
+        del world, facts
+        return SurveyedFiles(combined.files, BUCKETS >> combined.level)
 
 
 def _coarser(reach: Keyed, by: int) -> Keyed:

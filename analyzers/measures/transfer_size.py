@@ -6,10 +6,28 @@ Unit: bytes. Operations whose size the trace does not tell are counted by `Opera
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from vani.analyzers.base import Batch, Context, Facts, Pairs, count_pairs
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["TransferSize"]
+from vani.analyzers.base import Batch, Context, Facts, Pairs, World, cells_of, count_pairs
+from vani.analyzers.keys import pack
+
+__all__ = ["SizeCounts", "TransferSize"]
+
+
+@dataclass(frozen=True)
+class SizeCounts:
+    """Data operations of each size, per phase and listed file; shape (n,) each."""
+
+    phase: NDArray[np.int32]
+    file: NDArray[np.int32]
+    """-1: none, or none that is listed."""
+    kind: NDArray[np.int8]
+    """Read or write."""
+    size: NDArray[np.int64]
+    count: NDArray[np.int64]
 
 
 class TransferSize:
@@ -25,6 +43,12 @@ class TransferSize:
     def combine(self, parts: Sequence[Pairs]) -> Pairs:
         return Pairs.merged(parts)
 
+    def finish(self, combined: Pairs, world: World, facts: Facts) -> SizeCounts:
+        phase, file, kind = cells_of(combined.first, world, facts, 2)
+        return SizeCounts(
+            phase.astype(np.int32), file.astype(np.int32), kind.astype(np.int8), combined.second, combined.count
+        )
+
 
 class _Collector:
     def __init__(self) -> None:
@@ -34,7 +58,8 @@ class _Collector:
         if not len(batch):
             return
         sizes, row = batch.sizes, batch.alike.row[batch.sizes.first]
-        side = batch.listed_cell.keys[batch.listed_cell.codes[row]] * 2 + batch.kind[row]
+        cell = batch.listed_cell.keys[batch.listed_cell.codes[row]]
+        side = pack((cell, batch.kind[row]), (batch.cells, 2))
         self._parts.append(count_pairs(side, sizes.second, sizes.count))
         if len(self._parts) > 32:
             self._parts = [Pairs.merged(self._parts)]

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Context, Pairs, World, count_pairs
+from vani.analyzers.base import LAYERS, NO_VALUE, Context, Pairs, World, count_pairs
 from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, under_any_library
 from vani.analyzers.measures.processes import ProcessesResult
 from vani.analyzers.names import groups_of_names, renames_of
@@ -24,7 +27,6 @@ from vani.analyzers.passes import exchanged
 from vani.calls import MOST_SUM, RENAMES, FileClass, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow, to_numpy
 from vani.errors import TraceError
-from vani.store.manifest import Manifest
 
 __all__ = ["Counts", "Trace", "count"]
 
@@ -37,10 +39,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class Trace:
-    """One trace as its tables tell it; stands where a store would."""
+    """One trace as its tables tell it."""
 
-    manifest: Manifest
-    """Without records, functions and parts: they are counted here."""
+    facts: TraceFacts
+    """Without records and functions: they are counted here."""
     files: pa.Table
     function_names: dict[int, str]
     occurrences: Occurrences
@@ -52,13 +54,13 @@ class Counts:
     """What was counted in a workload."""
 
     results: dict[str, Any]
-    """By name of the measure: `operations`, `call_costs`, `transfer_size`, `processes`, `libraries`.
-    Their columns of times are 0: who reads them leaves them out."""
+    """By name of the measure, as its `combine` gives it: `operations`, `call_costs`, `transfer_size`, `processes`,
+    `libraries`. Their columns of times are 0: who reads them leaves them out."""
     files: Keyed
     """By file code, included calls: reads, writes, metadata, syncs, opens, makes, empties, looks, removes, bytes_read,
     bytes_written."""
     users: Keyed | None
-    """By app * (files + 1) + file + 1, files that are written and read, under their last name: processes that are
+    """By app and file + 1 as one key, files that are written and read, under their last name: processes that are
     readers, writers, and both. None: too many to keep."""
     functions: list[dict[str, int]]
     """Calls by function, of each trace."""
@@ -169,8 +171,11 @@ def count(world: World, contexts: Sequence[Context], traces: Sequence[Trace]) ->
 class _Counter:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._files = world.files + 1
         self._apps = len(world.apps)
+        self._cell = (self._apps + 1, world.files + 1)
+        """Widths of keys: of phase and file, of app and file, of app and layer, as those of the measures."""
+        self._app_file = (self._apps, world.files + 1)
+        self._app_layer = (self._apps, LAYERS)
         self._operations: list[Keyed] = []
         self._costs: list[Keyed] = []
         self._sizes: list[Pairs] = []
@@ -237,7 +242,7 @@ class _Counter:
         if self._claimed >= MOST_SUM:
             raise TraceError(
                 f"its calls move {self._claimed:.3g} bytes together, more than can be counted",
-                where=self._trace.manifest.source,
+                where=self._trace.facts.source,
                 todo="the trace is damaged, trace the run again",
             )
 
@@ -258,7 +263,7 @@ class _Counter:
         included = np.zeros(len(rows.kind), np.bool_)
         included[rows.included] = True
         phase = np.where(included[at], app, self._apps)
-        cell = Dense.of(phase * self._files + rows.file[at] + 1)
+        cell = Dense.of(pack((phase, rows.file[at] + 1), self._cell))
         kind, size, flags = rows.kind[at], rows.bytes[at], rows.flags[at]
         weight = rows.weight[at]
         read, write = kind == Kind.READ, kind == Kind.WRITE
@@ -280,7 +285,8 @@ class _Counter:
                 },
             )
         )
-        function = Dense.of(cell.keys[cell.codes] * len(self._world.functions) + rows.function[at])
+        columns = (cell.keys[cell.codes], rows.function[at])
+        function = Dense.of(pack(columns, (prod(self._cell), len(self._world.functions))))
         self._costs.append(
             Keyed(
                 function.keys,
@@ -296,7 +302,7 @@ class _Counter:
         )
         data = np.flatnonzero((read | write) & sized)
         if len(data):
-            side = cell.keys[cell.codes[data]] * 2 + kind[data]
+            side = pack((cell.keys[cell.codes[data]], kind[data]), (prod(self._cell), 2))
             self._sizes.append(count_pairs(side, size[data], weight[data]))
 
     def _add_uses(self, rows: _Rows) -> None:
@@ -307,7 +313,8 @@ class _Counter:
         at = rows.counted[uses[rows.counted]]
         if not len(at):
             return
-        dense = Dense.of(rows.group[at] * self._files + file[at] + 1)
+        groups = len(self._ranks[-1])
+        dense = Dense.of(pack((rows.group[at], file[at]), (groups, self._world.files)))
         ranks = np.zeros(len(dense.keys), np.int64)
         ranks[dense.codes] = rows.ranks[at]
         columns = {
@@ -315,9 +322,9 @@ class _Counter:
             "readers": np.where(dense.count(kind[at] == Kind.READ) > 0, ranks, 0),
             "writers": np.where(dense.count(kind[at] == Kind.WRITE) > 0, ranks, 0),
         }
-        code = dense.keys % self._files - 1
+        _, code = unpack(dense.keys, (groups, self._world.files))
         self._uses["files"].append(group(code, columns))
-        self._uses["apps"].append(group(code + 1 + rows.context.app * self._files, columns))
+        self._uses["apps"].append(group(pack((rows.context.app, code + 1), self._app_file), columns))
 
     def _add_survey(self, rows: _Rows) -> None:
         at = rows.included
@@ -361,19 +368,15 @@ class _Counter:
     def _add_hands(self, rows: _Rows, kind: NDArray[np.int8], anew: Bools, looks: Bools) -> None:
         """What each group does to each file, for exchanges: which files matter is known at the end only."""
         at = rows.included
-        dense = Dense.of(rows.group[at] * self._files + rows.file[at])
+        widths = (len(self._ranks[-1]), self._world.files)
+        dense = Dense.of(pack((rows.group[at], rows.file[at]), widths))
         if self._hands_held > _MOST_HANDS:
             return
         did = np.zeros(len(dense.keys), np.int8)
         for bit, mask in enumerate((kind == Kind.READ, kind == Kind.WRITE, looks, anew)):
             did |= ((dense.count(mask) > 0) << bit).astype(np.int8)
-        self._hands[-1].append(
-            (
-                (dense.keys // self._files).astype(np.int32),
-                (dense.keys % self._files).astype(np.int32),
-                did,
-            )
-        )
+        group_, file = unpack(dense.keys, widths)
+        self._hands[-1].append((group_.astype(np.int32), file.astype(np.int32), did))
         self._hands_held += len(did)
 
     def _add_processes(self, rows: _Rows) -> None:
@@ -390,7 +393,7 @@ class _Counter:
         """Calls of every layer themselves."""
         self._sets_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
         at = np.flatnonzero(rows.layer != Layer.USER)
-        dense = Dense.of(rows.layer[at].astype(np.int64) + rows.context.app * 16)
+        dense = Dense.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
         data = rows.kind[at] <= Kind.WRITE
         weight = rows.weight[at]
         self._libraries["calls"].append(
@@ -406,7 +409,7 @@ class _Counter:
 
     def _add_libraries(self, rows: _Rows) -> None:
         """File-system calls by the layers that they were made through."""
-        at, base = rows.included, rows.context.app * 16
+        at, app = rows.included, rows.context.app
         layer, kind, file, weight = rows.layer[at], rows.kind[at], rows.file[at], rows.weight[at]
         via, within = rows.numbers("via")[at].astype(np.int64), rows.numbers("within")[at]
         sized = rows.bytes[at] != NO_VALUE
@@ -422,8 +425,9 @@ class _Counter:
             via = np.where(untold, layer, via)
             within = np.where(untold, np.int16(1) << layer.astype(np.int16), within)
         found = self._libraries
-        found["outer"].append(count_pairs(via[uses] + base, file[uses], weight[uses]))
-        dense = Dense.of(via + base)
+        outermost = pack((app, via), self._app_layer)
+        found["outer"].append(count_pairs(outermost[uses], file[uses], weight[uses]))
+        dense = Dense.of(outermost)
         found["via"].append(
             Keyed(dense.keys, {"bytes": dense.sum(size * weight, moves), "calls": dense.sum(weight)})
         )
@@ -431,7 +435,7 @@ class _Counter:
             mine = np.flatnonzero(within >> one & 1)
             if not len(mine):
                 continue
-            key = base + one
+            key = int(pack((app, one), self._app_layer))
             columns = {
                 "reads": weight[mine][read[mine]].sum(),
                 "writes": weight[mine][write[mine]].sum(),
@@ -446,7 +450,7 @@ class _Counter:
             found["data"].append(count_pairs(np.full(len(moved), key), size[moved], weight[moved]))
         through = np.flatnonzero(moves & sized & under_any_library(within))
         if len(through):
-            keys = np.full(len(through), base + ANY_LIBRARY)
+            keys = np.full(len(through), int(pack((app, ANY_LIBRARY), self._app_layer)))
             found["data"].append(count_pairs(keys, size[through], weight[through]))
 
     def result(self, world: World) -> Counts:
@@ -499,10 +503,12 @@ class _Counter:
                     continue
                 hands = np.where(by_open[file[mine]], did[mine] | did[mine] >> 2, did[mine])
                 # A process may know a file by several names; all its calls are in one batch.
-                dense = Dense.of(group_[mine] * np.int64(self._files) + world.final_name[file[mine]])
+                widths = (len(self._ranks[trace]), world.files)
+                dense = Dense.of(pack((group_[mine], world.final_name[file[mine]]), widths))
                 reads, writes = (dense.count((hands >> bit & 1) != 0) > 0 for bit in (0, 1))
-                ranks = self._ranks[trace][dense.keys // self._files]
-                key = world.app_of_trace[trace] * self._files + dense.keys % self._files + 1
+                owner, named = unpack(dense.keys, widths)
+                ranks = self._ranks[trace][owner]
+                key = pack((world.app_of_trace[trace], named + 1), self._app_file)
                 masks = {"readers": reads, "writers": writes, "both": reads & writes}
                 found.append(group(key, {n: np.where(m, ranks, 0) for n, m in masks.items()}))
         return Keyed.merged(found)

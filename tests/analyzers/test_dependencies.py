@@ -20,9 +20,9 @@ from vani.analyzers.entities.dependencies import (
     process_dependencies,
     process_graph,
 )
-from vani.analyzers.keyed import Keyed
-from vani.analyzers.measures.exchanges import NEVER
-from vani.analyzers.measures.extents import ExtentsResult
+from vani.analyzers.entities.links import Links
+from vani.analyzers.measures.exchanges import NEVER, ExchangeCounts
+from vani.analyzers.measures.extents import Extents, ExtentsResult
 
 PROCESSES, FILES = 6, 4
 times = st.none() | st.integers(0, 5)
@@ -35,15 +35,15 @@ uses = st.dictionaries(
 
 def view_of(used, *, processes=PROCESSES, files=FILES, apps=("a", "b")):
     """`used`: by (process, file) the moments of the first write and the last read; half of the processes are app a's."""
-    keys = sorted((p * (files + 1) + f + 1, w, r) for (p, f), (w, r) in used.items())
+    rows = sorted(((p, f, w, r) for (p, f), (w, r) in used.items()), key=lambda row: row[:2])
     columns = table_of(
-        np.array([NEVER if w is None else w for _, w, _ in keys], np.int64),
-        np.array([-NEVER if r is None else r for _, _, r in keys], np.int64),
+        np.array([NEVER if w is None else w for _, _, w, _ in rows], np.int64),
+        np.array([-NEVER if r is None else r for *_, r in rows], np.int64),
     )
-    columns["bytes_written"] = np.array([0 if w is None else 10 + w for _, w, _ in keys], np.int64)
-    columns["bytes_read"] = np.array([0 if r is None else 20 + r for _, _, r in keys], np.int64)
-    table = Keyed(np.array([k for k, _, _ in keys], np.int64), columns) if keys else Keyed()
-    return view_with(table, processes, files, apps)
+    columns["bytes_written"] = np.array([0 if w is None else 10 + w for _, _, w, _ in rows], np.int64)
+    columns["bytes_read"] = np.array([0 if r is None else 20 + r for *_, r in rows], np.int64)
+    process, file = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
+    return view_with(ExchangeCounts(process, file, columns), processes, files, apps)
 
 
 def table_of(wrote, read):
@@ -64,7 +64,10 @@ def table_of(wrote, read):
     }
 
 
-def view_with(table, processes, files, apps):
+NO_EXTENTS = Extents().finish(ExtentsResult(start_ns=np.empty(0, np.int64)), SimpleNamespace(processes=1, files=1), None)
+
+
+def view_with(exchanges, processes, files, apps):
     half = processes // 2 if len(apps) > 1 else processes
     world = SimpleNamespace(
         files=files,
@@ -73,15 +76,13 @@ def view_with(table, processes, files, apps):
         app_of_trace=tuple(range(len(apps))),
         process_base=(0, half)[: len(apps)],
     )
+    trace_of_process = (np.arange(processes) >= half).astype(np.int64)
     return SimpleNamespace(
         world=world,
-        measured=SimpleNamespace(
-            results={"exchanges": table, "extents": ExtentsResult(start_ns=np.empty(0, np.int64)), "clocks": Keyed()},
-            stores=[SimpleNamespace(manifest=SimpleNamespace(ranks=1)) for _ in apps],
-        ),
-        trace_of_process=(np.arange(processes) >= half).astype(np.int64),
+        measured=SimpleNamespace(exchanges=exchanges),
+        links=Links(exchanges, NO_EXTENTS, trace_of_process, 0),
+        trace_of_process=trace_of_process,
         run_ns=[(0, 9), (1, 9)][: len(apps)],
-        notes={},
     )
 
 
@@ -103,12 +104,12 @@ def test_edges_are_those_of_loops_over_all_pairs(used, at_once):
         view = view_of(used)
         for app in range(2):
             mine = [(p, q, f) for p, q, f in pairs(used) if app_of(p) == app_of(q) == app]
-            found = process_dependencies(view, app)
+            found, notes = process_dependencies(view, app)
             assert found.edges == found.file_level.edges == len({(p, q) for p, q, _ in mine})
             assert found.files == found.file_level.files == len({f for *_, f in mine})
             assert found.pattern == found.file_level.pattern
             assert found.edges_by_extents == 0
-            why = view.notes.get(f"apps[{app}].process_dependencies", "")
+            why = notes.get(f"apps[{app}].process_dependencies", "")
             assert (f"{found.edges:,} of the pairs are known by the file only" in why) == bool(mine)
 
 
@@ -140,7 +141,7 @@ def test_apps_exchange_what_loops_over_all_pairs_find(used, at_once):
                 if wrote and read and max(read) >= min(wrote):
                     expected[producer, consumer, f] = (sum(10 + w for w in wrote), sum(20 + r for r in read))
     with patch.object(module, "_AT_ONCE", at_once):
-        found = app_dependencies(view_of(used))
+        found, _ = app_dependencies(view_of(used))
     assert {(e.producer, e.consumer): (e.files, e.bytes_written, e.bytes_read) for e in found} == {
         ("ab"[p], "ab"[c]): (
             len(mine := [v for (x, y, _), v in expected.items() if (x, y) == (p, c)]),
@@ -169,7 +170,8 @@ def pattern(edges):
     for file, (writer, reader) in enumerate(edges):
         used[writer, file] = (0, None)
         used[reader, file] = (None, 1)
-    return process_dependencies(view_of(used, files=max(1, len(edges)), apps=("a",)), 0).pattern
+    found, _ = process_dependencies(view_of(used, files=max(1, len(edges)), apps=("a",)), 0)
+    return found.pattern
 
 
 def test_patterns_have_the_names_of_the_paper():
@@ -183,15 +185,15 @@ def test_patterns_have_the_names_of_the_paper():
 
 def shared_by_all(processes, files, *, later=0):
     """Every process writes every file, then reads it; the last one after `later`."""
-    keys = (np.arange(processes)[:, None] * (files + 1) + np.arange(1, files + 1)).reshape(-1)
-    wrote = np.where(keys // (files + 1) == processes - 1, later, 0)
-    return view_with(Keyed(keys, table_of(wrote, np.full(len(keys), 2))), processes, files, ("a",))
+    process, file = np.repeat(np.arange(processes), files), np.tile(np.arange(files), processes)
+    columns = table_of(np.where(process == processes - 1, later, 0), np.full(len(process), 2))
+    return view_with(ExchangeCounts(process, file, columns), processes, files, ("a",))
 
 
 def test_a_million_pairs_are_counted_without_a_loop_over_them():
     # Was: six minutes, since each edge looked for the largest and smallest process again.
     view = shared_by_all(1000, 2, later=3)
-    found = process_dependencies(view, 0).file_level
+    found = process_dependencies(view, 0)[0].file_level
     assert (found.edges, found.files, found.pattern) == (999 * 999, 2, "all_to_all"), "all but what the last one wrote"
 
 
@@ -203,9 +205,11 @@ def test_what_all_exchange_with_all_is_counted_without_looking_at_pairs():
 
 def test_more_pairs_than_are_counted_are_said():
     view = shared_by_all(1500, 1, later=3)
-    assert process_dependencies(view, 0).edges == 2_000_000
-    assert "only the first" in view.notes["apps[0].process_dependencies"]
+    found, notes = process_dependencies(view, 0)
+    assert found.edges == 2_000_000
+    assert "only the first" in notes["apps[0].process_dependencies"]
     view = shared_by_all(100, 3, later=3)
     with patch.object(module, "MOST_PAIRS", 20_000), patch.object(module, "_AT_ONCE", 5000):
-        assert process_dependencies(view, 0).files == 2, "the third file is not looked at"
-    assert "only the first" in view.notes["apps[0].process_dependencies"]
+        found, notes = process_dependencies(view, 0)
+    assert found.files == 2, "the third file is not looked at"
+    assert "only the first" in notes["apps[0].process_dependencies"]

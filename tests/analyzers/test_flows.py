@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from vani.analyzers.entities import flows as module
 from vani.analyzers.entities.flows import flows
 from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.measures.exchanges import HOW, NEVER
-from vani.analyzers.measures.extents import ExtentsResult
+from vani.analyzers.keyed import group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measures.exchanges import HOW, NEVER, ExchangeCounts
+from vani.analyzers.measures.extents import Extents, ExtentsResult
 
 FILES = 3
 WRITE, READ = 1, 0
@@ -42,28 +44,42 @@ def calls(draw):
     return Used(process, file, draw(st.sampled_from([WRITE, READ])), start, end, moment, moment)
 
 
+WORLD = SimpleNamespace(processes=1280, files=FILES)
+
+
 def arrays(used, far=1):
-    key = [((u.process * (FILES + 1) + u.file + 1) * 2 + u.kind) for u in used]
-    columns = [key, [u.start * far for u in used], [u.end * far for u in used], [u.first for u in used]]
-    return [np.array(column, np.int64) for column in columns]
+    key = pack([np.array([getattr(u, n) for u in used], np.int64) + (n == "file") for n in ("process", "file", "kind")], WIDTHS)
+    columns = [[u.start * far for u in used], [u.end * far for u in used], [u.first for u in used]]
+    return [key, *(np.array(column, np.int64) for column in columns)]
+
+
+WIDTHS = (WORLD.processes, FILES + 1, 2)
+NOTHING = ExchangeCounts(np.empty(0, np.int64), np.empty(0, np.int64), {})
+
+
+def finished(result):
+    return Extents().finish(result, WORLD, None)
 
 
 def one_by_one(used, far=1):
     key, start, end, moment = arrays(used, far)
-    return ExtentsResult(Intervals(key, start, end), moment), Keyed()
+    return finished(ExtentsResult(Intervals(key, start, end), moment)), NOTHING
 
 
 def merged(used):
     """What a run with many calls keeps: merged extents, and the first and last moment by process and file."""
     key, start, end, moment = arrays(used)
-    write = key % 2 == WRITE
+    process, file, kind = unpack(key, WIDTHS)
+    write = kind == WRITE
     columns = {
         "first_write": np.where(write, moment, NEVER),
         "last_write": np.where(write, moment, -NEVER),
         "first_read": np.where(write, NEVER, moment),
         "last_read": np.where(write, -NEVER, moment),
     }
-    return ExtentsResult(merge(key, start, end)), group(key // 2, columns, HOW)
+    table = group(pack((process, file), WIDTHS[:2]), columns, HOW)
+    process, file = unpack(table.keys, WIDTHS[:2])
+    return finished(ExtentsResult(merge(key, start, end))), ExchangeCounts(process, file - 1, table.columns)
 
 
 def as_merged(used):
@@ -103,14 +119,14 @@ def of_blocks(blocks):
 
 @given(used=st.lists(calls(), max_size=14), skew=st.integers(0, 2), far=st.sampled_from([1, 1 << 58]))
 def test_a_read_sees_the_last_writer_of_each_byte(used, skew, far):
-    found = flows(*one_by_one(used, far), FILES, skew)
+    found = flows(*one_by_one(used, far), skew)
     assert of_blocks(found.blocks) == expected(used, skew)
     assert not len(found.unresolved)
 
 
 @given(used=st.lists(calls(), max_size=14), skew=st.integers(0, 2))
 def test_merged_calls_have_seen_all_that_may_have_been_the_last(used, skew):
-    found = flows(*merged(used), FILES, skew)
+    found = flows(*merged(used), skew)
     assert of_blocks(found.blocks) == expected(as_merged(used), skew)
     assert of_blocks(found.blocks) >= expected(used, skew), "no writer is lost by merging"
     assert found.in_doubt or of_blocks(found.blocks) == expected(used, skew), "what may be too many is in doubt"
@@ -146,13 +162,13 @@ def read(process, start, end, at, file=0):
     ],
 )
 def test_programs_by_hand(used, found):
-    assert {(w, r) for w, r, _ in of_blocks(flows(*one_by_one(used), FILES).blocks)} == found
+    assert {(w, r) for w, r, _ in of_blocks(flows(*one_by_one(used)).blocks)} == found
 
 
 def test_clocks_that_disagree_leave_writers_in_doubt():
     used = [write(0, 0, 8, 10), write(1, 0, 8, 15), read(2, 0, 8, 20), read(3, 0, 8, 8)]
-    assert {(w, r) for w, r, _ in of_blocks(flows(*one_by_one(used), FILES).blocks)} == {(1, 2)}
-    found = {(w, r) for w, r, _ in of_blocks(flows(*one_by_one(used), FILES, 5).blocks)}
+    assert {(w, r) for w, r, _ in of_blocks(flows(*one_by_one(used)).blocks)} == {(1, 2)}
+    found = {(w, r) for w, r, _ in of_blocks(flows(*one_by_one(used), 5).blocks)}
     assert found == {(0, 2), (1, 2), (0, 3)}
 
 
@@ -161,11 +177,11 @@ def many(processes, records, reads):
     number = np.arange(processes * records)
     process = np.concatenate([number % processes, reads[0]])
     start, end = (np.concatenate([64 * (number + i), reads[1 + i]]) for i in range(2))
-    key = (process * 2 + 1) * 2 + (np.arange(len(process)) < len(number))
-    keys = np.arange(processes) * 2 + 1
+    key = pack((process, 1, np.arange(len(process)) < len(number)), WIDTHS)
     moments = {"first_write": 0, "last_write": 10, "first_read": 20, "last_read": 30}
-    exchanges = Keyed(keys, {name: np.full(processes, at) for name, at in moments.items()})
-    return ExtentsResult(merge(key, start, end)), exchanges, 1
+    columns = {name: np.full(processes, at) for name, at in moments.items()}
+    exchanges = ExchangeCounts(np.arange(processes), np.zeros(processes, np.int64), columns)
+    return finished(ExtentsResult(merge(key, start, end))), exchanges
 
 
 def test_1280_processes_that_each_read_the_records_of_the_next_are_neighbours():
@@ -191,15 +207,15 @@ def test_a_file_in_too_many_pieces_is_not_looked_at_and_the_others_are():
     used = [write(p, p, p + 1, 1, file=0) for p in range(30)] + [read(p, p, 30, 2, file=0) for p in range(30)]
     used += [write(0, 0, 9, 1, file=1), read(1, 3, 5, 2, file=1)]
     with patch.object(module, "_MOST_PIECES", 100):
-        found = flows(*one_by_one(used), FILES)
+        found = flows(*one_by_one(used))
     assert found.unresolved.tolist() == [0]
     assert of_blocks(found.blocks) == {(0, 1, 1)}
     with patch.object(module, "_MOST_PIECES", 10):
-        assert flows(*one_by_one(used), FILES).unresolved.tolist() == [0]
+        assert flows(*one_by_one(used)).unresolved.tolist() == [0]
 
 
 @given(used=st.lists(calls(), max_size=12), most=st.integers(0, 12))
 def test_what_is_looked_at_is_whole(used, most):
     with patch.object(module, "_MOST_PIECES", most):
-        found = flows(*one_by_one(used), FILES)
+        found = flows(*one_by_one(used))
     assert of_blocks(found.blocks) == {(w, r, f) for w, r, f in expected(used) if f not in found.unresolved}

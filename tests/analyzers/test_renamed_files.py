@@ -14,9 +14,9 @@ from quick_differences import differences, without_reason
 
 import vani
 from benchmarks.recorder_writer import Call, write_trace
-from vani.analyzers.quick.renamed import NO_NAMES
 from vani.api import heat_map
 from vani.schema.profile import Profile
+from vani.schema.unknown import NO_NAMES
 
 MS = 10_000
 """In ticks of 100 ns."""

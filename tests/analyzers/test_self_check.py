@@ -114,7 +114,7 @@ def test_nothing_is_written_where_the_self_check_fails(tmp_path, monkeypatch):
     def fail(_: Profile) -> None:
         raise SelfCheckError("self-check failed: made to")
 
-    monkeypatch.setattr("vani.analyzers.characterise.check", fail)
+    monkeypatch.setattr("vani.analyzers.assemble.check", fail)
     with pytest.raises(SelfCheckError):
         profile_of([InventedTrace([read()])], Path(tmp_path))
 

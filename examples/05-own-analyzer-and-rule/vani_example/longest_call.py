@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vani.analyzers.base import Batch, Context, Facts
+from vani.analyzers.base import Batch, Context, Facts, World
 
 __all__ = ["LongestCall"]
 
 
 class LongestCall:
-    """One number per partition, combined by `max`."""
+    """One number per partition, combined by `max`; the profile has it as `extensions.longest_call`."""
 
     name = "longest_call"
     columns = frozenset({"duration_ns"})
@@ -21,6 +21,10 @@ class LongestCall:
 
     def combine(self, parts: Sequence[int]) -> int:
         return max(parts, default=0)
+
+    def finish(self, combined: int, world: World, facts: Facts) -> dict[str, int]:
+        del world, facts
+        return {"duration_ns": combined}
 
 
 class _Collector:

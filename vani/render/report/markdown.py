@@ -101,6 +101,8 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
         yield _fold(f"{len(rules)} rules have nothing to recommend", [*rules, ""])
     if report.gaps:
         yield _fold("What is not known", [*(_gap(gap) for gap in report.gaps), ""])
+    if report.extensions is not None and report.extensions.rows:
+        yield _fold("Other measures", _table(report.extensions))
     yield _fold("About this report", _about(report))
 
 

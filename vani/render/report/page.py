@@ -52,6 +52,7 @@ _SECTIONS: Final = (
     ("files", "Files"),
     ("advice", "Recommendations"),
     ("unknown", "What is not known"),
+    ("extensions", "Other measures"),
     ("about", "About"),
     ("terms", "Terms"),
 )
@@ -118,7 +119,7 @@ def _written(report: Prepared, limits: Limits) -> str:
             no_phases=next((g.reason for g in report.gaps if "phases" in g.attributes), why),
             plots={kind: figures.get(kind) for kind in _PLACED},
             other_plots=[figure for kind, figure in figures.items() if kind not in _PLACED],
-            sections=_SECTIONS,
+            sections=_sections(report),
             glossary=GLOSSARY,
             left_out=(*report.left_out, *left_out),
             # Everything in these was made here, not in a trace; what was is in `data`, escaped.
@@ -128,6 +129,12 @@ def _written(report: Prepared, limits: Limits) -> str:
             data=Markup(json_in_html({"specs": specs, "themes": themes})),
         )
     )
+
+
+def _sections(report: Prepared) -> list[tuple[str, str]]:
+    """Anchor and title of the sections that the page has."""
+    sections: list[tuple[str, str]] = [*_SECTIONS]
+    return sections if report.extensions is not None else [s for s in sections if s[0] != "extensions"]
 
 
 def _affordable(

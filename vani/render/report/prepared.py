@@ -23,6 +23,7 @@ from vani.render.report.structure import (
     app_table,
     balance_table,
     dependency_table,
+    extension_table,
     folder_table,
     layer_table,
     phase_table,
@@ -149,6 +150,7 @@ class Prepared:
     dependencies: Table | None
     files: Table
     folders: Table | None
+    extensions: Table | None
     traces: Table
     gaps: tuple[Gap, ...]
     """Attributes that are not known."""
@@ -196,7 +198,7 @@ def prepare(
     tables = (
         app_table(profile, limits), balance_table(profile, limits), layer_table(profile, limits),
         phase_table(profile, limits), dependency_table(profile, limits), trace_table(profile, limits),
-        folder_table(profile, limits),
+        folder_table(profile, limits), extension_table(profile, limits),
     )  # fmt: skip
     left_out += notes
     left_out += [
@@ -229,6 +231,7 @@ def prepare(
         dependencies=tables[4],
         files=files,
         folders=tables[6],
+        extensions=tables[7],
         traces=tables[5],
         gaps=_gaps([one for one in unknown if not one.is_expected], limits),
         none=_gaps([one for one in unknown if one.is_expected], limits),

@@ -18,6 +18,7 @@ from vani.render.report.tables import (
     words,
 )
 from vani.render.when import costliest_metadata
+from vani.schema.extensions import extension_rows
 from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBalance
 from vani.units import format_count, format_seconds, format_share
 
@@ -25,6 +26,7 @@ __all__ = [
     "app_table",
     "balance_table",
     "dependency_table",
+    "extension_table",
     "folder_table",
     "layer_table",
     "phase_table",
@@ -362,3 +364,23 @@ def _problems(problems: Sequence[str], limits: Limits) -> str:
 
 def _costliest(apps: Sequence[App]) -> list[App]:
     return sorted(apps, key=lambda app: (-(app.io.time_s.total or 0.0), -(app.io.bytes.total or 0), app.name))
+
+
+def extension_table(profile: Profile, limits: Limits) -> Table | None:
+    """What measures of plug-ins found, as it is; None without any."""
+    if not profile.extensions:
+        return None
+    found = list(extension_rows(profile.extensions))
+    rows = tuple(
+        Row(
+            (
+                words(clip(row.measure, limits.path)),
+                words(clip(row.attribute, limits.path)),
+                words("unknown" if row.value is None else clip(str(row.value), limits.path)),
+            )
+        )
+        for row in found[: limits.rows]
+    )
+    columns = (Column("Measure"), Column("Attribute"), Column("Value"))
+    caption = "What plug-ins measured, in the units that they say."
+    return without_empty(Table("extensions", caption, columns, rows, max(0, len(found) - limits.rows)))

@@ -80,6 +80,7 @@ def _lines(report: Prepared) -> Iterator[str]:
         yield from _heading("What is not known")
         for gap in report.gaps:
             yield from _wrapped(f"{', '.join(gap.attributes)}: {gap.reason}", hang=2)
+    yield from _table("Other measures", report.extensions)
     if report.left_out:
         yield from _heading("Left out here")
         for line in report.left_out:

@@ -1,4 +1,4 @@
-"""Files that were renamed: which names are one file hangs on the order of calls, which is not known here.
+"""Files that were renamed: which names are one file hangs on the order of calls, which a source may not know.
 
 A name may stand for several files one after the other (`vani.analyzers.names`), so neither their number nor anything
 about a single one of them is said. All else counts their calls.
@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from vani.analyzers.base import World
 from vani.schema.profile import FileCounts, Profile
 
-__all__ = ["NO_NAMES", "of_several_names", "without_names"]
-
-NO_NAMES = "--quick does not follow the order of calls, by which the names of a renamed file are told apart"
-"""Provenance of what is null because files were renamed."""
+__all__ = ["of_several_names", "without_names"]
 
 
 def of_several_names(world: World) -> NDArray[np.bool_]:
@@ -25,14 +22,14 @@ def of_several_names(world: World) -> NDArray[np.bool_]:
     return found
 
 
-def without_names(profile: Profile) -> Profile:
-    """The profile without what hangs on which names are one file."""
+def without_names(profile: Profile, why: str) -> Profile:
+    """The profile without what hangs on which names are one file, and why."""
     counts = FileCounts(total=None, shared=None, file_per_process=None)
     unknown = dict.fromkeys(("files", "format", "size", "roles", "size_distribution"))
     notes = dict.fromkeys(
-        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders"), NO_NAMES
+        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders"), why
     )
-    notes["files"] = f"without renamed files: {NO_NAMES}"
+    notes["files"] = f"without renamed files: {why}"
     return profile.model_copy(
         update={
             "workflow": profile.workflow.model_copy(update={"files": counts}),

@@ -1,0 +1,204 @@
+"""From what was measured to a profile, whatever the source; checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from vani.analyzers.base import BUCKETS
+from vani.analyzers.entities.apps import apps, file_counts, share_of_run
+from vani.analyzers.entities.dataset import dataset
+from vani.analyzers.entities.dependencies import app_dependencies, early_reads
+from vani.analyzers.entities.files import files, roles, sizes
+from vani.analyzers.entities.folders import folders
+from vani.analyzers.entities.interfaces import interfaces
+from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
+from vani.analyzers.entities.phases import phases
+from vani.analyzers.entities.renamed import of_several_names, without_names
+from vani.analyzers.entities.traces import traces
+from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.iostats import MEMORY_SPEED, impossible_rates
+from vani.analyzers.self_check import check
+from vani.calls import FileClass
+from vani.schema.profile import Excluded, Generator, Profile, Workflow
+
+__all__ = ["assemble"]
+
+Part = TypeVar("Part")
+
+
+def assemble(view: View, *, version: str, refused: Sequence[tuple[str, str]] = ()) -> Profile:
+    """The profile of what was measured.
+
+    Parameters
+    ----------
+    version
+        Of Vani.
+    refused
+        (path, why) of traces that could not be read.
+
+    Raises
+    ------
+    SelfCheckError
+        The numbers contradict each other.
+    """
+    notes = view.limits
+
+    def noted(made: tuple[Part, Notes]) -> Part:
+        notes.update(made[1])
+        return made[0]
+
+    role_of, without_role = roles(view)
+    size_of = noted(sizes(view))
+    cores = noted(cores_used(view))
+    profile = Profile(
+        generator=Generator(name="vani", version=version),
+        traces=traces(view),
+        job=noted(job(view)),
+        workflow=noted(_workflow(view, cores)),
+        apps=noted(apps(view)),
+        phases=phases(view),
+        interfaces=noted(interfaces(view)),
+        middleware=noted(middleware(view, cores)),
+        storage=noted(storage(view)),
+        dataset=noted(dataset(view, role_of, without_role, size_of)),
+        folders=noted(folders(view)),
+        files=noted(files(view, role_of, size_of)),
+        excluded=_excluded(view),
+        extensions=dict(view.measured.extensions),
+        provenance={},
+    )
+    notes |= view.measured.remarks
+    for explain in (_of_unknown, _of_files, _of_measures, _of_clocks, _of_rates):
+        notes |= explain(view, profile)
+    notes |= {f"traces[{path}]": f"left out: {why}" for path, why in refused}
+    if profile.phases is not None:
+        notes.pop("phases", None)
+    profile = profile.model_copy(update={"provenance": notes})
+    if of_several_names(view.world)[view.files].any():
+        profile = without_names(profile, view.measured.unknown["renames"])
+    check(profile)
+    return profile
+
+
+def _workflow(view: View, cores: int | None) -> tuple[Workflow, Notes]:
+    world, io, times = view.world, view.workload_stats, view.process_time
+    dependencies, notes = app_dependencies(view)
+    gpus, of_gpus = gpus_used()
+    run_ns = None if view.run_ns is None else world.span_ns
+    slowest = None if times is None else int(times.max(initial=0))
+    entity = Workflow(
+        apps=len(world.apps),
+        processes=world.processes,
+        cpu_cores_used_per_node=cores,
+        gpus_used_per_node=gpus,
+        runtime_s=None if run_ns is None else run_ns / 1e9,
+        io=io,
+        files=file_counts(view, None),
+        app_dependencies=dependencies,
+        io_time_share=share_of_run(io, run_ns),
+        io_time_share_slowest=min(1.0, slowest / run_ns) if run_ns and slowest is not None else None,
+        library_time_s=view.library_time(None),
+    )
+    return entity, of_gpus | notes
+
+
+def _excluded(view: View) -> Excluded:
+    """What is counted apart."""
+    operations = view.measured.operations
+    apart = (operations.phase == view.excluded_phase) & (operations.file >= 0)
+    mine = np.unique(operations.file[apart])
+    others = mine[view.world.file_class[mine] != FileClass.DATASET]
+    return Excluded(files=len(others), io=view.excluded_stats)
+
+
+def _of_unknown(view: View, profile: Profile) -> Notes:
+    """Why entities are null, or rows of them, that the source cannot tell."""
+    notes, unknown = dict[str, str](), view.measured.unknown
+    if profile.workflow.app_dependencies is None:
+        notes["workflow.app_dependencies"] = unknown["exchanges"]
+    if any(app.process_dependencies is None for app in profile.apps):
+        notes["apps.process_dependencies"] = unknown["exchanges"]
+    if not view.knows_callers:
+        for name in ("apps.interface", "interfaces.bytes", "interfaces.files", "interfaces.granularity"):
+            notes[name] = unknown["libraries"]
+    return notes
+
+
+def _of_files(view: View, profile: Profile) -> Notes:
+    """Which files are listed, under which names, and how far each is known to reach."""
+    notes: Notes = {}
+    moments = view.measured.survey.moments
+    if moments < BUCKETS:
+        known = f"ends of files that are written all the time are known at {moments} moments of the run"
+        notes["io.past_end"] = "; ".join(filter(None, (view.limits.get("io.past_end"), known)))
+    if view.world.lives is not None:
+        notes["files.path"] = "files that were renamed are told under their last name"
+    listed, total = len(profile.files), len(view.files)
+    if listed < total:
+        most = "I/O time" if view.timed else "bytes"
+        notes["files"] = f"the {listed} files with most {most} of {total:,}; --files all lists every one"
+    return notes
+
+
+def _of_measures(view: View, _: Profile) -> Notes:
+    """How phases were found, and what calls do not tell."""
+    measured, notes = view.measured, dict[str, str]()
+    if view.timed:
+        notes["apps.phase_gap_s"] = _GAP_GIVEN if measured.phases.gap_given else _GAP_FOUND
+    footprint = measured.footprint
+    if footprint is not None and footprint.others.unplaced.any():
+        unplaced = int(footprint.others.unplaced.sum())
+        notes["io.footprint"] = f"at least: {unplaced:,} operations lie where the trace cannot tell"
+    if footprint is not None and footprint.given_up:
+        notes["io.footprint"] = "more separate extents than are kept in memory (1 million)"
+    unsized = int(measured.operations.unsized.sum())
+    if unsized:
+        notes["io.transfer_size"] = (
+            f"the size of {unsized:,} operations is not in the trace: counted as unknown"
+        )
+    return notes
+
+
+_GAP_GIVEN = "given with --phase-gap"
+_GAP_FOUND = (
+    "found from the data: the widest range of thresholds (on a logarithmic scale) that "
+    "gives the same phases, and in it the geometric middle; half a second or a thousandth of the run at least"
+)
+
+
+def _of_clocks(view: View, profile: Profile) -> Notes:
+    """How far moments of several traces, and of the ranks of one, can be compared."""
+    notes: Notes = {}
+    starts = [trace.start_unix_s for trace in profile.traces]
+    if view.timed and len(starts) > 1 and None in starts:
+        notes["workflow.runtime_s"] = (
+            "some trace does not store its start: all are taken to start at the same time"
+        )
+    skews = [trace.clock_skew_s for trace in profile.traces if trace.clock_skew_s]
+    if skews:
+        notes["traces.clock_skew_s"] = (
+            f"the ranks' clocks disagree by at least {max(skews):.6g} s: order between ranks is known only to that"
+        )
+    return notes
+
+
+def _of_rates(view: View, _: Profile) -> Notes:
+    """Which bandwidths cannot be, and what was read before it was written."""
+    notes: Notes = {}
+    blocks = [
+        view.workload_stats,
+        *view.app_stats.values(),
+        *view.row_stats.values(),
+        *view.file_stats.values(),
+    ]
+    for direction in {name for block in blocks for name in impossible_rates(block)}:
+        notes[f"io.bandwidth.{direction}"] = (
+            f"no rate where each process would have moved more than {MEMORY_SPEED / 1e9:.3g} GB/s, which no memory "
+            "delivers: calls asked for more than they moved (bytes are requests), or the clock is too coarse for "
+            "calls this short"
+        )
+    early = early_reads(view)
+    return notes if early is None else notes | {"workflow.app_dependencies": early}

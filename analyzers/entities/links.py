@@ -1,0 +1,59 @@
+"""What links processes: the files that several of them wrote and read, and which bytes flowed between whom."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.entities.flows import flows
+from vani.analyzers.measures.exchanges import NEVER, ExchangeCounts
+from vani.analyzers.measures.extents import ProcessExtents
+
+__all__ = ["Links"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Links:
+    """Exchanges as arrays: one row per process and file, of files with several processes."""
+
+    def __init__(
+        self, exchanges: ExchangeCounts, extents: ProcessExtents, app_of_process: Ints, skew_ns: int
+    ) -> None:
+        # The others link nothing.
+        users = np.bincount(exchanges.file, minlength=1)
+        rows = np.flatnonzero(users[exchanges.file] > 1)
+        rows = rows[np.argsort(exchanges.file[rows], kind="stable")]
+        self.process, self.file = exchanges.process[rows], exchanges.file[rows]
+        self.columns = {name: column[rows] for name, column in exchanges.columns.items()}
+        # A read that begins so little before a write may have seen it.
+        self.columns["last_read"] = np.where(self["last_read"] > -NEVER, self["last_read"] + skew_ns, -NEVER)
+        self.begins = np.append(True, self.file[1:] != self.file[:-1])[: len(self.file)]
+        """Shape (rows,): where another file begins."""
+        self.starts = np.flatnonzero(self.begins)
+        self.app_of_process = app_of_process
+        self.app = self.app_of_process[self.process]
+        self.extents = extents
+        found = flows(extents, exchanges, skew_ns)
+        self.blocks, self.unresolved, self.in_doubt = found.blocks, found.unresolved, found.in_doubt
+        wrote, read = self["first_write"] != NEVER, self["last_read"] > -NEVER
+        # What the calls of a row do not tell, all of a file may know.
+        hidden = np.isin(self.file, self.unresolved) | self.extents.given_up
+        self.unplaced_writer = wrote & (hidden | self._any("unplaced_writes", "made"))
+        self.unplaced_reader = read & (hidden | self._any("unplaced_reads") | self._only_looked)
+        self.unsized_writer = self._any("unsized_writes", "made")
+        self.unsized_reader = self._any("unsized_reads") | self._only_looked
+
+    def __getitem__(self, column: str) -> Ints:
+        return self.columns[column]
+
+    def _any(self, *columns: str) -> Bools:
+        found = np.zeros(len(self.file), np.bool_)
+        for column in columns if len(self.file) else ():
+            found |= self[column] > 0
+        return found
+
+    @property
+    def _only_looked(self) -> Bools:
+        return self._any("looked") & ~self._any("reads")

@@ -1,0 +1,46 @@
+"""What measures without a place in the schema give: numbers, texts, lists and mappings, as a profile can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+import numpy as np
+
+from vani.errors import InputError
+
+__all__ = ["plain"]
+
+_DEEPEST = 16
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+
+
+def plain(result: object, name: str) -> Plain:
+    """The result of the measure as plain values; numbers of numpy become those of Python.
+
+    Raises
+    ------
+    InputError
+        It is, or holds, anything else.
+    """
+    return _plain(result, name, f"extensions.{name}", 0)
+
+
+def _plain(value: object, name: str, where: str, depth: int) -> Plain:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and isfinite(value):
+        return value
+    if depth < _DEEPEST and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _plain(one, name, f"{where}.{key}", depth + 1) for key, one in value.items()}
+    if depth < _DEEPEST and isinstance(value, list | tuple):
+        return [_plain(one, name, f"{where}[{i}]", depth + 1) for i, one in enumerate(value)]
+    what = f"{value}" if isinstance(value, float) else f"a {type(value).__name__}"
+    raise InputError(
+        f"its `finish` gives {what} for {where}, which a profile cannot hold",
+        where=f"measure {name!r}",
+        todo="give numbers, texts, lists and mappings by text",
+    )

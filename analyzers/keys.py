@@ -1,0 +1,67 @@
+"""Several small integers in one key of 63 bits, by which tables are sorted and added up.
+
+Only measures know of what their keys are made; what they give to the rest has a column for each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["pack", "unpack"]
+
+Ints = NDArray[np.int64]
+_MOST = 1 << 63
+
+
+def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequence[int]) -> Ints:
+    """One key per row; keys are in the order of their columns, the first one counting most.
+
+    Parameters
+    ----------
+    columns
+        Integers, shape (n,) each or one number for all rows; those of a column lie in 0 .. width - 1.
+    widths
+        Of each column.
+
+    Raises
+    ------
+    OverflowError
+        Keys of these widths do not fit 63 bits.
+    ValueError
+        A number lies outside the width of its column.
+    """
+    _check(widths)
+    found: Ints | None = None
+    for column, width in zip(columns, widths, strict=True):
+        numbers = np.asarray(column)
+        if numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) >= width):
+            raise ValueError(f"a key has {numbers.min()} to {numbers.max()} in a column of width {width}")
+        found = numbers.astype(np.int64, copy=False) if found is None else found * width + numbers
+    assert found is not None
+    return found
+
+
+def unpack(keys: Ints, widths: Sequence[int]) -> tuple[Ints, ...]:
+    """The columns that `pack` made keys of, shape (n,) each.
+
+    Raises
+    ------
+    OverflowError
+        Keys of these widths do not fit 63 bits.
+    """
+    _check(widths)
+    columns = []
+    for width in reversed(widths[1:]):
+        keys, column = np.divmod(keys, width)
+        columns.append(column)
+    return (keys, *reversed(columns))
+
+
+def _check(widths: Sequence[int]) -> None:
+    if prod(max(1, width) for width in widths) > _MOST:
+        raise OverflowError(f"keys of widths {', '.join(map(str, widths))} do not fit 63 bits")

@@ -1,0 +1,37 @@
+"""Results of measures that the schema does not know, as the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ExtensionRow", "extension_rows"]
+
+
+@dataclass(frozen=True)
+class ExtensionRow:
+    """One value."""
+
+    measure: str
+    attribute: str
+    """Where in the result it stands, such as `by_rank[3].count`; empty for the result itself."""
+    value: bool | int | float | str | None
+
+
+def extension_rows(extensions: Mapping[str, Any]) -> Iterator[ExtensionRow]:
+    """Yield every value in the order of the document; what is empty has none."""
+    for measure, result in extensions.items():
+        for attribute, value in _values(result, ""):
+            yield ExtensionRow(measure, attribute, value)
+
+
+def _values(value: Any, where: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _values(one, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for i, one in enumerate(value):
+            yield from _values(one, f"{where}[{i}]")
+    else:
+        yield where, value

@@ -1,0 +1,45 @@
+"""Why a way of making a profile leaves attributes null, in the words of `provenance`, and what would tell them.
+
+Sources give these reasons; whoever reads a profile looks up what to do instead.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vani.schema.formats import MOST_LOOKED_AT
+
+__all__ = [
+    "NO_CALLERS",
+    "NO_CALLS",
+    "NO_CHOICE",
+    "NO_NAMES",
+    "NO_ORDER",
+    "NO_RANKING",
+    "NO_TIMES",
+    "supply_of",
+]
+
+NO_TIMES: Final = "--quick does not read time stamps"
+NO_ORDER: Final = "--quick counts calls and does not follow their order"
+NO_CALLERS: Final = (
+    "--quick does not read time stamps, which alone tell who called whom where no call depth is stored"
+)
+NO_NAMES: Final = (
+    "--quick does not follow the order of calls, by which the names of a renamed file are told apart"
+)
+NO_RANKING: Final = "--quick does not know which of the file systems in use has most I/O time"
+NO_CHOICE: Final = (
+    f"--quick does not know the I/O time by which {MOST_LOOKED_AT:,} files are chosen to be looked at"
+)
+NO_CALLS: Final = "--quick decodes no calls"
+
+_SUPPLY: Final = dict.fromkeys(
+    (NO_TIMES, NO_ORDER, NO_CALLERS, NO_NAMES, NO_RANKING, NO_CHOICE, NO_CALLS),
+    "make the profile without --quick",
+)
+
+
+def supply_of(why: str | None) -> str | None:
+    """What tells the attributes that are null for this reason; None for reasons of no source."""
+    return None if why is None else _SUPPLY.get(why)
