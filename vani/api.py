@@ -177,7 +177,7 @@ def _quick_profile(
 def _counted_once(reader: CountsCalls) -> Occurrences:
     """The occurrences of a trace whose tables are forgotten once they have been counted."""
     from vani.calls import Occurrences  # noqa: PLC0415 - loads Arrow
-    from vani.engine.allocator import give_back  # noqa: PLC0415
+    from vani.allocator import give_back  # noqa: PLC0415
     from vani.readers.base import KeepsTables  # noqa: PLC0415
 
     counted = reader.occurrences()
@@ -1033,7 +1033,7 @@ def _temporary(until: ExitStack) -> Path:
 
 def _stored(reader: TraceReader, place: _StorePlace, engine: Any, room: Room | None = None) -> Store:
     """The store of a trace: the one there is if it is whole and current, else a new one."""
-    from vani.engine.allocator import give_back  # noqa: PLC0415
+    from vani.allocator import give_back  # noqa: PLC0415
     from vani.readers.base import KeepsTables  # noqa: PLC0415
     from vani.store.cache import own_place  # noqa: PLC0415
     from vani.store.read import open_store  # noqa: PLC0415

@@ -136,7 +136,7 @@ def test_looking_at_places_loads_no_numpy_before_the_allocator_is_set(desk, trac
     # numpy would start a thread per processor by then.
     (desk / "p.yaml").write_text("old")
     code = (
-        "import sys, vani.engine.allocator as a; from vani.cli.main import main\n"
+        "import sys, vani.allocator as a; from vani.cli.main import main\n"
         "a.allocate_in_one_place = lambda: print('numpy' in sys.modules)\n"
         "main(['profile', 'T', '-o', 'p.yaml', '-q'])"
     )

@@ -29,7 +29,7 @@ def convert(trace: Path, store: Path, call_sites: bool, scheduler: Any, quiet: b
     A directory of several traces becomes a folder of several stores.
     """
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
-    from vani.engine.allocator import keep_freed_memory  # noqa: PLC0415
+    from vani.allocator import keep_freed_memory  # noqa: PLC0415
 
     keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:

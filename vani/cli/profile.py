@@ -122,7 +122,7 @@ def profile(
                 "a graph shows who read what others wrote before, which takes time stamps",
                 todo="leave --graph or --quick out",
             )
-    from vani.engine.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
+    from vani.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
 
     # Before anything loads numpy, as looking at the files of a trace does.
     if quick:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from vani.engine.allocator import give_back
+from vani.allocator import give_back
 from vani.engine.here import HERE, Here, workers_here
 from vani.engine.place import BatchJobs, SchedulerFile
 from vani.errors import InputError
