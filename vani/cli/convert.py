@@ -28,8 +28,8 @@ def convert(trace: Path, store: Path, call_sites: bool, scheduler: Any, quiet: b
     STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
     A directory of several traces becomes a folder of several stores.
     """
-    from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
     from vani.allocator import keep_freed_memory  # noqa: PLC0415
+    from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
 
     keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:

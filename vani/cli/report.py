@@ -73,7 +73,8 @@ def report(
     The page is one HTML file: it needs no network, prints, and says what it leaves out. PROFILE may also be a
     trace, which is profiled first.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.api.report import written_report  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.api.report_inputs import report_inputs  # noqa: PLC0415
 
     check_places([output], chain([profile, advice], system_files(system)))
     if advice is not None and system is not None:
@@ -92,7 +93,7 @@ def report(
     named = _SUFFIXES.get(suffix)
     chosen = cast(Literal["html", "markdown", "txt"], kind or named or "html")
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
-        inputs = api.report_inputs(
+        inputs = report_inputs(
             profile,
             advice=advice,
             system=system,
@@ -101,7 +102,7 @@ def report(
             scheduler=scheduler,
             progress=progress,
         )
-        text = api.written_report(inputs, chosen)
+        text = written_report(inputs, chosen)
     emit(text, output)
     if output is not None and str(output) != "-" and shows_summary(output, quiet=quiet):
         _summarise(inputs.profile, f"wrote {output} ({_NAMES[chosen]}, {format_bytes(len(text.encode()))})")
