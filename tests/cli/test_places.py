@@ -72,6 +72,8 @@ READ = "is read by this command: it is not overwritten; name another file"
         "profile T --job job.yaml -o job.yaml",
         "profile T --system m.yaml -o m.yaml",
         "profile T --scheduler-file sched.json -o sched.json",
+        "report T --scheduler-file sched.json -o sched.json",
+        "plot ops p.yaml --scheduler-file p.json -o p.json",
     ],
 )
 def test_no_command_writes_over_a_document_that_it_reads(run, desk, trace, document, command):

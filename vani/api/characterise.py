@@ -14,6 +14,7 @@ from vani.errors import InputError, TraceError
 if TYPE_CHECKING:
     from vani.analyzers.entities.view import View
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.readers.base import TraceReader
     from vani.schema.job import Job
     from vani.schema.profile import Profile
@@ -44,7 +45,7 @@ def characterise(
     store: PathLike | None = None,
     phase_gap: float | None = None,
     files: int | None = 100,
-    scheduler: str | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Characterised:
     """Like `profile`, but keeps what was measured, for graphs."""

@@ -11,6 +11,7 @@ from vani.errors import InputError, TraceError, VaniError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
 
 __all__ = ["convert"]
 
@@ -20,7 +21,7 @@ def convert(
     store: PathLike,
     *,
     call_sites: bool = False,
-    scheduler: str | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Decode a trace into a Parquet dataset at `store`; for a directory of traces, one below it for each.

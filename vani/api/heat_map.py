@@ -11,6 +11,7 @@ from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
     from vani.schema.timeline import HeatMap
     from vani.store.read import Store
@@ -23,7 +24,7 @@ def heat_map(
     *,
     store: PathLike | None = None,
     decode: bool = True,
-    scheduler: str | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> HeatMap | str:
     """Lay the calls of a profile's traces out over time and processes.

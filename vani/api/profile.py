@@ -11,6 +11,7 @@ from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.schema.job import Job
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -26,7 +27,7 @@ def profile(
     phase_gap: float | None = None,
     files: int | None = 100,
     quick: bool = False,
-    scheduler: str | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Profile:
     """Characterise a workload: one trace directory, several, or a directory of them.
@@ -47,7 +48,8 @@ def profile(
         Count calls on the grammars alone, without reading time stamps or decoding a call: what hangs on times or on
         the order of calls is null. For Recorder traces only; `store`, `scheduler` and `progress` are not used.
     scheduler
-        `threads`, `processes`, `synchronous` or the address of a Dask scheduler.
+        `threads`, `processes`, `synchronous`, the address of a Dask scheduler, or what else
+        `vani.engine.scheduler.scheduler_of` takes.
     progress
         Called with (stage, done, total).
 

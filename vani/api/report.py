@@ -9,6 +9,7 @@ from vani.api.report_inputs import report_inputs
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
@@ -24,7 +25,7 @@ def report(
     system: PathLike | System | None = None,
     store: PathLike | None = None,
     format: Literal["html", "markdown", "txt"] = "html",
-    scheduler: str | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> str:
     """Write what a profile and its advice say, for people.

@@ -16,6 +16,7 @@ from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
@@ -31,7 +32,7 @@ def report_inputs(
     system: PathLike | System | None = None,
     store: PathLike | None = None,
     with_heat_map: bool = True,
-    scheduler: str | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Inputs:
     """What `report` writes from: the profile, its advice and what happened when.

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Self
 
 import vani
 from vani.api.given import PathLike
+from vani.engine.scheduler import scheduler_of
 
 if TYPE_CHECKING:
     from vani.engine.run import Engine, Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.store.provide import Stores
 
 __all__ = ["Run"]
@@ -30,6 +32,11 @@ class Run:
         The folder of stores that the user named; None is the cache.
     scheduler, progress
         As in `vani.profile`.
+
+    Raises
+    ------
+    InputError
+        There is no such scheduler.
     """
 
     def __init__(
@@ -37,12 +44,13 @@ class Run:
         traces: Iterable[PathLike],
         *,
         store: PathLike | None,
-        scheduler: str | None,
+        scheduler: SchedulerLike,
         progress: Progress | None,
     ) -> None:
         self._traces = [Path(trace) for trace in traces]
         self._store = store
-        self._scheduler = scheduler
+        # Before a trace is opened: a typing error should not cost minutes.
+        self._scheduler = scheduler_of(scheduler)
         self._progress = progress
         self._until = ExitStack()
 
@@ -63,7 +71,7 @@ class Run:
 
     @cached_property
     def engine(self) -> Engine:
-        """Where it works; raises InputError if there is no such scheduler."""
+        """Where it works."""
         from vani.engine.run import Engine  # noqa: PLC0415
 
         engine = Engine(self._scheduler, progress=self._progress)

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vani.engine.parcel import FAN_IN, call_each, fold_each, fold_results, load, pack
-from vani.engine.place import BatchJobs, SchedulerFile
+from vani.engine.scheduler import BatchJobs, Elsewhere, OpenClient, SchedulerAddress, SchedulerFile
 from vani.engine.sharing import ask, question, trouble
 from vani.errors import InputError, VaniError
 
@@ -65,10 +65,10 @@ class Cluster:
     Parameters
     ----------
     place
-        Address, `SchedulerFile`, `BatchJobs` or a `distributed.Client`, which stays open.
+        The cluster, as the user names it; an `OpenClient` stays open.
     """
 
-    def __init__(self, place: Any, progress: Progress) -> None:
+    def __init__(self, place: Elsewhere, progress: Progress) -> None:
         self.place = place
         self.traffic: dict[str, Traffic] = {}
         self._progress = progress
@@ -97,8 +97,8 @@ class Cluster:
     @property
     def name(self) -> str:
         """What the user calls the cluster."""
-        if isinstance(self.place, str):
-            return self.place
+        if isinstance(self.place, SchedulerAddress):
+            return self.place.address
         if isinstance(self.place, SchedulerFile):
             return str(self.place.path)
         if isinstance(self.place, BatchJobs):
@@ -116,8 +116,8 @@ class Cluster:
     def _connect(self) -> Any:
         from distributed import Client  # noqa: PLC0415 - heavy, and needed for a cluster only
 
-        if not isinstance(self.place, (str, SchedulerFile, BatchJobs)):
-            return self.place
+        if isinstance(self.place, OpenClient):
+            return self.place.client
         # What goes wrong is told in one line; Dask's own log would tell it again in many.
         for name in _QUIETED:
             logger = logging.getLogger(name)
@@ -138,8 +138,11 @@ class Cluster:
             keys = None if self._keys is None else Path(self._keys.name)
             self._jobs = open_jobs(self.place, keys=keys)
             address = self._jobs
+        elif isinstance(self.place, SchedulerFile):
+            address = _address_in(self.place.path)
         else:
-            address = self.place if isinstance(self.place, str) else _address_in(self.place.path)
+            assert isinstance(self.place, SchedulerAddress)
+            address = self.place.address
         try:
             with warnings.catch_warnings():
                 # Versions that differ are looked at afterwards, and told in one line.
@@ -166,7 +169,7 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; cancel the jobs that were submitted for it."""
-        if self._client is not None and self._client is not self.place:
+        if self._client is not None and not isinstance(self.place, OpenClient):
             with suppress(Exception):
                 self._client.close(timeout=5)
         self._client = None

@@ -32,6 +32,10 @@ _TRIES = 3
 class Workers(Protocol):
     """Whoever decodes: what of `vani.engine.run.Engine` a store needs."""
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """They may see other files than this process."""
+
     def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """Raise InputError where they do not see these folders."""
 
@@ -170,29 +174,38 @@ class Stores:
             return "the profile names no trace"
         named = self._named
         is_store = named is not None and (named / "manifest.json").is_file()
+        cached = Stores(None, self._until, version=self._version, traces=self._traces) if is_store else self
         pool = [*self._still_there(), *self._lying_around(profile.traces)]
-        others = Stores(None, self._until, version=self._version, traces=self._traces) if is_store else self
+        sources: list[Store | TraceReader] = []
         for trace in profile.traces:
             found = store_of(trace, pool)
-            if found is not None and not self._in_use.hold(found.path):
-                found = None
-            if found is None and decode:
+            if found is not None and self._in_use.hold(found.path):
+                pool = [s for s in pool if s.path != found.path]
+                sources.append(found)
+                continue
+            if decode:
                 reader = _reader_of(trace)
                 if isinstance(reader, str):
                     return reader
-                others._traces.append(reader.path)
-                try:
-                    found = others.provide(reader, workers)
-                except TraceError as error:
-                    return f"the trace cannot be decoded: {error}"
-            if found is None:
-                what = f"it needs the decoded calls, and no store of {Path(trace.path).name} is at hand"
-                if named is not None and is_store and not pool:
-                    what += f" ({_why_not(named)})"
-                todo = "name its folder with --store"
-                return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
-            stores.append(found)
-            pool = [s for s in pool if s.path != found.path]
+                cached._traces.append(reader.path)
+                sources.append(reader)
+                continue
+            what = f"it needs the decoded calls, and no store of {Path(trace.path).name} is at hand"
+            if named is not None and is_store and not pool:
+                what += f" ({_why_not(named)})"
+            todo = "name its folder with --store"
+            return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
+        if workers.is_elsewhere and any(source.path not in self._used for source in sources):
+            # Where all is there already, the folder of the stores may be another user's.
+            needs_room = not all(isinstance(source, Store) for source in sources)
+            is_own = named is None or needs_room or os.access(named, os.W_OK)
+            folder = (cached if is_own else Stores(None, self._until, version=self._version, traces=())).folder
+            workers.check(version=self._version, reads=[s.path for s in sources], writes=folder)
+        for source in sources:
+            try:
+                stores.append(source if isinstance(source, Store) else cached.provide(source, workers))
+            except TraceError as error:
+                return f"the trace cannot be decoded: {error}"
         return None
 
     def _still_there(self) -> Iterator[Store]:
