@@ -9,7 +9,6 @@ every task must be one that can run twice, even at the same time.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 import uuid
@@ -40,8 +39,6 @@ Adaptive clusters start workers on demand; those that pause because their memory
 """
 _TASKS_PER_THREAD = 16
 """Where there are more items, a task takes several: schedulers manage about a thousand tasks per second."""
-_LONGEST_FILE = 1 << 20
-"""Bytes of a scheduler file, of which there are some hundred; a device has no end."""
 _RETRIES = 2
 _QUIETED = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 
@@ -139,7 +136,7 @@ class Cluster:
             self._jobs = open_jobs(self.place, keys=keys)
             address = self._jobs
         elif isinstance(self.place, SchedulerFile):
-            address = _address_in(self.place.path)
+            address = self.place.address()
         else:
             assert isinstance(self.place, SchedulerAddress)
             address = self.place.address
@@ -483,33 +480,6 @@ class Cluster:
 
 def _doing(stage: str) -> str:
     return {"decode": "decoding", "survey": "surveying", "measure": "measuring"}.get(stage, "working")
-
-
-def _address_in(path: Path) -> str:
-    """Address of the scheduler that wrote a scheduler file.
-
-    Raises
-    ------
-    InputError
-        No such file, or not one of a scheduler.
-    """
-    try:
-        with path.open("rb") as file:
-            content = json.loads(file.read(_LONGEST_FILE))
-    except FileNotFoundError as error:
-        raise InputError(
-            "no such scheduler file", where=path, todo="start `dask scheduler --scheduler-file FILE` first"
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            "cannot be read as a scheduler file", where=path, todo="name the file that `dask scheduler` wrote"
-        ) from error
-    address = content.get("address") if isinstance(content, dict) else None
-    if not isinstance(address, str) or "://" not in address:
-        raise InputError(
-            "names no address of a scheduler", where=path, todo="name the file that `dask scheduler` wrote"
-        )
-    return address
 
 
 def _told(versions: Any) -> dict[str, str | None]:

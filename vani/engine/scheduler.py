@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,8 @@ __all__ = [
 HERE = ("threads", "processes", "synchronous")
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
+_LONGEST_FILE = 1 << 20
+"""Bytes of a scheduler file, of which there are some hundred; a device has no end."""
 
 
 class Client(Protocol):
@@ -67,6 +70,38 @@ class SchedulerFile:
     """A running Dask cluster, by the file that `dask scheduler --scheduler-file FILE` writes."""
 
     path: Path
+
+    def address(self) -> str:
+        """Address of the scheduler that wrote it.
+
+        Raises
+        ------
+        InputError
+            No such file, or not one of a scheduler.
+        """
+        try:
+            with self.path.open("rb") as file:
+                content = json.loads(file.read(_LONGEST_FILE))
+        except FileNotFoundError as error:
+            raise InputError(
+                "no such scheduler file",
+                where=self.path,
+                todo="start `dask scheduler --scheduler-file FILE` first",
+            ) from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(
+                "cannot be read as a scheduler file",
+                where=self.path,
+                todo="name the file that `dask scheduler` wrote",
+            ) from error
+        address = content.get("address") if isinstance(content, dict) else None
+        if not isinstance(address, str) or "://" not in address:
+            raise InputError(
+                "names no address of a scheduler",
+                where=self.path,
+                todo="name the file that `dask scheduler` wrote",
+            )
+        return address
 
 
 @dataclass(frozen=True)
