@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from vani.allocator import give_back
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.base import KeepsTables, Piece, TraceReader
 from vani.readers.open import open_trace, traces_at
-from vani.schema.profile import Profile, TraceEntity
 from vani.store import cache, write
 from vani.store.kept import Kept, Room
 from vani.store.locks import InUse
 from vani.store.lookup import store_of, stores_in
 from vani.store.read import Store, open_store
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile, TraceEntity
 
 __all__ = ["Stores", "Workers", "decoding", "while_stores_vanish"]
 
@@ -199,8 +201,8 @@ class Stores:
             # Where all is there already, the folder of the stores may be another user's.
             needs_room = not all(isinstance(source, Store) for source in sources)
             is_own = named is None or needs_room or os.access(named, os.W_OK)
-            folder = (cached if is_own else Stores(None, self._until, version=self._version, traces=())).folder
-            workers.check(version=self._version, reads=[s.path for s in sources], writes=folder)
+            place = cached if is_own else Stores(None, self._until, version=self._version, traces=())
+            workers.check(version=self._version, reads=[s.path for s in sources], writes=place.folder)
         for source in sources:
             try:
                 stores.append(source if isinstance(source, Store) else cached.provide(source, workers))
