@@ -279,7 +279,7 @@ def measure(site, monkeypatch):
 
     def install_measure(name="mine", result="7"):
         (site / "their_measure.py").write_text(EXTENSION.format(name=name, result=result))
-        declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}})
+        declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}}, "vani-measure")
         monkeypatch.delitem(sys.modules, "their_measure", raising=False)
         importlib.invalidate_caches()
 
@@ -335,7 +335,7 @@ def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, nam
 def test_a_measure_without_finish_is_named(site, monkeypatch):
     monkeypatch.delitem(sys.modules, "their_measure", raising=False)
     (site / "their_measure.py").write_text("class Measure:\n    name = 'mine'\n")
-    declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}})
+    declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}}, "vani-measure")
     with pytest.raises(InputError, match=r"plug-in mine: the measure 'their_measure:Measure' cannot be loaded"):
         passes.measures()
 

@@ -72,6 +72,8 @@ READ = "is read by this command: it is not overwritten; name another file"
         "profile T --job job.yaml -o job.yaml",
         "profile T --system m.yaml -o m.yaml",
         "profile T --scheduler-file sched.json -o sched.json",
+        "report T --scheduler-file sched.json -o sched.json",
+        "plot ops p.yaml --scheduler-file p.json -o p.json",
     ],
 )
 def test_no_command_writes_over_a_document_that_it_reads(run, desk, trace, document, command):
@@ -136,7 +138,7 @@ def test_looking_at_places_loads_no_numpy_before_the_allocator_is_set(desk, trac
     # numpy would start a thread per processor by then.
     (desk / "p.yaml").write_text("old")
     code = (
-        "import sys, vani.engine.allocator as a; from vani.cli.main import main\n"
+        "import sys, vani.allocator as a; from vani.cli.main import main\n"
         "a.allocate_in_one_place = lambda: print('numpy' in sys.modules)\n"
         "main(['profile', 'T', '-o', 'p.yaml', '-q'])"
     )

@@ -21,7 +21,7 @@ from distributed import Client
 import vani
 from vani.cli.main import main
 from vani.engine import BatchJobs
-from vani.engine.batch import checked_options, open_jobs, speaks_tls
+from vani.engine.batch import open_jobs, speaks_tls
 from vani.errors import InputError
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-cm1like-16r"
@@ -106,20 +106,18 @@ def scripts(jobs: Path) -> list[str]:
 )
 def test_an_option_that_cannot_be(system, option, line):
     with pytest.raises(InputError) as told:
-        checked_options(asked(system, option))
+        asked(system, option)
     assert str(told.value).startswith(line)
 
 
 def test_an_option_that_is_given_twice():
     with pytest.raises(InputError, match="cluster option queue is given twice"):
-        checked_options(asked("slurm", "queue=a", "queue=b"))
+        asked("slurm", "queue=a", "queue=b")
 
 
 def test_options_have_the_types_that_dask_wants():
-    found = checked_options(
-        asked("lsf", "cores=4", "memory=16GB", "use-stdin=true", "mem=1000", "account=p", "job_name=vani")
-    )
-    assert found == {
+    options = ("cores=4", "memory=16GB", "use-stdin=true", "mem=1000", "account=p", "job_name=vani")
+    assert asked("lsf", *options).parsed == {
         "scheduler_host": "127.0.0.1",
         "cores": 4,
         "memory": "16GB",
@@ -132,7 +130,7 @@ def test_options_have_the_types_that_dask_wants():
 
 def test_an_unknown_batch_system():
     with pytest.raises(InputError, match="unknown batch system 'sge'; known are slurm, pbs, lsf"):
-        checked_options(BatchJobs("sge"))
+        BatchJobs("sge")
 
 
 # ------------------------------------------------------------------ job scripts
@@ -252,6 +250,7 @@ def test_a_job_that_is_refused(jobs, tmp_path, capfd):
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.parametrize("command_line", [("profile",), ("report",), ("plot", "files", "-o", "x.svg")])
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -265,10 +264,12 @@ def test_a_job_that_is_refused(jobs, tmp_path, capfd):
         ),
         (["--cluster", "slurm", "--workers", "0"], "Invalid value for '--workers'"),
         (["--cluster", "sge"], "Invalid value for '--cluster'"),
+        (["--cluster", "slurm", "--cluster-option", "quue=x"], "unknown cluster option 'quue'; did you mean"),
+        (["--scheduler", "slurm"], "unknown scheduler 'slurm'; known are threads, processes, "),
     ],
 )
-def test_options_that_do_not_fit_together(capfd, arguments, line):
-    status, out, err = command(capfd, "profile", TRACE, *arguments)
+def test_options_that_do_not_fit_together(capfd, command_line, arguments, line):
+    status, out, err = command(capfd, *command_line, TRACE, *arguments)
     assert (status, out) == (2, "")
     assert err.startswith(f"vani: {line}")
     assert err.count("\n") == 1
@@ -365,3 +366,18 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("setsid") is None, reason="jobs need a process group of their own")
+def test_a_report_of_a_trace_submits_its_jobs_once(tmp_path, monkeypatch):
+    jobs = put_commands(tmp_path, monkeypatch, {"sbatch": RUN, "scancel": STOP})
+    arguments = ["report", str(TRACE), "--store", str(tmp_path / "there"), "--cluster", "slurm"]
+    for option in ("cores=1", "memory=1GB", "scheduler_host=127.0.0.1"):
+        arguments += ["--cluster-option", option]
+    done = subprocess.run(
+        [sys.executable, "-m", "vani", *arguments], capture_output=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert done.stdout.decode() == vani.report(TRACE, store=tmp_path / "here")
+    assert len(list(jobs.glob("*.pid"))) == len((jobs / "cancelled").read_text().split()) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import operator
+import os
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import vani
 from vani.cli.main import main
 from vani.engine import Engine, SchedulerFile
 from vani.engine import cluster as cluster_module
+from vani.engine.cluster import Cluster
 from vani.engine.sharing import Question, ask, trouble
 from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
@@ -121,6 +123,35 @@ def test_a_client_that_is_given_is_used_and_stays_open(tmp_path, dask):
     with Client(dask, set_as_default=False) as client:
         assert vani.profile(MANY_RANKS, store=tmp_path, scheduler=client).workflow.processes == 16
         assert client.submit(abs, -1).result() == 1
+
+
+def test_a_report_made_on_a_cluster_is_the_same_and_asks_its_workers_once(tmp_path, dask, monkeypatch):
+    checks, real = [], Cluster.check
+
+    def counted(self, **rest):
+        checks.append(rest["reads"])
+        real(self, **rest)
+
+    monkeypatch.setattr(Cluster, "check", counted)
+    there = vani.report(MANY_RANKS, store=tmp_path / "there", scheduler=dask.scheduler_address)
+    assert there == vani.report(MANY_RANKS, store=tmp_path / "here")
+    assert checks == [[MANY_RANKS]]
+
+
+def test_workers_are_asked_whether_they_see_the_store_of_a_plot(tmp_path, dask, monkeypatch):
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    profile = vani.profile(MANY_RANKS, store=tmp_path / "S")
+    checks = []
+    monkeypatch.setattr(
+        Cluster, "check", lambda self, *, version, reads, writes: checks.append((reads, writes))
+    )
+    heat = vani.api.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address)
+    assert heat == vani.api.heat_map(profile, store=tmp_path / "S")
+    (store,) = (tmp_path / "S").iterdir()
+    assert checks == [([store], tmp_path / "S")]
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert vani.api.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address) == heat
+    assert checks[1:] == [([store], tmp_path / "cache" / "stores")]
 
 
 def test_a_scheduler_file_names_the_cluster(tmp_path, dask, capfd, monkeypatch):

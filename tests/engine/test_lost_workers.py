@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 
 import vani
 from benchmarks.trace_generator import Workload, generate_trace
-from vani.engine import Engine
+from vani.engine import Engine, SchedulerFile
 from vani.engine import cluster as cluster_module
 from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
@@ -165,7 +165,7 @@ def test_when_the_scheduler_is_gone_the_run_ends(monkeypatch, tmp_path):
     ):
         while not (tmp_path / "s.json").is_file():
             time.sleep(0.05)
-        address = cluster_module._address_in(tmp_path / "s.json")
+        address = SchedulerFile(tmp_path / "s.json").address()
         worker = subprocess.Popen(
             [
                 sys.executable,

@@ -23,6 +23,7 @@ from vani.errors import InputError, StoreError
 from vani.store import cache, locks, manifest, write
 from vani.store.cache import cache_directory, find_store, own_place, places_of, sweep
 from vani.store.locks import Held, InUse, being_used, being_written, removable
+from vani.store.provide import Stores
 from vani.store.read import open_store
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
@@ -417,14 +418,14 @@ def test_a_heat_map_survives_it_too(store, decodes, monkeypatch):
 
 
 def test_a_store_that_vanishes_again_and_again_is_an_error(stores, decodes, monkeypatch):
-    real = vani.api._stored
+    real = Stores.provide
 
     def then_gone(*arguments):
         found = real(*arguments)
         shutil.rmtree(found.path)
         return found
 
-    monkeypatch.setattr(vani.api, "_stored", then_gone)
+    monkeypatch.setattr(Stores, "provide", then_gone)
     with pytest.raises(StoreError, match="cannot be read"):
         vani.profile(TRACE)
     assert len(decodes) == 3

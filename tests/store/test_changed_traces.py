@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani import api
+from vani.api import quick
 from vani.cli.main import main
 from vani.errors import TraceError
 from vani.readers.open import open_trace
@@ -147,14 +147,14 @@ def test_tables_that_change_before_they_are_read_are_said_to_have_changed(trace,
 
 
 def test_a_quick_profile_is_of_one_state_too(trace, monkeypatch):
-    count = api._counted_once
+    count = quick._counted_once
 
     def then_changed(reader):
         counted = count(reader)
         shutil.copy2(trace / "0.cfg", trace / "9.cfg")
         return counted
 
-    monkeypatch.setattr(api, "_counted_once", then_changed)
+    monkeypatch.setattr(quick, "_counted_once", then_changed)
     with pytest.raises(TraceError, match=CHANGED):
         vani.profile(trace, quick=True)
 

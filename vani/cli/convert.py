@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from vani.cli.output import progress_bar, quiet_option, shows_progress, summary_console
 from vani.cli.where import where_options
 from vani.errors import one_line
+
+if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
 
 __all__ = ["convert"]
 
@@ -22,14 +25,14 @@ __all__ = ["convert"]
 )
 @where_options
 @quiet_option
-def convert(trace: Path, store: Path, call_sites: bool, scheduler: Any, quiet: bool) -> None:
+def convert(trace: Path, store: Path, call_sites: bool, scheduler: Scheduler, quiet: bool) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE.
 
     STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
     A directory of several traces becomes a folder of several stores.
     """
+    from vani.allocator import keep_freed_memory  # noqa: PLC0415
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
-    from vani.engine.allocator import keep_freed_memory  # noqa: PLC0415
 
     keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:

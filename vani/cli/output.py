@@ -24,18 +24,12 @@ __all__ = [
     "emit_all",
     "progress_bar",
     "quiet_option",
-    "scheduler_option",
     "shows_progress",
     "shows_summary",
     "summary_console",
 ]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
-scheduler_option = click.option(
-    "--scheduler",
-    metavar="ADDRESS|threads|processes",
-    help="Where to work: here, in threads (the default) or processes, or on a Dask cluster.",
-)
 
 _STAGES = {
     "workers": "waiting for workers",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.output import progress_bar, quiet_option, scheduler_option, shows_progress
+from vani.cli.output import progress_bar, quiet_option, shows_progress
 from vani.cli.places import check_places
+from vani.cli.where import scheduler_files, where_options
 from vani.errors import InputError
 
-__all__ = ["plot"]
+if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
 
+__all__ = ["plot"]
 
 _MARKS = {(True, False): " *", (False, True): " +", (False, False): ""}
 
@@ -67,7 +71,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds of plots."
 )
-@scheduler_option
+@where_options
 @quiet_option
 def plot(
     kind: str,
@@ -77,7 +81,7 @@ def plot(
     width: float,
     dpi: int,
     dark: bool,
-    scheduler: str | None,
+    scheduler: Scheduler,
     quiet: bool,
 ) -> None:
     """Draw one plot of PROFILE, as for a paper.
@@ -92,7 +96,7 @@ def plot(
 
     wanted = plot_of(kind)
     suffix = check_suffix(output)
-    check_places([output], [profile])
+    check_places([output], [profile, *scheduler_files(scheduler)])
     if profile.is_dir():
         raise InputError(
             "is a directory, not a profile", where=profile, todo="make one of the trace with `vani profile`"

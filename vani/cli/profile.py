@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +22,7 @@ from vani.cli.where import scheduler_files, where_options
 from vani.errors import InputError
 
 if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
     from vani.schema.profile import Profile
 
 __all__ = ["profile"]
@@ -105,7 +106,7 @@ def profile(
     quick: bool,
     graph: Path | None,
     graph_of: str,
-    scheduler: Any,
+    scheduler: Scheduler,
     quiet: bool,
 ) -> None:
     """Characterise the I/O of a run from its trace.
@@ -122,7 +123,7 @@ def profile(
                 "a graph shows who read what others wrote before, which takes time stamps",
                 todo="leave --graph or --quick out",
             )
-    from vani.engine.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
+    from vani.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
 
     # Before anything loads numpy, as looking at the files of a trace does.
     if quick:

@@ -12,16 +12,17 @@ from vani.cli.output import (
     emit,
     progress_bar,
     quiet_option,
-    scheduler_option,
     shows_progress,
     shows_summary,
     summary_console,
 )
 from vani.cli.places import check_places, system_files
+from vani.cli.where import scheduler_files, where_options
 from vani.errors import InputError, one_line
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
     from vani.schema.profile import Profile
 
 __all__ = ["report"]
@@ -56,7 +57,7 @@ _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".t
     type=click.Choice(["html", "markdown", "txt"]),
     help="What is written; by default what the name of FILE ends in, else html.",
 )
-@scheduler_option
+@where_options
 @quiet_option
 def report(
     profile: Path,
@@ -65,7 +66,7 @@ def report(
     system: str | None,
     store: Path | None,
     kind: str | None,
-    scheduler: str | None,
+    scheduler: Scheduler,
     quiet: bool,
 ) -> None:
     """Write a report about PROFILE that a scientist, a support engineer and a reviewer can each use.
@@ -73,9 +74,10 @@ def report(
     The page is one HTML file: it needs no network, prints, and says what it leaves out. PROFILE may also be a
     trace, which is profiled first.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.api.report import written_report  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.api.report_inputs import report_inputs  # noqa: PLC0415
 
-    check_places([output], chain([profile, advice], system_files(system)))
+    check_places([output], chain([profile, advice], scheduler_files(scheduler), system_files(system)))
     if advice is not None and system is not None:
         raise InputError(
             "--system and --advice exclude each other",
@@ -92,7 +94,7 @@ def report(
     named = _SUFFIXES.get(suffix)
     chosen = cast(Literal["html", "markdown", "txt"], kind or named or "html")
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
-        inputs = api.report_inputs(
+        inputs = report_inputs(
             profile,
             advice=advice,
             system=system,
@@ -101,7 +103,7 @@ def report(
             scheduler=scheduler,
             progress=progress,
         )
-        text = api.written_report(inputs, chosen)
+        text = written_report(inputs, chosen)
     emit(text, output)
     if output is not None and str(output) != "-" and shows_summary(output, quiet=quiet):
         _summarise(inputs.profile, f"wrote {output} ({_NAMES[chosen]}, {format_bytes(len(text.encode()))})")

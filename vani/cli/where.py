@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
+from vani.engine.batch_system import BATCH_SYSTEMS
+from vani.engine.scheduler import BatchJobs, Scheduler, SchedulerFile, scheduler_of
+
 __all__ = ["scheduler_files", "where_options"]
 
-_SYSTEMS = ("slurm", "pbs", "lsf")
 
-
-def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, which gets what they say as `scheduler`."""
+def where_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets what they say as `scheduler`, a `Scheduler`."""
 
     @click.option(
         "--scheduler",
@@ -30,7 +30,7 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option(
         "--cluster",
-        type=click.Choice(_SYSTEMS),
+        type=click.Choice(list(BATCH_SYSTEMS)),
         help="Submit jobs to this batch system, and work in them.",
     )
     @click.option(
@@ -47,37 +47,33 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="With --cluster: queue, account, walltime, cores, memory and more of each job. May be repeated.",
     )
     @functools.wraps(command)
-    def with_place(
-        *args: Any,
+    def with_scheduler(
+        *args: object,
         scheduler: str | None,
         scheduler_file: Path | None,
         cluster: str | None,
         workers: int | None,
         cluster_options: tuple[str, ...],
-        **others: Any,
-    ) -> Any:
-        place = _place(scheduler, scheduler_file, cluster, workers, cluster_options)
-        return command(*args, scheduler=place, **others)
+        **others: object,
+    ) -> None:
+        named = _scheduler(scheduler, scheduler_file, cluster, workers, cluster_options)
+        command(*args, scheduler=named, **others)
 
-    return with_place
+    return with_scheduler
 
 
-def scheduler_files(scheduler: Any) -> list[Path]:
+def scheduler_files(scheduler: Scheduler) -> list[Path]:
     """The file that `--scheduler-file` names, for what must not be overwritten."""
-    if scheduler is None or isinstance(scheduler, str):
-        return []
-    from vani.engine.place import SchedulerFile  # noqa: PLC0415 - `vani --help` pays for nothing
-
-    return [Path(scheduler.path)] if isinstance(scheduler, SchedulerFile) else []
+    return [scheduler.path] if isinstance(scheduler, SchedulerFile) else []
 
 
-def _place(
+def _scheduler(
     scheduler: str | None,
     scheduler_file: Path | None,
     cluster: str | None,
     workers: int | None,
     cluster_options: tuple[str, ...],
-) -> Any:
+) -> Scheduler:
     given = [
         name
         for name, value in (
@@ -89,28 +85,17 @@ def _place(
     ]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other")
-    if cluster is None:
-        for lonely, is_given in (
-            ("--workers", workers is not None),
-            ("--cluster-option", bool(cluster_options)),
-        ):
-            if is_given:
-                raise click.UsageError(f"{lonely} goes with --cluster")
-        if scheduler_file is None:
-            return scheduler
-        from vani.engine.place import SchedulerFile  # noqa: PLC0415 - `vani --help` pays for nothing
+    if cluster is not None:
+        # Here, before the trace is opened: a typing error should not cost minutes.
+        return BatchJobs(cluster, workers, tuple(_pair(option) for option in cluster_options))
+    for lonely, is_given in (("--workers", workers is not None), ("--cluster-option", bool(cluster_options))):
+        if is_given:
+            raise click.UsageError(f"{lonely} goes with --cluster")
+    return scheduler_of(scheduler) if scheduler_file is None else SchedulerFile(scheduler_file)
 
-        return SchedulerFile(scheduler_file)
-    from vani.engine.batch import checked_options  # noqa: PLC0415
-    from vani.engine.place import BatchJobs  # noqa: PLC0415
 
-    pairs = []
-    for option in cluster_options:
-        name, equals, value = option.partition("=")
-        if not equals:
-            raise click.UsageError(f"--cluster-option {option!r} is not KEY=VALUE")
-        pairs.append((name, value))
-    jobs = BatchJobs(cluster, workers, tuple(pairs))
-    # Before the trace is opened: a typing error should not cost minutes.
-    checked_options(jobs)
-    return jobs
+def _pair(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
+    if not equals:
+        raise click.UsageError(f"--cluster-option {option!r} is not KEY=VALUE")
+    return name, value

@@ -1,134 +1,19 @@
-"""Workers as jobs of a batch system, through dask-jobqueue.
-
-Options are those of dask-jobqueue's clusters, as plain text, checked before anything is submitted. Lists are options
-that are given more than once. What is not given comes from `~/.config/dask/jobqueue.yaml`.
-"""
+"""Workers as jobs of a batch system, through dask-jobqueue."""
 
 from __future__ import annotations
 
-import difflib
-import re
 import shlex
 import shutil
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vani.engine.place import BATCH_SYSTEMS, BatchJobs
+from vani.engine.batch_system import BATCH_SYSTEMS
+from vani.engine.scheduler import BatchJobs
 from vani.errors import InputError
 
-__all__ = ["checked_options", "open_jobs", "speaks_tls"]
-
-_SUBMIT = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
-_CLASS = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
-_WALLTIME = re.compile(r"(\d+-)?\d+(:\d{1,2}){0,2}")
-_SIZE = re.compile(r"\d+(\.\d+)?\s*([kmgtp]i?)?b?", re.IGNORECASE)
-
-
-def _text(value: str) -> str:
-    return value
-
-
-def _count(value: str) -> int:
-    if not value.isascii() or not value.isdigit() or not 0 < int(value) < 1 << 20:
-        raise ValueError("a positive whole number")
-    return int(value)
-
-
-def _bytes(value: str) -> int:
-    if not value.isascii() or not value.isdigit() or not int(value):
-        raise ValueError("a number of bytes")
-    return int(value)
-
-
-def _size(value: str) -> str:
-    if not _SIZE.fullmatch(value):
-        raise ValueError("a size such as 16GB")
-    return value
-
-
-def _walltime(value: str) -> str:
-    if not _WALLTIME.fullmatch(value):
-        raise ValueError("a time such as 01:30:00")
-    return value
-
-
-def _flag(value: str) -> bool:
-    if value.lower() not in ("true", "false"):
-        raise ValueError("true or false")
-    return value.lower() == "true"
-
-
-_ALL: dict[str, Callable[[str], Any]] = {
-    "cores": _count,
-    "memory": _size,
-    "processes": _count,
-    "walltime": _walltime,
-    "queue": _text,
-    "account": _text,
-    "interface": _text,
-    "local_directory": _text,
-    "log_directory": _text,
-    "death_timeout": _count,
-    "python": _text,
-    "job_name": _text,
-    "job_extra_directives": _text,
-    "job_directives_skip": _text,
-    "job_script_prologue": _text,
-    "worker_extra_args": _text,
-    "scheduler_host": _text,
-    "scheduler_port": _count,
-    "tls": _flag,
-}
-_OWN: dict[str, dict[str, Callable[[str], Any]]] = {
-    "slurm": {"job_cpu": _count, "job_mem": _size},
-    "pbs": {"resource_spec": _text},
-    "lsf": {"project": _text, "ncpus": _count, "mem": _bytes, "lsf_units": _text, "use_stdin": _flag},
-}
-_LISTS = ("job_extra_directives", "job_directives_skip", "job_script_prologue", "worker_extra_args")
-
-
-def checked_options(jobs: BatchJobs) -> dict[str, Any]:
-    """Options as dask-jobqueue takes them.
-
-    Raises
-    ------
-    InputError
-        An option that does not exist, is given twice, or has a value that it cannot have.
-    """
-    if jobs.system not in BATCH_SYSTEMS:
-        raise InputError(
-            f"unknown batch system {jobs.system!r}", todo=f"known are {', '.join(BATCH_SYSTEMS)}"
-        )
-    known = _ALL | _OWN[jobs.system]
-    found: dict[str, Any] = {}
-    for name, value in jobs.options:
-        plain = name.strip().replace("-", "_")
-        if plain not in known:
-            near = difflib.get_close_matches(plain, known, 1)
-            raise InputError(
-                f"unknown cluster option {name!r}",
-                todo=f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}",
-            )
-        if not value or not value.isprintable():
-            # A line break would start a line of its own in the job script.
-            raise InputError(f"cluster option {plain}={value!r}", todo="give it one line of text")
-        try:
-            parsed = known[plain](value)
-        except ValueError as error:
-            raise InputError(f"cluster option {plain}={value!r}", todo=f"give {error}") from None
-        if plain in _LISTS:
-            found.setdefault(plain, []).append(parsed)
-        elif plain in found:
-            raise InputError(f"cluster option {plain} is given twice", todo="give it once")
-        else:
-            found[plain] = parsed
-    if jobs.system == "lsf" and "account" in found:
-        # LSF charges projects; users of several sites expect one word.
-        found.setdefault("project", found.pop("account"))
-    return found
+__all__ = ["open_jobs", "speaks_tls"]
 
 
 def speaks_tls(jobs: BatchJobs) -> bool:
@@ -148,7 +33,7 @@ def speaks_tls(jobs: BatchJobs) -> bool:
         f"jobqueue.{jobs.system}.security",
     )
     own = {"protocol", "security"} & configured.keys() or any(dask.config.get(key, None) for key in keys)
-    return bool(checked_options(jobs).get("tls", True)) and not own
+    return bool(jobs.parsed.get("tls", True)) and not own
 
 
 def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
@@ -168,10 +53,10 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     Raises
     ------
     InputError
-        An option, dask-jobqueue or the batch system's commands are missing, or it refuses the job.
+        dask-jobqueue or the batch system's commands are missing, or it refuses the job.
     """
-    options = checked_options(jobs)
-    command = _SUBMIT[jobs.system]
+    options: dict[str, Any] = dict(jobs.parsed)
+    command = BATCH_SYSTEMS[jobs.system].submit
     if shutil.which(command) is None:
         raise InputError(
             f"no {command} on the PATH",
@@ -208,7 +93,7 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
         with warnings.catch_warnings():
             # Of a page for browsers that cannot be shown, and of names in the user's configuration.
             warnings.simplefilter("ignore")
-            kind = getattr(dask_jobqueue, _CLASS[jobs.system])
+            kind = getattr(dask_jobqueue, BATCH_SYSTEMS[jobs.system].cluster)
             answers: list[str | None] = []
             cluster = kind(job_cls=_telling(kind.job_cls, answers), **options)
     except (ValueError, TypeError, OSError, RuntimeError) as error:

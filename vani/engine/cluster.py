@@ -9,7 +9,6 @@ every task must be one that can run twice, even at the same time.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 import uuid
@@ -22,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vani.engine.parcel import FAN_IN, call_each, fold_each, fold_results, load, pack
-from vani.engine.place import BatchJobs, SchedulerFile
+from vani.engine.scheduler import BatchJobs, Elsewhere, OpenClient, SchedulerAddress, SchedulerFile
 from vani.engine.sharing import ask, question, trouble
 from vani.errors import InputError, VaniError
 
@@ -40,8 +39,6 @@ Adaptive clusters start workers on demand; those that pause because their memory
 """
 _TASKS_PER_THREAD = 16
 """Where there are more items, a task takes several: schedulers manage about a thousand tasks per second."""
-_LONGEST_FILE = 1 << 20
-"""Bytes of a scheduler file, of which there are some hundred; a device has no end."""
 _RETRIES = 2
 _QUIETED = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 
@@ -65,10 +62,10 @@ class Cluster:
     Parameters
     ----------
     place
-        Address, `SchedulerFile`, `BatchJobs` or a `distributed.Client`, which stays open.
+        The cluster, as the user names it; an `OpenClient` stays open.
     """
 
-    def __init__(self, place: Any, progress: Progress) -> None:
+    def __init__(self, place: Elsewhere, progress: Progress) -> None:
         self.place = place
         self.traffic: dict[str, Traffic] = {}
         self._progress = progress
@@ -97,8 +94,8 @@ class Cluster:
     @property
     def name(self) -> str:
         """What the user calls the cluster."""
-        if isinstance(self.place, str):
-            return self.place
+        if isinstance(self.place, SchedulerAddress):
+            return self.place.address
         if isinstance(self.place, SchedulerFile):
             return str(self.place.path)
         if isinstance(self.place, BatchJobs):
@@ -116,8 +113,8 @@ class Cluster:
     def _connect(self) -> Any:
         from distributed import Client  # noqa: PLC0415 - heavy, and needed for a cluster only
 
-        if not isinstance(self.place, (str, SchedulerFile, BatchJobs)):
-            return self.place
+        if isinstance(self.place, OpenClient):
+            return self.place.client
         # What goes wrong is told in one line; Dask's own log would tell it again in many.
         for name in _QUIETED:
             logger = logging.getLogger(name)
@@ -138,8 +135,11 @@ class Cluster:
             keys = None if self._keys is None else Path(self._keys.name)
             self._jobs = open_jobs(self.place, keys=keys)
             address = self._jobs
+        elif isinstance(self.place, SchedulerFile):
+            address = self.place.address()
         else:
-            address = self.place if isinstance(self.place, str) else _address_in(self.place.path)
+            assert isinstance(self.place, SchedulerAddress)
+            address = self.place.address
         try:
             with warnings.catch_warnings():
                 # Versions that differ are looked at afterwards, and told in one line.
@@ -166,7 +166,7 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; cancel the jobs that were submitted for it."""
-        if self._client is not None and self._client is not self.place:
+        if self._client is not None and not isinstance(self.place, OpenClient):
             with suppress(Exception):
                 self._client.close(timeout=5)
         self._client = None
@@ -480,33 +480,6 @@ class Cluster:
 
 def _doing(stage: str) -> str:
     return {"decode": "decoding", "survey": "surveying", "measure": "measuring"}.get(stage, "working")
-
-
-def _address_in(path: Path) -> str:
-    """Address of the scheduler that wrote a scheduler file.
-
-    Raises
-    ------
-    InputError
-        No such file, or not one of a scheduler.
-    """
-    try:
-        with path.open("rb") as file:
-            content = json.loads(file.read(_LONGEST_FILE))
-    except FileNotFoundError as error:
-        raise InputError(
-            "no such scheduler file", where=path, todo="start `dask scheduler --scheduler-file FILE` first"
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            "cannot be read as a scheduler file", where=path, todo="name the file that `dask scheduler` wrote"
-        ) from error
-    address = content.get("address") if isinstance(content, dict) else None
-    if not isinstance(address, str) or "://" not in address:
-        raise InputError(
-            "names no address of a scheduler", where=path, todo="name the file that `dask scheduler` wrote"
-        )
-    return address
 
 
 def _told(versions: Any) -> dict[str, str | None]:

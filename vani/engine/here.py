@@ -28,9 +28,7 @@ from typing import Any
 from vani.engine.parcel import call_each_from_file, load, pack
 from vani.errors import VaniError
 
-__all__ = ["HERE", "Here", "workers_here"]
-
-HERE = ("threads", "processes", "synchronous")
+__all__ = ["Here", "workers_here"]
 
 
 def workers_here() -> int:
@@ -69,7 +67,7 @@ class Here:
     Parameters
     ----------
     scheduler
-        One of `HERE`.
+        One of `vani.engine.scheduler.HERE`.
     """
 
     def __init__(self, scheduler: str) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from urllib.parse import urlsplit
 
-from vani.engine.allocator import give_back
-from vani.engine.here import HERE, Here, workers_here
-from vani.engine.place import BatchJobs, SchedulerFile
-from vani.errors import InputError
+from vani.allocator import give_back
+from vani.engine.here import Here, workers_here
+from vani.engine.scheduler import LocalScheduler, Scheduler, SchedulerLike, scheduler_of
 
 if TYPE_CHECKING:
     from vani.engine.cluster import Cluster
@@ -19,8 +17,6 @@ __all__ = ["Engine", "Progress", "workers_here"]
 
 _HELD = 2
 """Results per worker that wait to be combined."""
-
-_PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,27 +32,13 @@ def _silent(stage: str, done: int, total: int) -> None:
     del stage, done, total
 
 
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in _PROTOCOLS and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-
-
-def _names_port(address: str) -> bool:
-    parts = urlsplit(address)
-    return parts.port is not None or parts.scheme == "inproc"
-
-
 class Engine:
     """Runs tasks that do not depend on each other.
 
     Parameters
     ----------
     scheduler
-        `threads` (the default), `processes`, `synchronous`; the address of a Dask scheduler such as
-        `tcp://host:8786`, a `SchedulerFile`, `BatchJobs`, or a `distributed.Client`, which stays open.
+        What `scheduler_of` takes; a `distributed.Client` stays open.
 
     Raises
     ------
@@ -64,31 +46,14 @@ class Engine:
         No such scheduler. Whether it answers shows at the first use.
     """
 
-    def __init__(self, scheduler: Any = None, *, progress: Progress | None = None) -> None:
-        self.scheduler = "threads" if scheduler is None else scheduler
+    def __init__(self, scheduler: SchedulerLike = None, *, progress: Progress | None = None) -> None:
+        self.scheduler: Scheduler = scheduler_of(scheduler)
         self._progress = progress or _silent
         self._here: Here | None = None
         self._cluster: Cluster | None = None
-        if self.scheduler in HERE:
-            self._here = Here(self.scheduler)
+        if isinstance(self.scheduler, LocalScheduler):
+            self._here = Here(self.scheduler.name)
             return
-        if isinstance(self.scheduler, str) and not _is_address(self.scheduler):
-            raise InputError(
-                f"unknown scheduler {self.scheduler!r}",
-                todo="known are threads, processes, synchronous and the address of a Dask scheduler (tcp://host:port)",
-            )
-        if isinstance(self.scheduler, str) and not _names_port(self.scheduler):
-            raise InputError(
-                f"scheduler address {self.scheduler} names no port",
-                todo=f"write it with the port of `dask scheduler`, such as {self.scheduler.rstrip('/:')}:8786",
-            )
-        if not isinstance(self.scheduler, (str, SchedulerFile, BatchJobs)) and not hasattr(
-            self.scheduler, "scheduler_info"
-        ):
-            raise InputError(
-                f"a {type(self.scheduler).__name__} is no scheduler",
-                todo="give an address, a SchedulerFile, BatchJobs or a distributed.Client",
-            )
         from vani.engine.cluster import Cluster  # noqa: PLC0415 - only a cluster pays for it
 
         self._cluster = Cluster(self.scheduler, self._progress)
@@ -105,6 +70,11 @@ class Engine:
     def shares_memory(self) -> bool:
         """Tasks work in the memory of this process."""
         return self._here is not None and self._here.scheduler != "processes"
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Tasks run on workers that may see other files and other versions: ask them first, with `check`."""
+        return self._cluster is not None
 
     def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """Find out before work begins whether workers elsewhere can do it; nothing to do for work here.

@@ -14,7 +14,7 @@ from vani.readers.identity import explained
 from vani.readers.natural_order import natural
 from vani.readers.parquet import is_store
 
-__all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with"]
+__all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
 
 _NESTED = 2
 """How deep traces may lie below a directory that is given: `<directory>/recorder-YYYYMMDD/<trace>`."""
@@ -81,6 +81,11 @@ def trace_with(file: Path) -> Path | None:
     return folder.parent if folder.name == "_parquet" else folder
 
 
+def traces_at(path: Path) -> list[Path]:
+    """What is read where `path` is named: the traces there or below, or itself where none is recognised."""
+    return ([] if not path.is_dir() else list(_traces_in(path, _NESTED))) or [path]
+
+
 def has_part(path: Path, name: str, device: int, inode: int) -> bool:
     """Tell whether a file is read as a part of a trace at `path` or below, by whatever name.
 
@@ -90,7 +95,7 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
         One name of the file, and what the system knows it by.
     """
     try:
-        traces = list(_traces_in(path, _NESTED)) or [path]
+        traces = traces_at(path)
     except InputError:
         return False
     for trace in traces:
@@ -175,7 +180,7 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
     seen: set[Path] = set()
     for path in given:
         try:
-            found = [path] if not path.is_dir() else list(_traces_in(path, _NESTED)) or [path]
+            found = traces_at(path)
         except InputError as error:
             workload.refused.append((path, error))
             continue

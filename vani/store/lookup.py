@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vani.errors import StoreError
-from vani.schema.profile import TraceEntity
 from vani.store.cache import store_path
 from vani.store.read import Store, open_store
+
+if TYPE_CHECKING:
+    # Where a trace is decoded, documents are loaded meanwhile or not at all.
+    from vani.schema.profile import TraceEntity
 
 __all__ = ["store_of", "store_with", "stores_in"]
 

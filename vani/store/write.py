@@ -28,7 +28,7 @@ from vani.store.kept import Kept, Room
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
 
-__all__ = ["PartTask", "check_call_sites", "plan_parts", "write_part", "write_store"]
+__all__ = ["PartTask", "RunTasks", "check_call_sites", "plan_parts", "write_part", "write_store"]
 
 _DICTIONARY = ["file", "bytes", "duration_ns"]
 # The other columns hold few values: plain, they compress nearly as well and are written in half the time.

@@ -1,0 +1,102 @@
+"""The stores of a run: never inside a trace, and made once for all that the run does."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import vani
+from vani.cli.main import main
+from vani.schema import document
+from vani.store import write
+
+TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    return shutil.copytree(TRACE, tmp_path / "runs" / "T")
+
+
+@pytest.fixture
+def decodes(monkeypatch) -> list[Path]:
+    """The places to which traces were decoded."""
+    places: list[Path] = []
+    real = write.write_store
+
+    def counted(reader, path, **rest):
+        places.append(path)
+        return real(reader, path, **rest)
+
+    monkeypatch.setattr(write, "write_store", counted)
+    return places
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("command", ["profile", "report"])
+@pytest.mark.parametrize("where", ["T/x", "T/x/y", "T", "T/../T/x", "link/x"])
+def test_a_store_inside_a_trace_is_refused_before_anything_is_made(trace, tmp_path, capfd, command, where):
+    (trace.parent / "link").symlink_to(trace)
+    before = names(trace)
+    with pytest.raises(SystemExit) as leaving:
+        main([command, str(trace), "--store", str(trace.parent / where), "-o", str(tmp_path / "out.html")])
+    out, err = capfd.readouterr()
+    place = trace.parent / where
+    assert (leaving.value.code, out) == (2, "")
+    assert err == f"vani: {place}: lies inside the trace; name a folder beside it\n"
+    assert names(trace) == before and not (tmp_path / "out.html").exists()
+
+
+def test_of_a_folder_of_traces_stores_may_lie_beside_the_traces_but_not_in_them(trace):
+    runs = trace.parent
+    with pytest.raises(vani.errors.InputError, match="lies inside the trace"):
+        vani.profile(runs, store=trace / "x")
+    assert vani.profile(runs, store=runs / "stores") == vani.profile(runs)
+    assert len(list((runs / "stores").iterdir())) == 1
+
+
+def test_a_trace_is_not_decoded_into_itself_for_its_plots(trace, tmp_path):
+    profile = vani.profile(trace, store=tmp_path / "S")
+    (trace / "x").mkdir()
+    with pytest.raises(vani.errors.InputError, match="lies inside the trace"):
+        vani.api.heat_map(profile, store=trace / "x")
+    assert not any((trace / "x").iterdir())
+
+
+def test_a_cache_inside_the_trace_is_not_used(trace, monkeypatch):
+    expected, before = vani.profile(trace), names(trace)
+    monkeypatch.setenv("VANI_CACHE", str(trace / "cache"))
+    assert vani.profile(trace) == expected
+    assert names(trace) == before
+
+
+@pytest.mark.parametrize("cache", ["writable", "file"])
+def test_a_report_of_a_trace_decodes_it_once_whatever_the_cache_takes(
+    trace, tmp_path, monkeypatch, decodes, cache
+):
+    if cache == "file":
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))
+    page = vani.report(trace)
+    assert len(decodes) == 1
+    assert "it needs the decoded calls" not in page
+    assert not decodes[0].exists() or cache == "writable"
+
+
+def test_a_report_writes_the_profile_once_for_its_digest(trace, monkeypatch):
+    profile, written = vani.profile(trace), []
+    real = document.emit
+
+    def counted(tree):
+        written.append(tree["schema"])
+        return real(tree)
+
+    monkeypatch.setattr(document, "emit", counted)
+    vani.report(profile)
+    assert [schema for schema in written if schema.startswith("vani.profile/")] == ["vani.profile/2"]

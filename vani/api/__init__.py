@@ -1,0 +1,37 @@
+"""Vani as a library: what the commands do, for programs::
+
+    import vani
+    profile = vani.profile("traces/ior")
+    profile.save("profile.yaml")
+    profile.frame("files")
+
+A trace or a document that cannot be used raises an `InputError`, whose text is one line for the user.
+"""
+
+from vani.api.advise import JUDGED_FILES, advise
+from vani.api.baseline_figures import baseline_figures
+from vani.api.characterise import Characterised, characterise
+from vani.api.check import check
+from vani.api.convert import convert
+from vani.api.diff import diff
+from vani.api.files_of_gate import files_of_gate
+from vani.api.heat_map import heat_map
+from vani.api.profile import profile
+from vani.api.report import report
+from vani.api.save_baseline import save_baseline
+
+__all__ = [
+    "JUDGED_FILES",
+    "Characterised",
+    "advise",
+    "baseline_figures",
+    "characterise",
+    "check",
+    "convert",
+    "diff",
+    "files_of_gate",
+    "heat_map",
+    "profile",
+    "report",
+    "save_baseline",
+]

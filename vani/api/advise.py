@@ -1,0 +1,74 @@
+"""What `vani advise` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.api.given import PathLike, system_of
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["JUDGED_FILES", "advise"]
+
+
+JUDGED_FILES = 1000
+"""Files that `advise` judges of a profile that lists more: ten times as many as `profile` lists by default."""
+
+
+def advise(
+    profile: PathLike | Profile,
+    *,
+    system: PathLike | System | None = None,
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    thresholds: Mapping[str, Mapping[str, int | float | str]] | None = None,
+    config: PathLike | None = None,
+    files: int | None = JUDGED_FILES,
+) -> Advice:
+    """Judge a profile by every rule of the catalogue.
+
+    Parameters
+    ----------
+    profile
+        A profile, or the path of one.
+    system
+        A machine's description: its path, a bundled machine's name, or the model.
+    select, ignore
+        Ids (or beginnings of ids, such as `LUS`) of rules to run, and not to run.
+    thresholds
+        By a rule's id or name, values by the name of its threshold; they win over those of `config`.
+    config
+        A TOML file whose table `[advise]` holds thresholds, `select` and `ignore` (see `vani.advisors.settings`);
+        `select` given here replaces the file's, what is ignored adds up.
+    files
+        Of a profile that lists more files, judge those with the most I/O time; None judges all.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be read, or a rule or threshold that does not exist.
+    """
+    from vani.schema.reading import Reading  # noqa: PLC0415
+
+    # A long profile is read while the rules are imported.
+    source = Reading(profile) if isinstance(profile, (str, Path)) else profile
+    from vani.advisors.judge import advise_document  # noqa: PLC0415
+    from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
+
+    settings = Settings() if config is None else read_settings(Path(config))
+    merged = {key: dict(values) for key, values in settings.thresholds.items()}
+    for key, values in (thresholds or {}).items():
+        merged[key] = merged.get(key, {}) | dict(values)
+    return advise_document(
+        source,
+        system_of(system),
+        select=settings.select if select is None else select,
+        ignore=[*settings.ignore, *(ignore or ())],
+        thresholds=merged,
+        files=files,
+    )

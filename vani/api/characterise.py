@@ -1,0 +1,118 @@
+"""What `vani profile` does, for programs that look further than the profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import vani
+from vani.api.given import PathLike, app_of, job_of, system_of
+from vani.api.run import Run
+from vani.errors import InputError, TraceError
+
+if TYPE_CHECKING:
+    from vani.analyzers.entities.view import View
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.readers.base import TraceReader
+    from vani.schema.job import Job
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+    from vani.store.read import Store
+
+__all__ = ["Characterised", "characterise", "characterise_in"]
+
+
+@dataclass(frozen=True)
+class Characterised:
+    """A profile, and what it was made from."""
+
+    profile: Profile
+    view: View
+
+    def graph(self, of: str = "apps") -> Any:
+        """Dependencies as a networkx.DiGraph, `of` "apps" or "processes"."""
+        from vani.analyzers.entities.dependencies import app_graph, process_graph  # noqa: PLC0415
+
+        return app_graph(self.view) if of == "apps" else process_graph(self.view)
+
+
+def characterise(
+    *traces: PathLike,
+    job: PathLike | Job | None = None,
+    system: PathLike | System | None = None,
+    store: PathLike | None = None,
+    phase_gap: float | None = None,
+    files: int | None = 100,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> Characterised:
+    """Like `profile`, but keeps what was measured, for graphs."""
+    with Run(traces, store=store, scheduler=scheduler, progress=progress) as run:
+        return characterise_in(run, *traces, job=job, system=system, phase_gap=phase_gap, files=files)
+
+
+def characterise_in(
+    run: Run,
+    *traces: PathLike,
+    job: PathLike | Job | None = None,
+    system: PathLike | System | None = None,
+    phase_gap: float | None = None,
+    files: int | None = 100,
+) -> Characterised:
+    """`characterise` as a part of a longer run, which keeps the stores."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
+
+    if phase_gap is not None and not 0 < phase_gap < 1e9:
+        raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
+    from vani.store.provide import while_stores_vanish  # noqa: PLC0415
+
+    places, folder = run.stores, run.stores.folder
+    with ThreadPoolExecutor(1) as other:
+        # Tables are read while the analyzers are loaded.
+        opening = other.submit(
+            open_workload,
+            [Path(t) for t in traces],
+            decoded=lambda reader: places.find(reader, hold=False) is not None,
+        )
+        from vani.analyzers.characterise import Options  # noqa: PLC0415
+        from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
+        from vani.store.kept import Room  # noqa: PLC0415
+
+        job_model, system_model = job_of(job), system_of(system)
+        workload = opening.result()
+    engine = run.engine
+    refused = [(str(path), str(error)) for path, error in workload.refused]
+    engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
+
+    def from_stores(stores: list[Store]) -> Characterised:
+        readers: list[TraceReader] = []
+        lost = list(refused)
+        room = Room() if engine.shares_memory else None
+        for reader in workload.readers:
+            try:
+                stores.append(places.provide(reader, engine, room))
+                readers.append(reader)
+            except TraceError as error:
+                if len(workload.readers) == 1:
+                    raise
+                lost.append((str(reader.path), str(error)))
+        if not stores:
+            raise TraceError(f"no trace can be read: {lost[0][1]}")
+        names = [app_of(reader, job_model) for reader in readers]
+        found, view = measured(
+            stores,
+            names,
+            engine,
+            version=vani.__version__,
+            job_=job_model,
+            system=system_model,
+            options=Options(phase_gap_s=phase_gap, list_files=files),
+            refused=lost,
+        )
+        return Characterised(found, view)
+
+    return while_stores_vanish(from_stores)

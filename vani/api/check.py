@@ -1,0 +1,138 @@
+"""What `vani check` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.advise import JUDGED_FILES
+from vani.api.figures import figures_of, policy_asked
+from vani.api.given import PathLike, system_of
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.gate.advice import AskedRules
+    from vani.gate.policy import Asked
+    from vani.gate.reading import Figures
+    from vani.schema.check import Check, Level
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["check"]
+
+
+def check(
+    profile: PathLike | Profile,
+    *,
+    policy: PathLike | None = None,
+    search: bool = True,
+    baselines: Sequence[PathLike] = (),
+    system: PathLike | System | None = None,
+    fail_on: Level | None = None,
+    allow_empty: bool = False,
+    update_baseline: bool = False,
+    today: date | None = None,
+    progress: Progress | None = None,
+) -> Check:
+    """Hold a profile against a policy and against the runs of a baseline.
+
+    Parameters
+    ----------
+    profile
+        A profile, its path, or the directory of a trace, which is profiled first (all files listed).
+    policy
+        vani.toml or .vani.yaml; None: the nearest one from the working directory upwards, if `search`.
+    baselines
+        Baselines or profiles, folders or globs of them, instead of what the policy names.
+    system
+        The machine that rules judge by, instead of the policy's.
+    fail_on
+        The least level that makes the verdict `fail`, instead of the policy's.
+    allow_empty
+        Nothing to check is a pass.
+    update_baseline
+        Afterwards, whatever the verdict, make the baseline anew from this profile alone.
+    today
+        The day that exceptions are judged by; that of UTC by default.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, or nothing to check.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.gate.verdict import columns_asked, judge  # noqa: PLC0415
+
+    asked = policy_asked(policy, search=search)
+    target = None
+    if update_baseline:
+        target = saved.update_place(asked, [Path(one) for one in baselines])
+    columns = columns_asked(asked)
+    files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1)
+    figures = figures_of(profile, columns, files, system=system, progress=progress)
+    places = saved.chosen(asked, [str(one) for one in baselines], missing_ok=update_baseline)
+    earlier = [saved.read_runs(place, columns) for place in places]
+    found = judge(
+        asked,
+        figures,
+        [run for one in earlier for run in one.runs],
+        [one.source for one in earlier],
+        _asked_rules(asked, figures, system),
+        today=today or datetime.now(UTC).date(),
+        fail_on=fail_on,
+        allow_empty=allow_empty or update_baseline,
+        version=vani.__version__,
+    )
+    if target is not None:
+        saved.write(saved.baseline_of([saved.run_of(figures)], asked.strip), target)
+    return found
+
+
+def _asked_rules(asked: Asked, figures: Figures, system: PathLike | System | None) -> AskedRules | None:
+    """Ask the rules of the catalogue, if the policy wants to know what they say."""
+    if asked.rules is None:
+        system_of(system)  # A misspelt name is told even where nobody asks about the machine.
+        return None
+    from vani.advisors.catalogue import find, pick  # noqa: PLC0415 - loads all rules
+    from vani.advisors.judge import UNKNOWN_SYSTEM, judge  # noqa: PLC0415
+    from vani.advisors.settings import Settings, settings_of  # noqa: PLC0415
+    from vani.gate.advice import AskedRules  # noqa: PLC0415
+    from vani.schema.advice import ProfileRef, SystemRef  # noqa: PLC0415
+
+    table = asked.rules.table
+    place = f"{asked.rules.place.path}:{asked.rules.place.line}"
+    try:
+        if system is None and asked.table.system is not None:
+            named = asked.folder / asked.table.system
+            machine = system_of(named if named.is_file() else asked.table.system)
+        else:
+            machine = system_of(system)
+    except InputError as error:
+        # What is wrong with a file is told with its own lines; a name that there is not, where it stands.
+        where = error.where or ("" if system is not None else asked.where("system"))
+        raise InputError(error.what, where=where, todo=error.todo) from None
+    settings = settings_of(dict(asked.advise), asked.path or Path()) if asked.advise else Settings()
+    try:
+        forbidden = frozenset(rule.id for rule in pick(table.forbid)) if table.forbid else frozenset()
+        levels = {find(name).id: level for name, level in table.levels.items()}
+        pick(table.ignore)
+    except InputError as error:
+        raise InputError(error.what, where=place, todo=error.todo) from None
+    try:
+        advice = judge(
+            figures.model,
+            UNKNOWN_SYSTEM if machine is None else machine,
+            profile_ref=ProfileRef(path=figures.path, sha256=figures.sha256),
+            system_ref=SystemRef(name=None if machine is None else machine.name, sha256=""),
+            select=settings.select,
+            ignore=[*settings.ignore, *table.ignore],
+            thresholds=settings.thresholds,
+        )
+    except InputError as error:
+        # The words of `[advise]`: rules and thresholds that there are not.
+        raise InputError(error.what, where=error.where or str(asked.path), todo=error.todo) from None
+    return AskedRules(advice, forbidden, levels)

@@ -1,0 +1,79 @@
+"""What `vani convert` does, for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.given import PathLike
+from vani.errors import InputError, TraceError, VaniError
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+
+__all__ = ["convert"]
+
+
+def convert(
+    trace: PathLike,
+    store: PathLike,
+    *,
+    call_sites: bool = False,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Decode a trace into a Parquet dataset at `store`; for a directory of traces, one below it for each.
+
+    Parameters
+    ----------
+    call_sites
+        Keep from which place in a program or library each call was made.
+    scheduler, progress
+        As in `profile`.
+
+    Returns
+    -------
+    list of Path
+        The stores written, each with a manifest.json.
+
+    Raises
+    ------
+    InputError
+        A trace that cannot be read or has no call sites that were asked for, or a place that cannot be written.
+    """
+    from vani.engine.run import Engine  # noqa: PLC0415
+    from vani.readers.open import open_workload  # noqa: PLC0415
+    from vani.store.provide import decoding  # noqa: PLC0415
+    from vani.store.write import check_call_sites, write_store  # noqa: PLC0415
+
+    target = Path(store)
+    if (
+        target.exists()
+        and not (target / "manifest.json").is_file()
+        and (not target.is_dir() or any(target.iterdir()))
+    ):
+        raise InputError("exists and is no store", where=target, todo="name a new folder")
+    if Path(trace).is_dir() and target.resolve().is_relative_to(Path(trace).resolve()):
+        raise InputError("lies inside the trace", where=target, todo="name a folder beside it")
+    if Path(trace).resolve().is_relative_to(target.resolve()):
+        raise InputError("holds the trace, and would be replaced", where=target, todo="name a new folder")
+    workload = open_workload([Path(trace)])
+    for path, error in workload.refused:
+        raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
+    if call_sites:
+        for reader in workload.readers:
+            check_call_sites(reader)
+    engine = Engine(scheduler, progress=progress)
+    places = []
+    try:
+        engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent)
+        for reader in workload.readers:
+            place = target if len(workload.readers) == 1 else target / reader.path.name
+            run = decoding(reader, engine)
+            write_store(reader, place, version=vani.__version__, run=run, call_sites=call_sites)
+            places.append(place)
+    finally:
+        engine.close()
+    return places

@@ -1,0 +1,41 @@
+"""What callers give: the path of a document, a name, or the model itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vani.readers.base import TraceReader
+    from vani.schema.job import Job
+    from vani.schema.system import System
+
+__all__ = ["PathLike", "app_of", "job_of", "system_of"]
+
+
+PathLike = str | Path
+
+
+def job_of(job: PathLike | Job | None) -> Job | None:
+    if job is None or not isinstance(job, (str, Path)):
+        return job
+    from vani.schema.job import Job as Model  # noqa: PLC0415
+
+    return Model.load(job)
+
+
+def system_of(system: PathLike | System | None) -> System | None:
+    if system is None or not isinstance(system, (str, Path)):
+        return system
+    from vani.systems import load_system  # noqa: PLC0415
+
+    return load_system(system)
+
+
+def app_of(reader: TraceReader, job: Job | None) -> str:
+    """Name of a trace's app: from job.yaml, else from the trace or its directory."""
+    if job is not None:
+        name = job.apps.get(reader.path.resolve().name)
+        if name:
+            return name
+    return reader.app

@@ -1,0 +1,82 @@
+"""The calls of a profile over time, for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.api.given import PathLike
+from vani.api.run import Run
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.schema.profile import Profile
+    from vani.schema.timeline import HeatMap
+    from vani.store.read import Store
+
+__all__ = ["heat_map", "heat_map_in"]
+
+
+def heat_map(
+    profile: PathLike | Profile,
+    *,
+    store: PathLike | None = None,
+    decode: bool = True,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> HeatMap | str:
+    """Lay the calls of a profile's traces out over time and processes.
+
+    Parameters
+    ----------
+    profile
+        A profile, or the path of one.
+    store
+        The store, or the folder of stores, that the profile was made from; the user's cache directory by default.
+    decode
+        Decode a trace that has no store there but still lies where the profile says.
+
+    Returns
+    -------
+    HeatMap or str
+        Time-resolved data, or the reason why there are none: traces and stores are gone, or hold other calls.
+
+    Raises
+    ------
+    InputError
+        The profile cannot be read, or `store` is no folder.
+    """
+    from vani.schema.profile import Profile as Model  # noqa: PLC0415 - loads pydantic
+
+    model = Model.load(profile) if isinstance(profile, (str, Path)) else profile
+    with Run((), store=store, scheduler=scheduler, progress=progress) as run:
+        return heat_map_in(run, model, store=store, decode=decode)
+
+
+def heat_map_in(
+    run: Run, profile: Profile, *, store: PathLike | None = None, decode: bool = True
+) -> HeatMap | str:
+    """`heat_map` as a part of a longer run, which may have the stores already."""
+    from vani.analyzers.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
+    from vani.store.provide import while_stores_vanish  # noqa: PLC0415
+
+    if store is not None and not Path(store).is_dir():
+        raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
+    # Whoever asked for a quick profile did not ask for the trace to be decoded.
+    is_quick = profile.workflow.runtime_s is None
+    decode = decode and not is_quick
+    engine = run.engine
+
+    def from_stores(stores: list[Store]) -> HeatMap | str:
+        why = run.stores.of_profile(profile, engine, stores, decode=decode, is_quick=is_quick)
+        return laid_out(stores, [t.app for t in profile.traces], engine) if why is None else why
+
+    found = while_stores_vanish(from_stores)
+    if isinstance(found, str):
+        return found
+    moved = profile.workflow.io.bytes
+    if (sum(map(sum, found.read)), sum(map(sum, found.written))) != (moved.read or 0, moved.written or 0):
+        return "the decoded calls move other numbers of bytes than the profile says; profile the trace again"
+    return found

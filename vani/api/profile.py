@@ -1,0 +1,76 @@
+"""What `vani profile` does, for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.api.characterise import characterise
+from vani.api.given import PathLike, job_of, system_of
+from vani.api.quick import quick_profile
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.schema.job import Job
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["profile"]
+
+
+def profile(
+    *traces: PathLike,
+    job: PathLike | Job | None = None,
+    system: PathLike | System | None = None,
+    store: PathLike | None = None,
+    phase_gap: float | None = None,
+    files: int | None = 100,
+    quick: bool = False,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> Profile:
+    """Characterise a workload: one trace directory, several, or a directory of them.
+
+    Parameters
+    ----------
+    traces
+        Directories that a tracer left, or Parquet made of them.
+    job, system
+        job.yaml and system.yaml, the name of a bundled machine, or the models themselves.
+    store
+        Folder that keeps the decoded calls; the user's cache directory by default.
+    phase_gap
+        Seconds without I/O that separate phases; found from the data by default.
+    files
+        How many files are listed, most I/O time first; None lists all.
+    quick
+        Count calls on the grammars alone, without reading time stamps or decoding a call: what hangs on times or on
+        the order of calls is null. For Recorder traces only; `store`, `scheduler` and `progress` are not used.
+    scheduler
+        `threads`, `processes`, `synchronous`, the address of a Dask scheduler, or what else
+        `vani.engine.scheduler.scheduler_of` takes.
+    progress
+        Called with (stage, done, total).
+
+    Raises
+    ------
+    InputError
+        A trace or document that cannot be read.
+    VaniError
+        A fault of Vani, such as a failed self-check.
+    """
+    if quick:
+        if phase_gap is not None:
+            raise InputError("quick profiles have no phases", todo="leave the phase gap or --quick out")
+        return quick_profile(traces, job_of(job), system_of(system), files)
+    return characterise(
+        *traces,
+        job=job,
+        system=system,
+        store=store,
+        phase_gap=phase_gap,
+        files=files,
+        scheduler=scheduler,
+        progress=progress,
+    ).profile

@@ -1,0 +1,100 @@
+"""`vani profile --quick`: traces are opened and their calls counted, one trace after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.given import PathLike, app_of
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from vani.analyzers.measurements import TraceFacts
+    from vani.calls import Occurrences
+    from vani.readers.base import CountsCalls, TraceReader
+    from vani.schema.job import Job
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["quick_profile"]
+
+
+def quick_profile(
+    traces: Sequence[PathLike], job: Job | None, system: System | None, files: int | None
+) -> Profile:
+    """Count the calls of a workload on the grammars of its traces; raises InputError where there are none."""
+    from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
+    from vani.analyzers.quick.profile import quick_profile as counted  # noqa: PLC0415
+    from vani.readers.base import CountsCalls  # noqa: PLC0415
+    from vani.readers.identity import unchanged  # noqa: PLC0415
+    from vani.readers.open import open_workload  # noqa: PLC0415
+
+    workload = open_workload([Path(t) for t in traces])
+    found = []
+    with ExitStack() as stack:
+        for reader in workload.readers:
+            stack.enter_context(unchanged(reader))
+            if not isinstance(reader, CountsCalls):
+                raise InputError(
+                    f"is a trace of {reader.tool}, which has no grammar to count calls on",
+                    where=reader.path,
+                    todo="leave --quick out",
+                )
+            names = reader.functions()
+            functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
+            found.append(Trace(_facts_of(reader), reader.files(), functions, _counted_once(reader)))
+        return counted(
+            found,
+            [app_of(reader, job) for reader in workload.readers],
+            version=vani.__version__,
+            job_=job,
+            system=system,
+            list_files=files,
+            refused=[(str(path), str(error)) for path, error in workload.refused],
+        )
+
+
+def _counted_once(reader: CountsCalls) -> Occurrences:
+    """The occurrences of a trace whose tables are forgotten once they have been counted."""
+    from vani.allocator import give_back  # noqa: PLC0415
+    from vani.calls import Occurrences  # noqa: PLC0415 - loads Arrow
+    from vani.readers.base import KeepsTables  # noqa: PLC0415
+
+    counted = reader.occurrences()
+
+    def batches() -> Iterator[RecordBatch]:
+        yield from counted.batches()
+        if isinstance(reader, KeepsTables):
+            reader.release()
+            give_back()
+
+    return Occurrences(counted.group_of_rank, batches)
+
+
+def _facts_of(reader: TraceReader) -> TraceFacts:
+    """What a trace tells of itself before a call is read."""
+    from vani.analyzers.measurements import TraceFacts  # noqa: PLC0415
+
+    problems = list(reader.problems)
+    return TraceFacts(
+        source=str(reader.path.resolve()),
+        tool=reader.tool,
+        format=reader.format,
+        layout=reader.layout,
+        ranks=reader.ranks,
+        records=0,
+        functions={},
+        start_unix_s=reader.start_unix_s,
+        begin_ns=0,
+        span_ns=None,
+        repaired_times=None,
+        complete=False if problems else None,
+        problems=problems,
+        limits=[(limit.attribute, limit.why) for limit in reader.limits],
+        facts=[(name, list(args), often) for name, args, often in reader.facts()],
+    )

@@ -1,0 +1,79 @@
+"""What one call of the library has to itself until it returns: where it works, and the stores that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import vani
+from vani.api.given import PathLike
+from vani.engine.scheduler import scheduler_of
+
+if TYPE_CHECKING:
+    from vani.engine.run import Engine, Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.store.provide import Stores
+
+__all__ = ["Run"]
+
+
+class Run:
+    """A context: nothing is connected, submitted or locked before it is asked for, nor after its end.
+
+    Parameters
+    ----------
+    traces
+        What the run reads: no store is put inside a trace.
+    store
+        The folder of stores that the user named; None is the cache.
+    scheduler, progress
+        As in `vani.profile`.
+
+    Raises
+    ------
+    InputError
+        There is no such scheduler.
+    """
+
+    def __init__(
+        self,
+        traces: Iterable[PathLike],
+        *,
+        store: PathLike | None,
+        scheduler: SchedulerLike,
+        progress: Progress | None,
+    ) -> None:
+        self._traces = [Path(trace) for trace in traces]
+        self._store = store
+        # Before a trace is opened: a typing error should not cost minutes.
+        self._scheduler = scheduler_of(scheduler)
+        self._progress = progress
+        self._until = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._until.__exit__(kind, error, trace)
+
+    @cached_property
+    def stores(self) -> Stores:
+        """The stores that it uses, which stay in their places."""
+        from vani.store.provide import Stores  # noqa: PLC0415 - loads Arrow
+
+        return Stores(self._store, self._until, version=vani.__version__, traces=self._traces)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Where it works."""
+        from vani.engine.run import Engine  # noqa: PLC0415
+
+        engine = Engine(self._scheduler, progress=self._progress)
+        self._until.callback(engine.close)
+        return engine

@@ -1,0 +1,195 @@
+"""Where work runs: what a user names, parsed before anything is connected or submitted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from vani.engine.batch_system import OptionValue, parsed_options
+from vani.errors import InputError
+
+__all__ = [
+    "HERE",
+    "BatchJobs",
+    "Client",
+    "Elsewhere",
+    "LocalScheduler",
+    "OpenClient",
+    "Scheduler",
+    "SchedulerAddress",
+    "SchedulerFile",
+    "SchedulerLike",
+    "scheduler_of",
+]
+
+HERE = ("threads", "processes", "synchronous")
+
+_PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
+_LONGEST_FILE = 1 << 20
+"""Bytes of a scheduler file, of which there are some hundred; a device has no end."""
+
+
+class Client(Protocol):
+    """A `distributed.Client`, as far as it takes to know one."""
+
+    def scheduler_info(self) -> object: ...
+
+
+@dataclass(frozen=True)
+class LocalScheduler:
+    """This machine: one of `HERE`."""
+
+    name: str = HERE[0]
+
+    def __post_init__(self) -> None:
+        if self.name not in HERE:
+            raise InputError(
+                f"unknown scheduler {self.name!r}",
+                todo=f"known are {', '.join(HERE)} and the address of a Dask scheduler (tcp://host:port)",
+            )
+
+
+@dataclass(frozen=True)
+class SchedulerAddress:
+    """A running Dask cluster, by the address of its scheduler, such as `tcp://host:8786`."""
+
+    address: str
+
+    def __post_init__(self) -> None:
+        if not _names_port(self.address):
+            raise InputError(
+                f"scheduler address {self.address} names no port",
+                todo=f"write it with the port of `dask scheduler`, such as {self.address.rstrip('/:')}:8786",
+            )
+
+
+@dataclass(frozen=True)
+class SchedulerFile:
+    """A running Dask cluster, by the file that `dask scheduler --scheduler-file FILE` writes."""
+
+    path: Path
+
+    def address(self) -> str:
+        """Address of the scheduler that wrote it.
+
+        Raises
+        ------
+        InputError
+            No such file, or not one of a scheduler.
+        """
+        try:
+            with self.path.open("rb") as file:
+                content = json.loads(file.read(_LONGEST_FILE))
+        except FileNotFoundError as error:
+            raise InputError(
+                "no such scheduler file",
+                where=self.path,
+                todo="start `dask scheduler --scheduler-file FILE` first",
+            ) from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(
+                "cannot be read as a scheduler file",
+                where=self.path,
+                todo="name the file that `dask scheduler` wrote",
+            ) from error
+        address = content.get("address") if isinstance(content, dict) else None
+        if not isinstance(address, str) or "://" not in address:
+            raise InputError(
+                "names no address of a scheduler",
+                where=self.path,
+                todo="name the file that `dask scheduler` wrote",
+            )
+        return address
+
+
+@dataclass(frozen=True)
+class BatchJobs:
+    """Workers as jobs of a batch system, submitted for this run and cancelled when it ends.
+
+    Parameters
+    ----------
+    system
+        One of `BATCH_SYSTEMS`.
+    workers
+        Worker processes to ask for; None is one job.
+    options
+        (name, value) pairs, as `vani.engine.batch_system` knows them. What is absent comes from Dask's own
+        configuration (`~/.config/dask/jobqueue.yaml`).
+
+    Raises
+    ------
+    InputError
+        There is no such system or option, or a value is none that the option can have.
+    """
+
+    system: str
+    workers: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    parsed: dict[str, OptionValue] = field(init=False, repr=False, compare=False)
+    """The options as dask-jobqueue takes them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parsed", parsed_options(self.system, self.options))
+
+
+@dataclass(frozen=True)
+class OpenClient:
+    """A connection of the caller's, which stays open."""
+
+    client: Client
+
+
+Elsewhere = SchedulerAddress | SchedulerFile | BatchJobs | OpenClient
+"""Workers that share no memory with this process, and perhaps no files."""
+
+Scheduler = LocalScheduler | Elsewhere
+
+SchedulerLike = str | Scheduler | Client | None
+"""What `scheduler_of` takes; None is the default, threads."""
+
+
+def scheduler_of(given: SchedulerLike) -> Scheduler:
+    """What a user names as the place where work runs.
+
+    Parameters
+    ----------
+    given
+        `threads` (the default), `processes`, `synchronous`; the address of a Dask scheduler such as
+        `tcp://host:8786`, a `SchedulerFile`, `BatchJobs`, or a `distributed.Client`.
+
+    Raises
+    ------
+    InputError
+        No such scheduler. Whether it answers shows at the first use.
+    """
+    if given is None:
+        return LocalScheduler()
+    if isinstance(given, str):
+        return SchedulerAddress(given) if _is_address(given) else LocalScheduler(given)
+    if isinstance(given, (LocalScheduler, SchedulerAddress, SchedulerFile, BatchJobs, OpenClient)):
+        return given
+    if not hasattr(given, "scheduler_info"):
+        raise InputError(
+            f"a {type(given).__name__} is no scheduler",
+            todo="give an address, a SchedulerFile, BatchJobs or a distributed.Client",
+        )
+    return OpenClient(given)
+
+
+def _is_address(text: str) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415 - `vani --help` pays for nothing
+
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in _PROTOCOLS and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _names_port(address: str) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415
+
+    parts = urlsplit(address)
+    return parts.port is not None or parts.scheme == "inproc"

@@ -1,0 +1,326 @@
+"""The stores of one run: found where they lie or decoded anew, and kept in their places until the run ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from vani.allocator import give_back
+from vani.errors import InputError, NoRoomError, StoreError, TraceError
+from vani.readers.base import KeepsTables, Piece, TraceReader
+from vani.readers.open import open_trace, traces_at
+from vani.store import cache, write
+from vani.store.kept import Kept, Room
+from vani.store.locks import InUse
+from vani.store.lookup import store_of, stores_in
+from vani.store.read import Store, open_store
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile, TraceEntity
+
+__all__ = ["Stores", "Workers", "decoding", "while_stores_vanish"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_TRIES = 3
+
+
+class Workers(Protocol):
+    """Whoever decodes: what of `vani.engine.run.Engine` a store needs."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """They may see other files than this process."""
+
+    def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
+        """Raise InputError where they do not see these folders."""
+
+    def map(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        stage: str = "",
+        constants: Sequence[object] = (),
+    ) -> list[Result]:
+        """Apply a function to every item; results in the order of the items."""
+
+
+class Stores:
+    """The stores that a run finds or makes.
+
+    Parameters
+    ----------
+    named
+        The folder that the user named; None is the cache, or a temporary folder if that cannot be written.
+    until
+        Ends with the run: until then nobody removes a store that it uses, and temporary ones are there.
+    version
+        Vani's.
+    traces
+        What the run reads: traces, or folders of them. No store is put inside a trace, nor inside one that
+        `of_profile` decodes.
+    """
+
+    def __init__(
+        self, named: str | Path | None, until: ExitStack, *, version: str, traces: Iterable[Path]
+    ) -> None:
+        self._named = None if named is None else Path(named)
+        self._until = until
+        self._version = version
+        self._traces = list(traces)
+        self._in_use = InUse(until)
+        self._may_move = False
+        """Stores may lie elsewhere if there is no room."""
+        self._used: dict[Path, bool] = {}
+        """Stores that this run found (False) or made (True)."""
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where stores are put; it is made if it is not there.
+
+        Raises
+        ------
+        InputError
+            The folder that the user named lies inside a trace, or cannot be made.
+        """
+        if self._named is not None:
+            self._refuse_inside_trace(self._named)
+            try:
+                self._named.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"cannot be made ({error.strerror})",
+                    where=self._named,
+                    todo="name a folder that can be written",
+                ) from error
+            return self._named.absolute()
+        if (found := cache.cache_directory()) is not None:
+            with suppress(OSError):
+                folder = (found / "stores").absolute()
+                if not self._is_inside_trace(folder):
+                    folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+                    with tempfile.TemporaryFile(dir=folder):
+                        pass
+                    cache.sweep(folder)
+                    self._may_move = True
+                    return folder
+        return self._temporary()
+
+    def find(self, reader: TraceReader, *, hold: bool = True) -> Store | None:
+        """The store of a trace, if it is whole and current; with `hold` it stays until the run ends."""
+        digest = reader.digest()
+        for path in cache.places_of(self.folder, reader.path.resolve().name, digest):
+            if not path.is_dir() or (hold and not self._in_use.hold(path)):
+                continue
+            found = cache.find_store(path, digest)
+            if found is not None:
+                if hold:
+                    self._used.setdefault(path, False)
+                return found
+        return None
+
+    def provide(self, reader: TraceReader, workers: Workers, room: Room | None = None) -> Store:
+        """The store of a trace: the one there is if it is whole and current, else a new one.
+
+        Parameters
+        ----------
+        room
+            Keep the calls of a new one in memory, too, if there is room for them.
+
+        Raises
+        ------
+        TraceError
+            Nothing of the trace can be decoded.
+        InputError
+            Stores cannot be written.
+        """
+        found = self.find(reader)
+        if found is not None:
+            return found
+        name, digest = reader.path.resolve().name, reader.digest()
+        path = cache.own_place(self.folder, name, digest)
+        try:
+            kept = self._decode(reader, path, workers, room)
+        except NoRoomError as error:
+            if not self._may_move:
+                raise
+            path = cache.own_place(self._elsewhere(reader, workers, error), name, digest)
+            kept = self._decode(reader, path, workers, room)
+        if isinstance(reader, KeepsTables):
+            reader.release()
+            give_back()
+        self._in_use.hold(path)
+        self._used[path] = True
+        return open_store(path, kept, made_here=True)
+
+    def of_profile(
+        self, profile: Profile, workers: Workers, stores: list[Store], *, decode: bool, is_quick: bool
+    ) -> str | None:
+        """Put the store of each trace of a profile into a list; returns why one is not to be had.
+
+        Parameters
+        ----------
+        decode
+            Decode a trace that has no store but still lies where the profile says.
+        is_quick
+            The profile was made without decoding.
+        """
+        if not profile.traces:
+            return "the profile names no trace"
+        named = self._named
+        is_store = named is not None and (named / "manifest.json").is_file()
+        cached = Stores(None, self._until, version=self._version, traces=self._traces) if is_store else self
+        pool = [*self._still_there(), *self._lying_around(profile.traces)]
+        sources: list[Store | TraceReader] = []
+        for trace in profile.traces:
+            found = store_of(trace, pool)
+            if found is not None and self._in_use.hold(found.path):
+                pool = [s for s in pool if s.path != found.path]
+                sources.append(found)
+                continue
+            if decode:
+                reader = _reader_of(trace)
+                if isinstance(reader, str):
+                    return reader
+                cached._traces.append(reader.path)
+                sources.append(reader)
+                continue
+            what = f"it needs the decoded calls, and no store of {Path(trace.path).name} is at hand"
+            if named is not None and is_store and not pool:
+                what += f" ({_why_not(named)})"
+            todo = "name its folder with --store"
+            return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
+        if workers.is_elsewhere and any(source.path not in self._used for source in sources):
+            # Where all is there already, the folder of the stores may be another user's.
+            needs_room = not all(isinstance(source, Store) for source in sources)
+            is_own = named is None or needs_room or os.access(named, os.W_OK)
+            place = cached if is_own else Stores(None, self._until, version=self._version, traces=())
+            workers.check(version=self._version, reads=[s.path for s in sources], writes=place.folder)
+        for source in sources:
+            try:
+                stores.append(source if isinstance(source, Store) else cached.provide(source, workers))
+            except TraceError as error:
+                return f"the trace cannot be decoded: {error}"
+        return None
+
+    def _still_there(self) -> Iterator[Store]:
+        """What this run found or made before, wherever that lies."""
+        for path, made_here in self._used.items():
+            with suppress(StoreError):
+                yield open_store(path, made_here=made_here)
+
+    def _lying_around(self, traces: Sequence[TraceEntity]) -> list[Store]:
+        if self._named is not None:
+            return stores_in(self._named)
+        found = cache.cache_directory()
+        return [] if found is None else stores_in(found / "stores", traces)
+
+    def _decode(self, reader: TraceReader, path: Path, workers: Workers, room: Room | None) -> Kept:
+        """Decode a trace into a store; one that another run of this version made meanwhile stays."""
+
+        def is_there() -> bool:
+            found = cache.find_store(path, reader.digest())
+            return found is not None and found.manifest.vani == self._version
+
+        return write.write_store(
+            reader, path, version=self._version, run=decoding(reader, workers), room=room, unless=is_there
+        )
+
+    def _elsewhere(self, reader: TraceReader, workers: Workers, error: NoRoomError) -> Path:
+        """A temporary folder in place of a cache that takes nothing more, if workers see it."""
+        try:
+            folder = self._temporary()
+            workers.check(version=self._version, reads=[reader.path], writes=folder)
+        except (OSError, InputError):
+            raise error from None
+        return folder
+
+    def _temporary(self) -> Path:
+        self._refuse_inside_trace(Path(tempfile.gettempdir()))
+        return Path(self._until.enter_context(tempfile.TemporaryDirectory(prefix="vani-")))
+
+    def _refuse_inside_trace(self, folder: Path) -> None:
+        if self._is_inside_trace(folder):
+            raise InputError("lies inside the trace", where=folder, todo="name a folder beside it")
+
+    def _is_inside_trace(self, folder: Path) -> bool:
+        place = _real(folder)
+        # Below a folder of traces it may also lie beside them.
+        return any(
+            place.is_relative_to(_real(trace))
+            for given in self._traces
+            if place.is_relative_to(_real(given))
+            for trace in traces_at(given)
+        )
+
+
+def while_stores_vanish(work: Callable[[list[Store]], Result]) -> Result:
+    """Do what reads stores, which it puts into the list that it gets; again where one vanished on the way."""
+    for _ in range(_TRIES - 1):
+        stores: list[Store] = []
+        try:
+            return work(stores)
+        except StoreError:
+            if stores and _all_there(stores):
+                raise
+    return work([])
+
+
+def decoding(reader: TraceReader, workers: Workers) -> write.RunTasks:
+    """What runs the tasks of `write_store` on workers."""
+
+    def run(function: Callable[[write.PartTask], Piece], tasks: Sequence[write.PartTask]) -> list[Piece]:
+        pieces = workers.map(function, tasks, stage="decode", constants=[reader])
+        # Workers in other folders open the trace by its whole path: what they tell names it as the user did.
+        there, here = (str(p / "_")[:-1] for p in (reader.path.absolute(), reader.path))
+        if here != there:
+            for piece in pieces:
+                piece.problems = [text.replace(there, here) for text in piece.problems]
+        return pieces
+
+    return run
+
+
+def _real(path: Path) -> Path:
+    """The place behind links; a loop of them is no error here."""
+    return Path(os.path.realpath(path))
+
+
+def _all_there(stores: Sequence[Store]) -> bool:
+    """Whether what cannot be read is at least still in its place."""
+    return all(cache.find_store(one.path, one.manifest.digest) is not None for one in stores)
+
+
+def _why_not(store: Path) -> str:
+    """Why a store that was named is not used."""
+    try:
+        open_store(store)
+    except StoreError as error:
+        return f"{error.where}: {error.what}"
+    return f"{store} holds other calls"
+
+
+def _reader_of(trace: TraceEntity) -> TraceReader | str:
+    """The reader of a profile's trace where it still lies in its place and is the same, else what is wrong."""
+    path = Path(trace.path)
+    try:
+        reader = open_trace(path)
+        records = int(reader.calls_per_rank().sum())
+    except InputError:
+        return (
+            f"it needs the decoded calls, but the trace {trace.path} is not there any more and no store of it "
+            "is known: name the store's folder with --store, or profile the trace again"
+        )
+    if (reader.ranks, records) != (trace.ranks, trace.records) and trace.complete:
+        return (
+            f"the trace at {path} holds {records:,} calls of {reader.ranks} processes, the profile "
+            f"{trace.records:,} of {trace.ranks}: profile it again"
+        )
+    return reader
