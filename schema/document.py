@@ -27,7 +27,9 @@ from vani.atomic import write_text
 from vani.errors import DocumentError
 from vani.schema.lifts import profile_2
 from vani.schema.reading import MAX_BYTES
-from vani.schema.yaml_text import Tree, emit, line_of, parse
+from vani.schema.yaml.layout import Tree
+from vani.schema.yaml.read import line_of, parse
+from vani.schema.yaml.write import emit
 
 __all__ = [
     "LIFTS",
