@@ -17,7 +17,7 @@ from vani.gate.attribute import parse_attribute
 from vani.gate.entities import Names, stripped
 from vani.gate.matching import find, matches
 from vani.gate.shape import resolve
-from vani.render.check_text import render
+from vani.render.check.text import render
 from vani.schema.advice import Advice, Evidence, ProfileRef, Recommendation, SystemRef, Target
 from vani.schema.document import dumps
 from vani.schema.profile import Profile

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from vani.render.advice_markdown import code, escaped, fenced
+from vani.render.advice.markdown import code, escaped, fenced
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.prepared import Gap, Inputs, Prepared, prepare
