@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from terminal import on_terminal
 
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile, profile
 from vani.render.profile.screen import render, shortened
 

@@ -1,6 +1,6 @@
 """Call tables: what the encoder wrote comes back, and what is not as the format says is refused.
 
-The encoder is `benchmarks/recorder_writer.py`, which is held against real tables byte for byte in a test of its own.
+The encoder is `tests/traces/recorder_writer.py`, which is held against real tables byte for byte in a test of its own.
 """
 
 import struct
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.recorder_writer import CallTableEntry, encode_cst, encode_key
+from tests.traces.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.errors import TraceError
 from vani.readers.recorder.call_table import CallTable, decode_call_table
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reading import read_trace
 from tiny_traces import TINY, write_tiny
 
-from benchmarks.recorder_writer import CallTableEntry, encode_cst, encode_key
+from tests.traces.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.calls import Layer
 from vani.errors import TraceError
 from vani.readers.recorder.call_table import Buffer, call_table_parts, decode_call_table
