@@ -170,7 +170,7 @@ class TestRules:
         asked = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n')
         check = verdict(asked, rules=asked_rules(recommendation(severity="low")))
         assert [(one.id, one.status) for one in check.judgements] == [("rules", "pass")]
-        assert check.judgements[0].message == "1 rules were asked; the most severe advice is low; allowed is below high"
+        assert check.judgements[0].message == "1 rule was asked; the most severe advice is low; allowed is below high"
 
     def test_forbidden_rules_may_not_fire_at_all(self, tmp_path):
         asked = policy(tmp_path, '[check.rules]\nforbid = ["LUS"]\n')

@@ -86,7 +86,7 @@ def _number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> in
     "--graph",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Export who reads what whom wrote, as .dot or .json.",
+    help="Export the dependency graph, who reads whose output, as .dot or .json.",
 )
 @click.option(
     "--graph-of",
