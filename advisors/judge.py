@@ -48,7 +48,7 @@ from vani.schema.advice import (
 )
 from vani.schema.damage import damage, whole_share
 from vani.schema.document import dumps, loads
-from vani.schema.excerpt import excerpt, most_important
+from vani.schema.long_profile import excerpt, most_important
 from vani.schema.profile import Profile
 from vani.schema.reading import Reading
 from vani.schema.system import System

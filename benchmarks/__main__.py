@@ -24,7 +24,7 @@ from benchmarks.processes import CommandError
 from benchmarks.rates import rates
 from benchmarks.stages import stages
 from benchmarks.tables import show
-from benchmarks.trace_generator import Generated, GeneratedLayout, Pattern, Workload, count, generate_trace
+from tests.traces.trace_generator import Generated, GeneratedLayout, Pattern, Workload, count, generate_trace
 from vani.atomic import write_text
 from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.processes import Run, succeed
 from benchmarks.rates import VANI
-from benchmarks.trace_generator import Workload, generate_trace
+from tests.traces.trace_generator import Workload, generate_trace
 from vani.advisors.catalogue import rules
 from vani.readers.base import CountsCalls
 from vani.readers.open import open_trace

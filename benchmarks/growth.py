@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.processes import succeed
 from benchmarks.rates import VANI
-from benchmarks.trace_generator import Workload, generate_trace
+from tests.traces.trace_generator import Workload, generate_trace
 
 __all__ = ["growth"]
 

@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.parquet_twin import write_twin
 from benchmarks.processes import Run, run
 from benchmarks.rates import VANI
-from benchmarks.trace_generator import GeneratedLayout, Workload, generate_trace
+from tests.traces.trace_generator import GeneratedLayout, Workload, generate_trace
 from vani.api import convert
 from vani.engine.run import workers_here
 from vani.errors import InputError, one_line

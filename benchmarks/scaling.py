@@ -30,7 +30,7 @@ from benchmarks import scaling_model
 from benchmarks.machine import machine, versions
 from benchmarks.rates import inflate_rate
 from benchmarks.scaling_model import CAP, FAN_IN, Machine, Measured, StageCost, predict, saturates
-from benchmarks.trace_generator import Workload, generate_trace
+from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers.base import Facts, Measure, World
 from vani.analyzers.characterise import characterise
 from vani.analyzers.measures import busy_time

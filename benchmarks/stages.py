@@ -32,7 +32,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.stopwatch import Stopwatch
-from benchmarks.trace_generator import Workload, generate_trace
+from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers import characterise, passes
 from vani.analyzers.base import Batch
 from vani.engine.run import Engine

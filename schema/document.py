@@ -8,13 +8,11 @@ what its schema says is a `DocumentError` of one line: file, line, key, value fo
 from __future__ import annotations
 
 import difflib
-import gc
 import importlib
 import json
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -25,9 +23,12 @@ from pydantic_core import ErrorDetails
 
 from vani.atomic import write_text
 from vani.errors import DocumentError
+from vani.garbage import collection_paused
 from vani.schema.lifts import profile_2
 from vani.schema.reading import MAX_BYTES
-from vani.schema.yaml_text import Tree, emit, line_of, parse
+from vani.schema.yaml.layout import Tree
+from vani.schema.yaml.read import line_of, parse
+from vani.schema.yaml.write import emit
 
 __all__ = [
     "LIFTS",
@@ -93,7 +94,7 @@ def load(path: str | Path, model: type[Document]) -> Document:
 
 def loads(text: str, model: type[Document], *, where: str = "document", syntax: Syntax = YAML) -> Document:
     """Read a document from `text`; `where` is the name that errors give it. See `load`."""
-    with _no_collection():
+    with collection_paused():
         tree = read_tree(text, model, where=where, syntax=syntax)
         return check(tree, model, text=text, where=where, syntax=syntax)
 
@@ -125,7 +126,7 @@ def dumps(document: BaseModel) -> str:
     `loads(dumps(x)) == x` holds for every document that was read, and for a computed one up to that
     rounding.
     """
-    with _no_collection():
+    with collection_paused():
         return emit(document.model_dump(by_alias=True))
 
 
@@ -164,18 +165,6 @@ def json_schema(model: type[BaseModel]) -> Doc:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": schema_name(model)} | {
         key: value for key, value in described.items() if key != "title"
     }
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the search for cycles: millions of fresh objects without any make it half of the work."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def read_text(path: str | Path) -> str:

@@ -318,7 +318,7 @@ class Workflow(Model):
     io: IOStats = Field(description="all I/O of the workload")
     files: FileCounts = Field(description="files of the data set")
     app_dependencies: list[AppDependency] | None = Field(
-        description="who reads what whom wrote; null where the order of calls is not known"
+        description="which apps read what others wrote; null where the order of calls is not known"
     )
     io_time_share: Share | None = Field(
         default=None,

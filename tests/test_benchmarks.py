@@ -25,10 +25,10 @@ from benchmarks.parquet_twin import write_twin
 from benchmarks.peers import PEERS, peers
 from benchmarks.processes import CommandError, run, succeed
 from benchmarks.rates import inflate_rate
-from benchmarks.recorder_oracle import decode_trace
 from benchmarks.stages import stages
 from benchmarks.stopwatch import Stopwatch
-from benchmarks.trace_generator import Generated, Workload, generate_trace
+from tests.traces.recorder_oracle import decode_trace
+from tests.traces.trace_generator import Generated, Workload, generate_trace
 from vani.analyzers.passes import measures
 from vani.store.read import open_store
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.recorder_writer import default_functions
+from tests.traces.recorder_writer import default_functions
 from vani.schema.baseline import Baseline
 
 ROOT = Path(__file__).resolve().parent.parent

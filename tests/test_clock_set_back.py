@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 
 BROKEN = Path(__file__).parent / "data" / "broken"
 TICKS_PER_S = 10_000_000

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani.errors import InputError
 from vani.readers.plausible import MOST_BYTES
 from vani.schema.profile import Profile

@@ -136,3 +136,9 @@ def test_every_dependency_is_explained_and_nothing_else():
     needed = {re.match(r"[\w.-]+", item)[0].lower() for item in declared}
     rows = re.findall(r"^\| `([^`]+)` \| \S.*", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
     assert sorted(name.lower() for name in rows) == sorted(needed)
+
+
+def test_what_makes_traces_for_tests_knows_neither_vani_nor_the_benchmarks():
+    # Was: the tests' encoder and decoder lay in benchmarks/, which imports Vani.
+    for path in (ROOT / "tests" / "traces").glob("*.py"):
+        assert re.findall(r"^(?:from|import) (?:vani|benchmarks)\b.*", path.read_text(), re.MULTILINE) == []

@@ -166,7 +166,7 @@ def test_fields_are_shown_with_json_types_units_and_links(monkeypatch):
         ["``schema``", "``vani.whole/1``", "which ``schema``"],
         ["``share``", "number, share, ≥ 0, ≤ 1 or null", "a part of the whole"],
         ["``sizes``", "array of array [integer; string]", ""],
-        ["``parts``", "object of :class:`~test_site.Part`", ""],
+        ["``parts``", f"object of :class:`~{__name__}.Part`", ""],
         ["``mixed``", "integer or boolean or null", "either"],
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vani.units import format_seconds, format_share
+from vani.units import counted, format_seconds, format_share
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,18 @@ def test_a_duration_has_three_digits_and_the_unit_that_they_fit(seconds, text):
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (0.0062, "0.62 %"), (0.0999, "10 %"), (0.484, "48 %"), (1.0, "100 %")])
 def test_a_share_is_in_percent(share, text):
     assert format_share(share) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (counted(1, "file"), "1 file"),
+        (counted(0, "file"), "0 files"),
+        (counted(1234, "process"), "1,234 processes"),
+        (counted(1, "file", "was", "were") + " not read", "1 file was not read"),
+        (counted(2, "file", "was", "were") + " not read", "2 files were not read"),
+    ],
+)
+def test_one_thing_is_not_written_as_many(written, text):
+    # Was: "1 files were not looked into", "1 rules were asked".
+    assert written == text

@@ -10,6 +10,7 @@ __all__ = [
     "KiB",
     "MiB",
     "TiB",
+    "counted",
     "format_bytes",
     "format_count",
     "format_rate",
@@ -100,6 +101,15 @@ def format_share(share: float | None) -> str:
 def format_count(count: int | None) -> str:
     """Write a count with thousands separated: `1,234`; `unknown` for None."""
     return "unknown" if count is None else f"{count:,}"
+
+
+def counted(count: int, noun: str, one: str = "", many: str = "") -> str:
+    """Write how many there are of something: `1 file`, `1,234 files`, `2 processes`.
+
+    The noun is given in the singular; a verb behind it as for one and as for many: `1 file is`, `2 files are`.
+    """
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending} {one if count == 1 else many}".rstrip()
 
 
 def lfs_size(size: int) -> str:

@@ -16,7 +16,7 @@ from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import folder_of
 from vani.models import staging
 from vani.models.run_time import files_share
-from vani.units import format_bytes, format_count, format_seconds, format_share
+from vani.units import counted, format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -322,7 +322,7 @@ def _rest(
             launcher = plan.launcher
             each = f"{launcher.on_each()} " if launcher and not store.is_shared else ""
             made += comment(
-                f"at the end, where the results there are needed ({format_count(len(results))} files that nobody read):"
+                f"at the end, where the results there are needed ({counted(len(results), 'file')} that nobody read):"
             )
             made.append(f"test ! -h {old} || rm {old}")
             script = 'mkdir -p "$2" && cp -R -p "$1/." "$2/"'

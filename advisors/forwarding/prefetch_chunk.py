@@ -8,7 +8,7 @@ from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.models.forwarding import prefetch_chunk
 from vani.models.run_time import of_profile_s
-from vani.units import MiB, format_bytes, format_count, format_share
+from vani.units import MiB, counted, format_bytes, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -87,9 +87,10 @@ class PrefetchChunk(Rule):
             Finding(
                 target=Target("job"),
                 reason=(
-                    f"{format_count(files)} files are read, {format_bytes(sizes.p50)} at a time, through {forwarders} "
-                    f"forwarding node{'s' if forwarders > 1 else ''}: a share of {format_bytes(chunk)} of the "
-                    f"read-ahead buffer ({format_bytes(self.prefetch_buffer)}, Lustre's default) each. That "
+                    f"{counted(files, 'file', 'is', 'are')} read, {format_bytes(sizes.p50)} at a time, "
+                    f"through {forwarders} forwarding node{'s' if forwarders > 1 else ''}: a share of "
+                    f"{format_bytes(chunk)} of the read-ahead buffer "
+                    f"({format_bytes(self.prefetch_buffer)}, Lustre's default) each. That "
                     "holds while other jobs leave these nodes lightly loaded. What it wins is not known without "
                     "what they read ahead now."
                 ),

@@ -89,7 +89,7 @@ class CheckpointInterval(Rule):
         )
         if too_often:
             what = (
-                f" Every {format_seconds(shortest)} (one of {every}), I/O stays below "
+                f" Every {format_seconds(shortest)} (one in {every}), I/O stays below "
                 f"{format_share(self.budget)} of the run."
             )
         else:
@@ -121,7 +121,7 @@ class CheckpointInterval(Rule):
             gain=self._gain(one, shortest) if too_often else None,
             apply=comment(
                 f"in the input of {one.app}: write a checkpoint every {format_seconds(shortest)}"
-                + (f", that is one of {every}" if too_often and every > 1 else "")
+                + (f", that is one in {every}" if too_often and every > 1 else "")
             ),
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.base import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
-from vani.units import MiB, format_bytes, format_count
+from vani.units import MiB, counted, format_bytes
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, AppDependency, Profile
@@ -76,7 +76,7 @@ class CoLocate(Rule):
         )
         least = "" if _all_known(edges) else "at least "
         reason = (
-            f"{', '.join(apps)} exchange {format_count(files)} files ({least}{format_bytes(read)} read after another "
+            f"{', '.join(apps)} exchange {counted(files, 'file')} ({least}{format_bytes(read)} read after another "
             f"wrote them). Run what exchanges files on {where}, so that it can stay there."
         )
         if profile.job.nodes is None:

@@ -20,7 +20,7 @@ from vani.advisors.pages import pages
 from vani.advisors.settings import read_settings
 from vani.cli.main import commands
 from vani.errors import InputError
-from vani.render import advice_markdown, sarif
+from vani.render.advice import markdown, sarif
 from vani.schema.advice import Advice
 from vani.units import GiB
 
@@ -92,7 +92,7 @@ def test_a_path_in_sarif_is_a_uri():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_path_in_markdown_is_no_markup(name):
-    text = advice_markdown.render(advice(name))
+    text = markdown.render(advice(name))
     assert [c for c in text if not c.isprintable() and c != "\n"] == []
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text, flags=re.DOTALL)
     assert "<b>" not in outside.replace("\\<b\\>", "")
@@ -101,7 +101,7 @@ def test_a_path_in_markdown_is_no_markup(name):
 
 def test_markdown_has_a_row_and_a_section_for_each_recommendation():
     found = advice("a", "b")
-    text = advice_markdown.render(found)
+    text = markdown.render(found)
     for number, one in enumerate(found.recommendations, 1):
         assert f"\n| {number} | {one.rule} " in text
         assert f"\n## {number}. {one.name} ({one.rule})\n" in text
@@ -112,7 +112,7 @@ def test_markdown_has_a_row_and_a_section_for_each_recommendation():
 def test_a_block_of_code_ends_only_where_it_ends():
     found = advice("d")
     one = found.recommendations[-1].model_copy(update={"apply": ["lfs setstripe -c 4 '/a```'"]})
-    text = advice_markdown.render(found.model_copy(update={"recommendations": [one]}))
+    text = markdown.render(found.model_copy(update={"recommendations": [one]}))
     assert "````sh\nlfs setstripe -c 4 '/a```'\n````\n" in text
 
 

@@ -10,7 +10,7 @@ from builders import profile, shared, system
 from rich.console import Console
 
 from vani.advisors.judge import advise_document
-from vani.render.advice_text import render
+from vani.render.advice.screen import render
 from vani.units import GiB, MiB
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from vani.advisors.catalogue import page_text, rules
 from vani.advisors.judge import advise_document
 from vani.api import profile as profiled
-from vani.render import advice_markdown, advice_text, sarif
+from vani.render.advice import markdown, sarif, screen
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
 from vani.schema.document import dumps, loads
@@ -47,7 +47,7 @@ def test_the_loss_of_a_real_trace_is_the_first_line(cut):
     advice = advise_document(cut)
     assert advice.damage == damage(cut)
     text = StringIO()
-    advice_text.render(advice, cut, Console(file=text, width=400, color_system=None))
+    screen.render(advice, cut, Console(file=text, width=400, color_system=None))
     assert (
         text.getvalue()
         .splitlines()[0]
@@ -94,7 +94,7 @@ def test_every_format_says_it():
     assert advice.damage == said
     assert loads(dumps(advice), Advice).damage == said
     assert (
-        advice_markdown.render(advice).splitlines()[2].startswith(r"**Damaged trace\: 2 of 8 ranks are lost")
+        markdown.render(advice).splitlines()[2].startswith(r"**Damaged trace\: 2 of 8 ranks are lost")
     )
     (run,) = json.loads(
         sarif.render(advice, version="1", pages={rule.id: page_text(rule) for rule in rules()})
@@ -106,10 +106,10 @@ def test_every_format_says_it():
 def test_of_a_whole_trace_no_format_says_anything():
     advice = advice_of({})
     assert advice.damage is None
-    assert "Damaged" not in dumps(advice) + advice_markdown.render(advice)
+    assert "Damaged" not in dumps(advice) + markdown.render(advice)
 
 
 def test_a_name_in_a_trace_is_no_markup():
     lost = LOST | {"traces[0].problems": ["rank 3: left out, **[x](y)** `z`\n"]}
-    line = advice_markdown.render(advice_of(lost)).splitlines()[2]
+    line = markdown.render(advice_of(lost)).splitlines()[2]
     assert r"\*\*\[x\]" in line

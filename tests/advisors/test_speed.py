@@ -14,9 +14,11 @@ from builders import file, profile, shared, system
 import vani
 from vani.advisors.judge import advise_document
 from vani.schema.document import dumps, loads
-from vani.schema.excerpt import excerpt, most_important
+from vani.schema.long_profile import excerpt, most_important
 from vani.schema.profile import Profile
-from vani.schema.yaml_text import parse
+from vani.schema.yaml import read
+from vani.schema.yaml.read import parse
+from vani.schema.yaml.read_own import parse_own
 from vani.units import GiB, MiB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,10 +132,9 @@ def test_what_vani_writes_is_read_by_the_fast_reader():
     text = dumps(
         profile([file(written=MiB)], provenance={"io.bytes": "x", "files[].io.past_end": "y", "storage.shared": "z"})
     )
-    from vani.schema import yaml_text  # noqa: PLC0415
 
-    assert yaml_text._parse_own(text) is not None
-    assert yaml_text._parse_own(text) == yaml_text._build(yaml_text._compose(text, ""), "")
+    assert parse_own(text) is not None
+    assert parse_own(text) == read._build(read._compose(text, ""), "")
 
 
 @pytest.mark.parametrize(
@@ -142,11 +143,10 @@ def test_what_vani_writes_is_read_by_the_fast_reader():
 )  # fmt: skip
 def test_a_short_mapping_is_read_as_libyaml_reads_it(line):
     from vani.errors import DocumentError  # noqa: PLC0415
-    from vani.schema import yaml_text  # noqa: PLC0415
 
     text = f"k: {line}\n"
     try:
-        careful = yaml_text._build(yaml_text._compose(text, ""), "")
+        careful = read._build(read._compose(text, ""), "")
     except DocumentError:
         with pytest.raises(DocumentError):
             parse(text, "")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani import api
 from vani.analyzers.characterise import characterise
 from vani.analyzers.entities.dependencies import app_graph, process_graph

@@ -1,4 +1,4 @@
-"""Who read what whom wrote, byte by byte: against loops over every byte; and at a size where loops would take hours."""
+"""Who read whose output, byte by byte: against loops over every byte; and at a size where loops would take hours."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani.schema.job import DatasetFile, DatasetSample, Distribution, FormatAttributes, Job
 
 TRACES = Path(__file__).resolve().parents[1] / "data/traces"
@@ -87,11 +87,11 @@ def test_what_was_read_in_the_file_itself_wins(tmp_path):
             DatasetFile(path="/p/b.h5", size=4096, format="hdf5"),
         ],
     )
-    job = Job(dataset=sample, unknown={"dataset.attributes": "1 files were not looked into: no h5py"})
+    job = Job(dataset=sample, unknown={"dataset.attributes": "1 file was not looked into: no h5py"})
     calls = [*hdf5_file("/p/a.h5", space(1), create("u")), *hdf5_file("/p/b.h5", space(1), create("v"))]
     for profile in profiles(tmp_path, *calls, job=job):
         assert {f.path: f.format_attributes for f in profile.files} == {"/p/a.h5": attributes, "/p/b.h5": None}
-        assert profile.provenance[WHY].endswith("1 files were not looked into: no h5py")
+        assert profile.provenance[WHY].endswith("1 file was not looked into: no h5py")
 
 
 def test_real_traces():

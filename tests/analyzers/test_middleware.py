@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 
 TRACES = Path(__file__).resolve().parents[1] / "data/traces"
 

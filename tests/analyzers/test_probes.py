@@ -8,7 +8,7 @@ import pytest
 from quick_differences import differences, without_reason
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani.calls import FileClass
 from vani.readers.open import open_trace
 from vani.schema.profile import Profile

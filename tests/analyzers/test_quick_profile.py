@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from quick_differences import differences, without_reason
 
 import vani
-from benchmarks.recorder_writer import Call, encode_call_sites, write_trace
-from benchmarks.trace_generator import Workload, generate_trace
+from tests.traces.recorder_writer import Call, encode_call_sites, write_trace
+from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers.quick import counts
 from vani.errors import InputError
 from vani.schema.job import Job

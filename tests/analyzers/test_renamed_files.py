@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from quick_differences import differences, without_reason
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani.api import heat_map
 from vani.schema.profile import Profile
 from vani.schema.unknown import NO_NAMES

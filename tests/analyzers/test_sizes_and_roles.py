@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from quick_differences import differences, without_reason
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani.calls import FileClass, Flag
 from vani.schema.job import Job
 from vani.schema.profile import FileEntity, Profile

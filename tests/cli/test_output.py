@@ -14,7 +14,7 @@ import pytest
 import yaml
 from conftest import ROOT, TRACES  # type: ignore[attr-defined]
 
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile
 
 VANI = [sys.executable, "-m", "vani"]

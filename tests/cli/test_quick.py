@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from terminal import on_terminal
 from test_screen import screen
 
-from benchmarks.trace_generator import Workload, generate_trace
+from tests.traces.trace_generator import Workload, generate_trace
 from vani import Profile, profile
 
 VANI = [sys.executable, "-m", "vani"]

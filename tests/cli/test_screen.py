@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from terminal import on_terminal
 
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile, profile
-from vani.render.profile_text import render, shortened
+from vani.render.profile.screen import render, shortened
 
 VANI = [sys.executable, "-m", "vani"]
 # Recorder writes _ for a space.

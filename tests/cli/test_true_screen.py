@@ -18,7 +18,7 @@ from vani.calls import FileClass, Flag, Layer
 from vani.errors import VaniError
 from vani.models import io_time
 from vani.render import verdict
-from vani.render.profile_text import render
+from vani.render.profile.screen import render
 from vani.units import format_share
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"

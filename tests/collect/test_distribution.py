@@ -198,7 +198,7 @@ def test_the_reason_is_told_where_no_law_is_known(tmp_path, monkeypatch):
     job = collect({}, tmp_path, tmp_path / "in")
     assert job.dataset.distribution is None
     assert "no file holds numbers of a known type" in job.unknown["dataset.distribution"]
-    assert job.unknown["dataset.attributes"].startswith("1 files were not looked into: h5py is not installed")
+    assert job.unknown["dataset.attributes"].startswith("1 file was not looked into: h5py is not installed")
     assert "h5py" in job.unknown["dataset.distribution"]
     assert loads(dumps(job), Job) == job
     none = collect({}, tmp_path, tmp_path / "in", bounds=Bounds(values=0))

@@ -18,7 +18,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import vani
-from benchmarks.trace_generator import Workload, generate_trace
+from tests.traces.trace_generator import Workload, generate_trace
 from vani.engine import Engine, SchedulerFile
 from vani.engine import cluster as cluster_module
 from vani.errors import InputError, VaniError

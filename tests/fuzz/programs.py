@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 
 __all__ = ["Program", "programs"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import vani
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 
 __all__ = ["KINDS", "Seed", "seeds"]
 

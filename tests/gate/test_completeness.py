@@ -57,7 +57,7 @@ SAID = "Damaged trace: 1 of 16 ranks is lost in part, 3.1 % of the calls"
 def test_every_format_says_what_was_lost(tmp_path, kind):
     check = verdict(policy(tmp_path, BUDGET), changed(**DAMAGED))
     assert check.damage.startswith(SAID)
-    module = import_module(f"vani.render.check_{kind}")
+    module = import_module(f"vani.render.check.{kind}")
     text = module.summary(check) if kind == "github" else module.render(check, version="1")
     # Markdown escapes the colon.
     assert SAID.partition(": ")[2] in text

@@ -8,7 +8,7 @@ from gate_cases import TODAY, figures, made, of_version_1, policy, put, verdict
 from vani.gate.baselines import baseline_of, runs_of
 from vani.gate.difference import Side, compare
 from vani.gate.verdict import judge
-from vani.render.diff_text import render
+from vani.render.diff.text import render
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import dumps, loads

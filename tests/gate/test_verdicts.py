@@ -17,7 +17,7 @@ from vani.gate.attribute import parse_attribute
 from vani.gate.entities import Names, stripped
 from vani.gate.matching import find, matches
 from vani.gate.shape import resolve
-from vani.render.check_text import render
+from vani.render.check.text import render
 from vani.schema.advice import Advice, Evidence, ProfileRef, Recommendation, SystemRef, Target
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
@@ -170,7 +170,7 @@ class TestRules:
         asked = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n')
         check = verdict(asked, rules=asked_rules(recommendation(severity="low")))
         assert [(one.id, one.status) for one in check.judgements] == [("rules", "pass")]
-        assert check.judgements[0].message == "1 rules were asked; the most severe advice is low; allowed is below high"
+        assert check.judgements[0].message == "1 rule was asked; the most severe advice is low; allowed is below high"
 
     def test_forbidden_rules_may_not_fire_at_all(self, tmp_path):
         asked = policy(tmp_path, '[check.rules]\nforbid = ["LUS"]\n')

@@ -12,7 +12,7 @@ from reading import Reading, read_trace
 from test_quick_callers import grammars
 
 import vani
-from benchmarks.recorder_writer import UNKNOWN_SITE, Call, encode_call_sites, write_trace
+from tests.traces.recorder_writer import UNKNOWN_SITE, Call, encode_call_sites, write_trace
 from vani.calls import Layer
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, Nesting

@@ -1,6 +1,6 @@
 """Call tables: what the encoder wrote comes back, and what is not as the format says is refused.
 
-The encoder is `benchmarks/recorder_writer.py`, which is held against real tables byte for byte in a test of its own.
+The encoder is `tests/traces/recorder_writer.py`, which is held against real tables byte for byte in a test of its own.
 """
 
 import struct
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import decode_call_table
 
-from benchmarks.recorder_writer import CallTableEntry, encode_cst, encode_key
+from tests.traces.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.errors import TraceError
 from vani.readers.signatures import CallTable
 

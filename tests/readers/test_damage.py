@@ -23,7 +23,7 @@ from reading import Reading, read_trace
 from tiny_traces import FUNCTIONS, PARTS_OF, TINY, write_tiny
 
 import vani
-from benchmarks.recorder_writer import (
+from tests.traces.recorder_writer import (
     Call,
     CallTableEntry,
     encode_cst,

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from benchmarks.recorder_writer import zframe
+from tests.traces.recorder_writer import zframe
 from vani.errors import TraceError
 from vani.readers.recorder.frames import MOST_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
 

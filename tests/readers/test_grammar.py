@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.recorder_writer import compress_sequence, encode_rules
+from tests.traces.recorder_writer import compress_sequence, encode_rules
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import MOST_GRAMMAR_BYTES, Grammar, decode_grammar
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_grammar import TERMINALS, decoded, expanded_plainly, grammars
 
-from benchmarks.recorder_writer import encode_rules
+from tests.traces.recorder_writer import encode_rules
 from vani.errors import TraceError
 from vani.readers.recorder.forest import decode_forest
 from vani.readers.recorder.unique_grammars import UniqueGrammars

@@ -1,6 +1,6 @@
 """Offsets stored as patterns: hand-worked groups and differences, and everything the writer can encode.
 
-The writer and the slow decoder in `benchmarks/` know the patterns from the format document, section 5.4, and are held
+The writer and the slow decoder in `tests/traces/` know the patterns from the format document, section 5.4, and are held
 against the resolved offsets of real traces in tests of their own.
 """
 
@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reading import read_trace
 
-from benchmarks.recorder_oracle import decode_trace
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_oracle import decode_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani.readers.plausible import NO_VALUE
 from vani.readers.recorder.patterns import RunningOffsets
 

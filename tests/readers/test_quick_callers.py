@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.recorder_writer import encode_rules
+from tests.traces.recorder_writer import encode_rules
 from vani.calls import Flag, Layer
 from vani.errors import TraceError
 from vani.readers.nesting import Nesting

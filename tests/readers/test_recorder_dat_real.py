@@ -13,7 +13,7 @@ import pytest
 from reading import Reading, read_trace
 
 import vani
-from benchmarks.recorder_oracle import decode_trace
+from tests.traces.recorder_oracle import decode_trace
 from vani.calls import Flag, Kind, Layer
 
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"

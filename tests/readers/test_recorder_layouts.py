@@ -1,6 +1,6 @@
 """Traces written in every layout come back call for call.
 
-The writer in `benchmarks/recorder_writer.py` is the counterpart; it is held against real traces byte for byte.
+The writer in `tests/traces/recorder_writer.py` is the counterpart; it is held against real traces byte for byte.
 """
 
 from pathlib import Path
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reading import read_trace
 from tiny_traces import FUNCTIONS, TINY, sites_of, write_tiny
 
-from benchmarks.recorder_oracle import decode_trace
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_oracle import decode_trace
+from tests.traces.recorder_writer import Call, write_trace
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.base import Piece

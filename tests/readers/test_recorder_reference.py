@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from reading import Reading, read_trace
 
-from benchmarks.recorder_oracle import decode_trace
+from tests.traces.recorder_oracle import decode_trace
 from vani.calls import Flag, Kind, Layer
 from vani.errors import TraceError
 from vani.readers.paths import normal_path

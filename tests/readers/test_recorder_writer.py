@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.recorder_oracle import OracleTrace, decode_trace
-from benchmarks.recorder_writer import (
+from tests.traces.recorder_oracle import OracleTrace, decode_trace
+from tests.traces.recorder_writer import (
     LAYERS,
     Call,
     CallTableEntry,
@@ -28,7 +28,7 @@ from benchmarks.recorder_writer import (
     write_trace,
     zframe,
 )
-from benchmarks.trace_generator import GeneratedLayout, Pattern, Workload, generate_trace
+from tests.traces.trace_generator import GeneratedLayout, Pattern, Workload, generate_trace
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 WITH_PATTERNS: tuple[Layout, ...] = ("2.5g", "3.0", "3.x-dat", "3.x-mt", "3.x-dat2")

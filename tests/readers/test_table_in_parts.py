@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reading import decode_call_table, read_trace
 from tiny_traces import TINY, write_tiny
 
-from benchmarks.recorder_writer import CallTableEntry, encode_cst, encode_key
+from tests.traces.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.calls import Layer
 from vani.errors import TraceError
 from vani.readers.handles import HandleTable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.recorder_writer import encode_times
+from tests.traces.recorder_writer import encode_times
 from vani.errors import TraceError
 from vani.readers.recorder.timestamps import Clock
 

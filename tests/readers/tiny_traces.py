@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.recorder_writer import Call, encode_call_sites, write_trace
+from tests.traces.recorder_writer import Call, encode_call_sites, write_trace
 
 FUNCTIONS = [
     "creat",

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from vani.render import check_github
-from vani.render.check_github import render, summary
+from vani.render.check import github as check_github
+from vani.render.check.github import render, summary
 from vani.schema.check import PolicyPlace
 
 

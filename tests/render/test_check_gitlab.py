@@ -8,7 +8,7 @@ import pytest
 from check_documents import check, checks, judgement, mixed
 from hypothesis import given, settings
 
-from vani.render.check_gitlab import render
+from vani.render.check.gitlab import render
 from vani.schema.check import PolicyPlace
 
 

@@ -9,7 +9,7 @@ import pytest
 from check_documents import check, checks, excepted, judgement, mixed, passed, unknown
 from hypothesis import given, settings
 
-from vani.render.check_junit import render
+from vani.render.check.junit import render
 
 # Of each element in `junit-10.xsd` (Jenkins' xUnit plug-in 3, which validates): its attributes, `!` where they are
 # required, and its children. Elements that only reruns of tests have are left out.

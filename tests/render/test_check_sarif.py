@@ -9,8 +9,8 @@ import pytest
 from check_documents import check, checks, excepted, judgement, mixed, passed, unknown
 from hypothesis import given, settings
 
-from vani.render import check_sarif
-from vani.render.check_sarif import render
+from vani.render.check import sarif as check_sarif
+from vani.render.check.sarif import render
 from vani.schema.check import PolicyPlace
 
 SCHEMA = Path(__file__).resolve().parents[1] / "data" / "sarif-schema-2.1.0.json"

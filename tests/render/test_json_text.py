@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from vani.cli.main import main
 from vani.render.json_text import json_text
-from vani.schema.yaml_text import emit, parse
+from vani.schema.yaml.read import parse
+from vani.schema.yaml.write import emit
 
 OBEYED = [
     *range(0x20),

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from vani.render.wording import expected_gain, how_sure
 from vani.schema.advice import Expected
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("schema", "advisors", "vani/gate", "vani/render", "vani/cli", "vani/collect", "docs", "examples")
+TEXTS = [
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in (".py", ".md", ".rst", ".html", ".json") and "vendor" not in path.parts
+]
+
+
+@pytest.mark.parametrize(
+    "words", ["for eyes", "whom wrote", "hangs on", "hang on ", "what they hand on", "hands on what", " untold", "watched"]
+)
+def test_texts_use_the_words_of_the_field(words):
+    assert [path.relative_to(ROOT).as_posix() for path in TEXTS if words in path.read_text(encoding="utf-8")] == []
 
 
 def gain(speedup, low, high, after=2.0):

@@ -8,11 +8,13 @@ import time
 import pytest
 
 from vani.errors import DocumentError
-from vani.schema import toml_text, yaml_text
+from vani.schema import toml_text
 from vani.schema.document import load, loads
 from vani.schema.profile import Profile
 from vani.schema.reading import Reading
-from vani.schema.yaml_text import emit, line_of, parse
+from vani.schema.yaml import read
+from vani.schema.yaml.read import line_of, parse
+from vani.schema.yaml.write import emit
 
 HEAD = "schema: vani.profile/2\n"
 
@@ -59,8 +61,8 @@ def test_whatever_vani_writes_it_reads_without_libyaml(monkeypatch):
         ]
         trees.append({f"{chosen.choice(ODD)}{i}": chosen.choice(values) for i in range(5)})
     texts = [emit(tree) for tree in trees]
-    by_libyaml = [yaml_text._build(yaml_text._compose(text, ""), "") for text in texts]
-    monkeypatch.setattr(yaml_text, "_compose", None)
+    by_libyaml = [read._build(read._compose(text, ""), "") for text in texts]
+    monkeypatch.setattr(read, "_compose", None)
     assert [parse(text, "") for text in texts] == by_libyaml
 
 
@@ -82,8 +84,8 @@ def test_the_line_in_a_long_document_is_that_in_a_short_one(monkeypatch):
 
     every = list(paths(tree))
     short = [line_of(text, path) for path in every]
-    monkeypatch.setattr(yaml_text, "_SHORT", 0)
-    monkeypatch.setattr(yaml_text, "_compose", None)
+    monkeypatch.setattr(read, "_SHORT", 0)
+    monkeypatch.setattr(read, "_compose", None)
     assert [line_of(text, path) for path in every] == short
     assert len(set(short)) > 20
 

@@ -17,10 +17,13 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from vani.errors import DocumentError, InputError
-from vani.schema import document, yaml_text
+from vani.schema import document
 from vani.schema.base import Model
 from vani.schema.document import MODULES, document_model, dump, dumps, json_schema, load, loads, schema_name
-from vani.schema.yaml_text import emit, parse
+from vani.schema.yaml import read, write
+from vani.schema.yaml.read import parse
+from vani.schema.yaml.read_own import parse_own
+from vani.schema.yaml.write import emit
 
 
 class Layout(Model):
@@ -103,8 +106,8 @@ def test_every_tree_is_read_back_the_same_by_us_and_by_yaml(tree):
 @given(mappings)
 def test_the_fast_reader_and_libyaml_agree(tree):
     written = emit(tree)
-    fast = yaml_text._parse_own(written)
-    slow = yaml_text._build(yaml_text._compose(written, "x"), "x")
+    fast = parse_own(written)
+    slow = read._build(read._compose(written, "x"), "x")
     assert fast is None or same(fast, slow)
 
 
@@ -139,9 +142,9 @@ def test_the_fast_reader_leaves_what_it_does_not_know_to_libyaml(tree, data):
         )
     )
     text = written[:at] + put + written[at + cut :]
-    fast = yaml_text._parse_own(text)
+    fast = parse_own(text)
     if fast is not None:
-        assert same(fast, yaml_text._build(yaml_text._compose(text, "x"), "x"))
+        assert same(fast, read._build(read._compose(text, "x"), "x"))
 
 
 def test_the_fast_reader_reads_what_documents_hold():
@@ -151,7 +154,7 @@ def test_the_fast_reader_reads_what_documents_hold():
         note="some words, with: colon",
         extra={"deep": {"deeper": {"text " * 30: [1, {"a" * 50: "b" * 60}]}}},
     )
-    assert yaml_text._parse_own(dumps(paper)) == yaml.safe_load(dumps(paper))
+    assert parse_own(dumps(paper)) == yaml.safe_load(dumps(paper))
 
 
 papers = st.builds(
@@ -212,7 +215,7 @@ def test_no_line_of_small_values_is_longer_than_the_width(length):
         {"k": [{"a": "x" * length}]},
     ):
         flow = [line for line in emit(tree).splitlines() if line.endswith(("]", "}"))]
-        assert all(len(line) <= yaml_text.WIDTH for line in flow)
+        assert all(len(line) <= write.WIDTH for line in flow)
 
 
 def test_text_that_is_no_unicode_is_written_as_its_escape():

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import vani
-from benchmarks.recorder_oracle import decode_trace
-from benchmarks.recorder_writer import UNKNOWN_SITE, Call, encode_call_sites, write_trace
+from tests.traces.recorder_oracle import decode_trace
+from tests.traces.recorder_writer import UNKNOWN_SITE, Call, encode_call_sites, write_trace
 from vani.calls import CALL_SITES, CALLS
 from vani.cli.convert import convert
 from vani.errors import InputError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gc
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 import vani
+from vani.cli.memory import memory_for
 from vani.cli.output import emit_all, quiet_option, shows_summary, summary_console
 from vani.cli.places import check_places, system_files
+from vani.render.advice import FORMATS
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -43,7 +45,7 @@ __all__ = ["advise"]
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["text", "yaml", "json", "markdown", "sarif"]),
+    type=click.Choice(list(FORMATS)),
     default="yaml",
     show_default=True,
     help="What is written.",
@@ -64,11 +66,8 @@ def advise(
     """Recommend storage settings for the workload in PROFILE."""
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    outputs = [output] if script is None else [output, script]
-    check_places(outputs, chain([profile, config], system_files(system)))
-    # Nothing that is made here becomes garbage before the answer is there.
-    gc.disable()
-    try:
+    check_places([output, *filter(None, [script])], chain([profile, config], system_files(system)))
+    with memory_for("documents"):
         advice = api.advise(
             profile,
             system=system,
@@ -77,18 +76,9 @@ def advise(
             config=config,
             files=_number_of_files(files),
         )
-    finally:
-        gc.enable()
-    texts: list[tuple[str, Path | None]] = [(_written(advice, kind), output)]
-    if script is not None:
-        from vani.render.script import render as render_script  # noqa: PLC0415
-
-        texts.append((render_script(advice, version=vani.__version__), script))
-    emit_all(texts)
+    emit_all([*_texts(advice, kind, output, script)])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
-        from vani.render.advice_text import render  # noqa: PLC0415
-
-        render(advice, None, summary_console())
+        _show(advice)
 
 
 def _number_of_files(text: str | None) -> int | None:
@@ -103,30 +93,21 @@ def _number_of_files(text: str | None) -> int | None:
     return int(text)
 
 
-def _written(advice: Advice, kind: str) -> str:
-    if kind == "yaml":
-        return advice.to_yaml()
-    if kind == "json":
-        from vani.render.json_text import json_text  # noqa: PLC0415
+def _texts(
+    advice: Advice, kind: str, output: Path | None, script: Path | None
+) -> Iterator[tuple[str, Path | None]]:
+    """What is written, and where: the advice, and the script if there is a place for it."""
+    from vani.advisors.catalogue import page_text, rules  # noqa: PLC0415 - `vani --help` pays for no rule
 
-        return json_text(advice.model_dump(by_alias=True))
-    if kind == "markdown":
-        from vani.render.advice_markdown import render as render_markdown  # noqa: PLC0415
+    pages = {rule.id: page_text(rule) for rule in rules()}
+    yield FORMATS.render(kind, advice, version=vani.__version__, pages=pages), output
+    if script is not None:
+        from vani.render.advice.script import render  # noqa: PLC0415
 
-        return render_markdown(advice)
-    if kind == "sarif":
-        from vani.advisors.catalogue import page_text, rules  # noqa: PLC0415
-        from vani.render.sarif import render as render_sarif  # noqa: PLC0415
+        yield render(advice, version=vani.__version__), script
 
-        pages = {rule.id: page_text(rule) for rule in rules()}
-        return render_sarif(advice, version=vani.__version__, pages=pages)
-    from io import StringIO  # noqa: PLC0415
 
-    from rich.console import Console  # noqa: PLC0415
+def _show(advice: Advice) -> None:
+    from vani.render.advice.screen import render  # noqa: PLC0415
 
-    from vani.render.advice_text import render  # noqa: PLC0415
-
-    text = StringIO()
-    # Text that goes to a file or another program has no colour and the width of a letter.
-    render(advice, None, Console(file=text, width=80, color_system=None, force_terminal=False))
-    return text.getvalue()
+    render(advice, None, summary_console())

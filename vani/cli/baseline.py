@@ -10,6 +10,7 @@ import click
 from vani.cli.output import progress_bar, quiet_option, shows_progress
 from vani.cli.places import check_places
 from vani.errors import one_line
+from vani.units import counted
 
 __all__ = ["baseline"]
 
@@ -74,7 +75,7 @@ def show(files: tuple[Path, ...]) -> None:
 
     sources, rows = api.baseline_figures(*files)
     for path, count in sources:
-        click.echo(f"{one_line(path)}: {'1 run' if count == 1 else f'{count} runs'}")
+        click.echo(f"{one_line(path)}: {counted(count, 'run')}")
     wide = max(len(name) for name, _ in rows)
     for name, value in rows:
         click.echo(f"  {name.ljust(wide)}  {value}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date, datetime
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING
 
 import click
 
 import vani
+from vani.cli.memory import memory_for
 from vani.cli.output import (
     emit_all,
     progress_bar,
@@ -24,15 +24,12 @@ from vani.cli.output import (
 )
 from vani.cli.places import check_places, system_files
 from vani.errors import InputError
+from vani.render.check import FORMATS, OF_HOSTS
 
 if TYPE_CHECKING:
     from vani.schema.check import Check, Level
 
 __all__ = ["check"]
-
-FORMATS: Final = ("text", "json", "sarif", "junit", "github", "gitlab")
-# They show files by their path in the repository, wherever the command was run.
-_HOSTS: Final = ("sarif", "junit", "github", "gitlab")
 
 
 @click.command()
@@ -53,7 +50,7 @@ _HOSTS: Final = ("sarif", "junit", "github", "gitlab")
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(FORMATS),
+    type=click.Choice(list(FORMATS)),
     default="text",
     show_default=True,
     help="What is written to stdout, or to the file of -o.",
@@ -105,39 +102,41 @@ def check(
     day = _day(today)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    places = [path for _, path in wanted] + ([] if summary is None else [summary])
     read_too = api.files_of_gate(policy, baselines=baselines)
+    places = [*(path for _, path in wanted), *filter(None, [summary])]
     check_places(places, chain([profile], read_too, system_files(system)))
-
-    # Of a profile, nothing that is made here becomes garbage before the verdict is there.
-    if profile.is_file():
-        gc.disable()
-    try:
-        with progress_bar(show=shows_progress(quiet=quiet) and profile.is_dir()) as progress:
-            found = api.check(
-                profile,
-                policy=policy,
-                baselines=baselines,
-                system=system,
-                fail_on=fail_on,
-                allow_empty=allow_empty,
-                update_baseline=update_baseline,
-                today=day,
-                progress=progress,
-            )
-    finally:
-        gc.enable()
+    show = shows_progress(quiet=quiet) and profile.is_dir()
+    with _memory_for(profile), progress_bar(show=show) as progress:
+        found = api.check(
+            profile,
+            policy=policy,
+            baselines=baselines,
+            system=system,
+            fail_on=fail_on,
+            allow_empty=allow_empty,
+            update_baseline=update_baseline,
+            today=day,
+            progress=progress,
+        )
     # All are made before the first is written: a fault in one leaves nothing half done.
-    texts = [(_written(found, one), path) for one, path in wanted]
-    emit_all(texts)
+    emit_all([(_written(found, one), path) for one, path in wanted])
     if summary is not None:
         _summarise(found, summary)
-    on_screen = shows_summary(next((path for _, path in wanted if path is not None), None), quiet=quiet)
-    if on_screen and not any(one == "text" and path is None for one, path in wanted):
-        from vani.render.check_text import render  # noqa: PLC0415
-
-        summary_console().print(render(found, version=vani.__version__), markup=False, end="", soft_wrap=True)
+    _show(found, wanted, quiet=quiet)
     ctx.exit(0 if found.verdict == "pass" else 1)
+
+
+def _memory_for(profile: Path) -> AbstractContextManager[None]:
+    # A trace is profiled first, by the library: it sets nothing of the process.
+    return memory_for("documents") if profile.is_file() else nullcontext()
+
+
+def _show(found: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bool) -> None:
+    """The verdict on stderr, where it is not on stdout already."""
+    on_screen = shows_summary(next((path for _, path in wanted if path is not None), None), quiet=quiet)
+    if on_screen and ("text", None) not in wanted:
+        text = FORMATS.render("text", found, version=vani.__version__)
+        summary_console().print(text, markup=False, end="", soft_wrap=True)
 
 
 def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]:
@@ -181,16 +180,11 @@ def _day(text: str | None) -> date | None:
 
 
 def _written(check: Check, kind: str) -> str:
-    if kind == "json":
-        from vani.render.json_text import json_text  # noqa: PLC0415
-
-        return json_text(check.model_dump(by_alias=True))
-    if kind in _HOSTS:
-        from vani.render.repository import in_repository  # noqa: PLC0415
+    if kind in OF_HOSTS:
+        from vani.render.check.repository import in_repository  # noqa: PLC0415
 
         check = in_repository(check, folder=Path.cwd())
-    module = import_module(f"vani.render.check_{kind}")
-    return cast("str", module.render(check, version=vani.__version__))
+    return FORMATS.render(kind, check, version=vani.__version__)
 
 
 def _summary_place() -> Path | None:
@@ -214,8 +208,8 @@ def _summary_place() -> Path | None:
 
 def _summarise(check: Check, place: Path) -> None:
     """Append the whole table to the page of the job."""
-    from vani.render.check_github import summary  # noqa: PLC0415
-    from vani.render.repository import in_repository  # noqa: PLC0415
+    from vani.render.check.github import summary  # noqa: PLC0415
+    from vani.render.check.repository import in_repository  # noqa: PLC0415
 
     try:
         with place.open("ab") as file:

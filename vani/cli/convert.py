@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vani.cli.memory import memory_for
 from vani.cli.output import progress_bar, quiet_option, shows_progress, summary_console
 from vani.cli.where import where_options
 from vani.errors import one_line
@@ -31,11 +32,9 @@ def convert(trace: Path, store: Path, call_sites: bool, scheduler: Scheduler, qu
     STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
     A directory of several traces becomes a folder of several stores.
     """
-    from vani.allocator import keep_freed_memory  # noqa: PLC0415
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
 
-    keep_freed_memory()
-    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
+    with memory_for("calls"), progress_bar(show=shows_progress(quiet=quiet)) as progress:
         places = run(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
     if shows_progress(quiet=quiet):
         console = summary_console()

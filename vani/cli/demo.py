@@ -49,8 +49,8 @@ def demo(output: Path | None, copy: Path | None) -> None:
     from rich.console import Console  # noqa: PLC0415 - --help does not need it
 
     from vani import api  # noqa: PLC0415
-    from vani.render.advice_text import render as render_advice  # noqa: PLC0415
-    from vani.render.profile_text import render as render_profile  # noqa: PLC0415
+    from vani.render.advice.screen import render as render_advice  # noqa: PLC0415
+    from vani.render.profile.screen import render as render_profile  # noqa: PLC0415
     from vani.units import format_bytes  # noqa: PLC0415
 
     _check_places(output, copy)
@@ -108,7 +108,9 @@ def _check_places(output: Path | None, copy: Path | None) -> None:
         if not above.is_dir():
             raise InputError("is not a folder", where=above, todo="name a folder")
         if not os.access(above, os.W_OK | os.X_OK):
-            raise InputError("cannot be written: this folder is read-only", where=above, todo="name another one")
+            raise InputError(
+                "cannot be written: this folder is read-only", where=above, todo="name another one"
+            )
     for path in (output / name for name in _DOCUMENTS if output is not None):
         if os.path.lexists(path):
             raise InputError("is there already, and is not replaced", where=path, todo="name another folder")

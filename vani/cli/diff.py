@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from vani.cli.output import emit, progress_bar, quiet_option, shows_progress
 from vani.cli.places import check_places
-
-if TYPE_CHECKING:
-    from vani.schema.diff import Diff
+from vani.render.diff import FORMATS
 
 __all__ = ["diff"]
 
@@ -23,7 +20,7 @@ __all__ = ["diff"]
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["text", "markdown", "json"]),
+    type=click.Choice(list(FORMATS)),
     default="text",
     show_default=True,
     help="What is written.",
@@ -54,19 +51,4 @@ def diff(
     look = shows_progress(quiet=quiet)
     with progress_bar(show=look and (a.is_dir() or b.is_dir())) as progress:
         found = api.diff(a, b, strip=strip or None, progress=progress)
-    emit(_written(found, kind, everything=everything), output)
-
-
-def _written(found: Diff, kind: str, *, everything: bool) -> str:
-    if kind == "json":
-        from vani.render.json_text import json_text  # noqa: PLC0415
-
-        tree = found.model_dump(by_alias=True)
-        if not everything:
-            tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
-        return json_text(tree)
-    if kind == "markdown":
-        from vani.render.diff_markdown import render  # noqa: PLC0415
-    else:
-        from vani.render.diff_text import render  # noqa: PLC0415
-    return render(found, everything=everything)
+    emit(FORMATS.render(kind, found, everything=everything), output)

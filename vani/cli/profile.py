@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vani.cli.memory import memory_for
 from vani.cli.output import (
     emit_all,
     progress_bar,
@@ -20,6 +21,8 @@ from vani.cli.output import (
 from vani.cli.places import check_places, system_files
 from vani.cli.where import scheduler_files, where_options
 from vani.errors import InputError
+from vani.render.graph import check_suffix, graph_text
+from vani.render.profile import FORMATS
 
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
@@ -84,7 +87,7 @@ def _number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> in
     "--graph",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Export who reads what whom wrote, as .dot or .json.",
+    help="Export the dependency graph, who reads whose output, as .dot or .json.",
 )
 @click.option(
     "--graph-of",
@@ -114,59 +117,49 @@ def profile(
     Each TRACE is a directory that a tracer left, or a directory of several: together they are one workload.
     The profile goes to stdout as YAML, a summary to stderr.
     """
-    from vani.render.graph import check_suffix, graph_text  # noqa: PLC0415 - `vani --help` pays for nothing
-
-    if graph is not None:
-        check_suffix(graph)
-        if quick:
-            raise InputError(
-                "a graph shows who read what others wrote before, which takes time stamps",
-                todo="leave --graph or --quick out",
-            )
-    from vani.allocator import allocate_in_one_place, keep_freed_memory  # noqa: PLC0415
-
+    _check_graph(graph, quick=quick)
     # Before anything loads numpy, as looking at the files of a trace does.
-    if quick:
-        allocate_in_one_place()
-    else:
-        keep_freed_memory()
-    outputs = [output] if graph is None else [output, graph]
-    check_places(outputs, chain(traces, [job], scheduler_files(scheduler), system_files(system)))
-    look = shows_summary(output, quiet=quiet)
-    if quick:
-        from vani.api import profile as characterise_quickly  # noqa: PLC0415 - loads Arrow
+    with memory_for("counting" if quick else "calls"):
+        outputs = [output, *filter(None, [graph])]
+        check_places(outputs, chain(traces, [job], scheduler_files(scheduler), system_files(system)))
+        from vani import api  # noqa: PLC0415 - loads Arrow
 
-        made = characterise_quickly(
-            *traces, job=job, system=system, phase_gap=phase_gap, files=files, quick=True
-        )
-        _deliver(made, output, look=look)
+        if quick:
+            made = api.profile(*traces, job=job, system=system, phase_gap=phase_gap, files=files, quick=True)
+            _deliver(made, output, quiet=quiet)
+            return
+        with progress_bar(show=shows_progress(quiet=quiet)) as progress:
+            found = api.characterise(
+                *traces,
+                job=job,
+                system=system,
+                store=store,
+                phase_gap=phase_gap,
+                files=files,
+                scheduler=scheduler,
+                progress=progress,
+            )
+        more = [] if graph is None else [(graph_text(found.graph(graph_of), graph), graph)]
+        _deliver(found.profile, output, quiet=quiet, more=more)
+
+
+def _check_graph(graph: Path | None, *, quick: bool) -> None:
+    """Raises InputError where the graph has no known format, or cannot be made."""
+    if graph is None:
         return
-    from vani.api import characterise  # noqa: PLC0415 - loads Arrow
-
-    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
-        found = characterise(
-            *traces,
-            job=job,
-            system=system,
-            store=store,
-            phase_gap=phase_gap,
-            files=files,
-            scheduler=scheduler,
-            progress=progress,
+    check_suffix(graph)
+    if quick:
+        raise InputError(
+            "a graph shows who read what others wrote before, which takes time stamps",
+            todo="leave --graph or --quick out",
         )
-    _deliver(
-        found.profile,
-        output,
-        look=look,
-        more=() if graph is None else [(graph_text(found.graph(graph_of), graph), graph)],
-    )
 
 
 def _deliver(
-    profile: Profile, output: Path | None, *, look: bool, more: Sequence[tuple[str, Path | None]] = ()
+    profile: Profile, output: Path | None, *, quiet: bool, more: Sequence[tuple[str, Path]] = ()
 ) -> None:
-    emit_all([(profile.to_yaml(), output), *more])
-    if look:
-        from vani.render.profile_text import render  # noqa: PLC0415
+    emit_all([(FORMATS.render("yaml", profile), output), *more])
+    if shows_summary(output, quiet=quiet):
+        from vani.render.profile.screen import render  # noqa: PLC0415 - `vani --help` pays for nothing
 
         render(profile, summary_console(), saved=output)

@@ -1,6 +1,6 @@
 """Standard streams that may be closed, full or unread, so that what a command did decides on its exit status.
 
-Standard error is for eyes: what cannot be written there is dropped. So is what nobody reads any more, as behind
+Standard error is for people: what cannot be written there is dropped. So is what nobody reads any more, as behind
 `| head -n 1`. A document that does not fit on standard output is an error.
 """
 

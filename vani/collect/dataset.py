@@ -17,6 +17,7 @@ from vani.collect.distribution import draw, law_of
 from vani.errors import InputError
 from vani.schema.formats import format_of
 from vani.schema.job import DatasetFile, DatasetSample, Distribution
+from vani.units import counted
 
 __all__ = ["Bounds", "sample_dataset", "type_of_values"]
 
@@ -127,7 +128,9 @@ def sample_dataset(
             arrays += [(path, array)] if array is not None and array.count else []
         else:
             is_whole = False
-    missing = "; ".join(f"{count:,} files were not looked into: {why}" for why, count in lacking.items())
+    missing = "; ".join(
+        f"{counted(count, 'file', 'was', 'were')} not looked into: {why}" for why, count in lacking.items()
+    )
     if missing:
         unknown["dataset.attributes"] = missing
     distribution = _distribution(arrays, bounds, problems)

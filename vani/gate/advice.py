@@ -13,6 +13,7 @@ from vani.gate.policy import RulesCheck
 from vani.schema.advice import Advice, Recommendation
 from vani.schema.check import Level
 from vani.schema.profile import Profile
+from vani.units import counted
 
 __all__ = ["AskedRules", "judge_advice"]
 
@@ -52,7 +53,7 @@ def judge_advice(
                 "rule",
                 "pass",
                 table.level,
-                f"{len(names)} rules were asked; {found}; allowed is {_limit(check)}",
+                f"{counted(len(names), 'rule', 'was', 'were')} asked; {found}; allowed is {_limit(check)}",
                 against="rules",
                 value=highest,
                 limit=_limit(check),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
-from vani.gate.columns import Column
 from vani.gate.entities import IDENTITIES, Names
 from vani.gate.policy import BASELINE, Asked, is_there
 from vani.gate.reading import Figures, Tree, path_text, read_bytes, read_figures
@@ -21,6 +20,7 @@ from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import loads
 from vani.schema.lifts import profile_2
+from vani.schema.long_profile import Column
 
 __all__ = [
     "FILES",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from vani.gate.attribute import AnyKey, Key, key_text
-from vani.gate.columns import Column
 from vani.gate.entities import IDENTITIES, Names, aliases_of, label
 from vani.gate.flushing import flushing_beside
 from vani.gate.matching import number
@@ -25,6 +24,7 @@ from vani.schema import profile
 from vani.schema.base import Model
 from vani.schema.check import Source
 from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
+from vani.schema.long_profile import Column
 
 __all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
 

@@ -20,11 +20,11 @@ from vani.gate.attribute import (
     Where,
     key_text,
 )
-from vani.gate.columns import Column
 from vani.gate.entities import IDENTITIES, Identity, Names, label
 from vani.gate.pattern import fits
 from vani.gate.quantity import Dimension, Quantity
 from vani.gate.shape import Leaf
+from vani.schema.long_profile import Column
 
 __all__ = [
     "Match",

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError
-from vani.gate.columns import Column, file_columns
 from vani.schema.document import loads
-from vani.schema.excerpt import excerpt
+from vani.schema.long_profile import Column, excerpt, file_columns
 from vani.schema.profile import Profile
 from vani.schema.reading import MAX_BYTES
 

@@ -11,7 +11,6 @@ from vani.errors import InputError
 from vani.gate.advice import AskedRules, judge_advice
 from vani.gate.budgets import judge_budget
 from vani.gate.changes import judge_change
-from vani.gate.columns import Column
 from vani.gate.completeness import judge_alikeness, judge_completeness
 from vani.gate.entities import Names, aliases_of
 from vani.gate.exceptions import excuse
@@ -21,6 +20,7 @@ from vani.gate.policy import Asked
 from vani.gate.reading import Figures, Tree
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
 from vani.schema.damage import damage
+from vani.schema.long_profile import Column
 
 __all__ = ["columns_asked", "judge"]
 

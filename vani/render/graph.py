@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from vani.errors import InputError
+from vani.render.json_text import json_text
 
 __all__ = ["check_suffix", "graph_text"]
 
@@ -36,7 +36,7 @@ def graph_text(graph: Any, path: Path) -> str:
             "nodes": [{"id": node} for node in graph.nodes],
             "edges": [{"source": a, "target": b, **data} for a, b, data in graph.edges(data=True)],
         }
-        return json.dumps(document, indent=1) + "\n"
+        return json_text(document, indent=1, ascii_only=True, allow_nan=True)
     lines = ["digraph vani {", "  rankdir=LR;", "  node [shape=box];"]
     lines += [f"  {_quoted(node)};" for node in graph.nodes]
     for a, b, data in graph.edges(data=True):

@@ -11,18 +11,30 @@ _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud8
 """DEL and the control characters C1, what sets the direction of text, and halves of characters, which UTF-8 has not."""
 
 
-def json_text(tree: object, *, indent: int = 2, allow_nan: bool = False) -> str:
+def json_text(
+    tree: object, *, indent: int | None = 2, ascii_only: bool = False, allow_nan: bool = False
+) -> str:
     """Write a tree as JSON with a line end; letters of all languages stay, what a terminal obeys is escaped.
 
     A parser reads the same values as without escapes. Bytes of a file name that are no UTF-8 are the same text as in
     YAML, such as `\\\\udcff`, since many readers refuse halves of characters.
+
+    Parameters
+    ----------
+    indent
+        Columns per level; None: one line without spaces.
+    ascii_only
+        Escape all letters beyond ASCII, for programs that take no others.
 
     Raises
     ------
     ValueError
         A number is not finite, and that is not allowed.
     """
-    text = json.dumps(tree, indent=indent, ensure_ascii=False, allow_nan=allow_nan)
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(
+        tree, indent=indent, ensure_ascii=ascii_only, allow_nan=allow_nan, separators=separators
+    )
     # These stand inside of strings only: JSON has no other place for them.
     return _OBEYED.sub(_escaped, text) + "\n"
 

@@ -5,10 +5,11 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
+
+from vani.render.json_text import json_text
 
 __all__ = ["document", "uri"]
 
@@ -39,7 +40,7 @@ def document(
         run["invocations"] = [invocation]
     run |= {"columnKind": "unicodeCodePoints", "results": results, "properties": properties}
     whole = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(whole, indent=2, ensure_ascii=True) + "\n"
+    return json_text(whole, ascii_only=True, allow_nan=True)
 
 
 def uri(path: str) -> str:

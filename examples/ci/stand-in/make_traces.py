@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python examples/ci/stand-in/make_traces.py [FOLDER]
 
-`calls.so` lists what the program really called, and when; `benchmarks/recorder_writer.py` writes that in Recorder's
+`calls.so` lists what the program really called, and when; `tests/traces/recorder_writer.py` writes that in Recorder's
 format 3.0. Needs a C compiler; the program runs in FOLDER (/scratch/heat), whose name goes into the traces.
 """
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.recorder_writer import Call, write_trace
+from tests.traces.recorder_writer import Call, write_trace
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parent

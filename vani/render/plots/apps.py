@@ -1,15 +1,15 @@
-"""Dependencies of apps: who reads what whom wrote (Fig. 5b and 6b of the paper)."""
+"""Dependencies of apps: which ones read the output of others (Fig. 5b and 6b of the paper)."""
 
 from __future__ import annotations
 
 import math
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import NO_TIMES, count, name
+from vani.render.plots.encoding import NO_TIMES, name
 from vani.render.plots.graph_layout import Edge, Node, drawn
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
-from vani.units import format_bytes
+from vani.units import counted, format_bytes
 
 __all__ = ["PLOT"]
 
@@ -48,7 +48,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             Node(
                 app.name,
                 name(app.name, 24),
-                f"{count(app.processes, 'process')}, {format_bytes(moved[app.name])}",
+                f"{counted(app.processes, 'process')}, {format_bytes(moved[app.name])}",
                 _share(moved[app.name], most),
                 _tooltip(app),
             )
@@ -59,7 +59,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 d.producer,
                 d.consumer,
                 _share(d.bytes_read or 0, most_read),
-                f"{name(d.producer, 24)} to {name(d.consumer, 24)}: {count(d.files, 'file')}, "
+                f"{name(d.producer, 24)} to {name(d.consumer, 24)}: {counted(d.files, 'file')}, "
                 f"{_moved(d.bytes_written)} written, {_moved(d.bytes_read)} read",
             )
             for d in edges
@@ -82,8 +82,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "circle grow with the bytes. What lies on one arrow can be kept near both apps, for example on "
         "node-local "
         f"storage.{cut}",
-        description=f"{count(len(profile.apps), 'app')} with "
-        f"{count(len(dependencies), 'dependency').replace('ys', 'ies')}"
+        description=f"{counted(len(profile.apps), 'app')} with "
+        f"{counted(len(dependencies), 'dependency').replace('ys', 'ies')}"
         + (f", most bytes first: {said}." if said else ": no app reads what another one wrote."),
         spec=spec,
         table=(
@@ -110,14 +110,14 @@ def _tooltip(app: App) -> str:
     own = app.process_dependencies
     inside = (
         f"; its processes depend on each other: {_PATTERNS.get(own.pattern, own.pattern)} "
-        f"({count(own.edges, 'pair')}, {count(own.files, 'file')})"
+        f"({counted(own.edges, 'pair')}, {counted(own.files, 'file')})"
         if own is not None and own.edges
         else ""
     )
     return (
         f"{name(app.name)}: {format_bytes(app.io.bytes.read)} read, {format_bytes(app.io.bytes.written)} "
         f"written, "
-        f"{'unknown files' if app.files.total is None else count(app.files.total, 'file')}{inside}"
+        f"{'unknown files' if app.files.total is None else counted(app.files.total, 'file')}{inside}"
     )
 
 

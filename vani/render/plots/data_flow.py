@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import KINDS, chart, count, name, number, tail
+from vani.render.plots.encoding import KINDS, chart, name, number, tail
 from vani.schema.profile import Profile
 from vani.schema.timeline import FileUse, HeatMap
-from vani.units import format_bytes
+from vani.units import counted, format_bytes
 
 __all__ = ["PLOT"]
 
@@ -62,8 +62,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "those that read (right); lines grow with the bytes. Look for one writer among many processes, for "
         "files that all "
         "read, and for files that pass data on."
-        + (f" {count(left_out, 'pattern')} with fewer bytes are left out." if left_out > 0 else ""),
-        description=f"{count(len(files), 'group')} of files. {said}.",
+        + (f" {counted(left_out, 'pattern')} with fewer bytes are left out." if left_out > 0 else ""),
+        description=f"{counted(len(files), 'group')} of files. {said}.",
         spec=spec,
         table=(
             ("files", "number of files", "app", "readers", "writers", "read (bytes)", "written (bytes)"),
@@ -104,7 +104,7 @@ def _words(link: _Link, total: dict[str, int], several: bool) -> str:
     verb = {"write": "writes", "read": "reads"}[link.side] if link.processes == 1 else link.side
     processes = total.get(link.app, link.processes)
     of = (
-        count(link.processes, "process")
+        counted(link.processes, "process")
         if processes == link.processes
         else f"{link.processes:,} of {processes:,} processes"
     )
@@ -117,7 +117,7 @@ def _detail(files: int, links: list[_Link]) -> str:
     parts = [f"{n:,} {side}{'s' if n == 1 else ''}" for side, n in some.items() if n]
     # The noun once: `9 processes write, 1 reads`.
     first = next(n for n in some.values() if n)
-    parts[0] = parts[0].replace(f"{first:,}", count(first, "process"), 1)
+    parts[0] = parts[0].replace(f"{first:,}", counted(first, "process"), 1)
     return (f"{files:,} files: " if files > 1 else "") + ", ".join(parts)
 
 
@@ -145,7 +145,7 @@ def _spec(
                     "x": column[side],
                     "y": number(at[side, app]),
                     "text": name(app, 18),
-                    "detail": count(total.get(app, 0), "process"),
+                    "detail": counted(total.get(app, 0), "process"),
                     "side": side,
                 }
             )

@@ -20,7 +20,6 @@ __all__ = [
     "call_kinds",
     "chart",
     "colour",
-    "count",
     "log_marks",
     "name",
     "number",
@@ -86,12 +85,6 @@ def tail(path: str, longest: int = _LONGEST_NAME) -> str:
     """A path as a label: its last two parts, or the end of them."""
     safe = clip("/".join(path.split("/")[-2:]) if path.count("/") > 1 else path, 4 * longest)
     return safe if len(safe) <= longest else "…" + safe[1 - longest :]
-
-
-def count(number_: int, noun: str) -> str:
-    """`1 phase`, `1,234 phases`, `2 processes`."""
-    ending = "" if number_ == 1 else "es" if noun.endswith("s") else "s"
-    return f"{number_:,} {noun}{ending}"
 
 
 def number(value: float) -> float:

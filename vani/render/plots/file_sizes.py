@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import by_size, chart, count, size_labels
+from vani.render.plots.encoding import by_size, chart, size_labels
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
-from vani.units import format_bytes
+from vani.units import counted, format_bytes
 
 __all__ = ["PLOT"]
 
@@ -65,11 +65,11 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "rather than bandwidth; "
         "they can be packed together."
         + (
-            f" The size of {count(unknown, 'further file')} is not known: most such files were only read."
+            f" The size of {counted(unknown, 'further file')} is not known: most such files were only read."
             if unknown > 0
             else ""
         ),
-        description=f"{count(sizes.known, 'file')} of known size"
+        description=f"{counted(sizes.known, 'file')} of known size"
         + (
             f", from {format_bytes(sizes.min)} to {format_bytes(sizes.max)}, "
             f"half of them up to {format_bytes(sizes.p50)}: "

@@ -11,7 +11,6 @@ from vani.render.plots.encoding import (
     call_kinds,
     chart,
     colour,
-    count,
     name,
     number,
     seconds_axis,
@@ -21,7 +20,7 @@ from vani.render.plots.encoding import (
 from vani.render.report.datasets import FileGroup, file_groups
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
-from vani.units import format_bytes, format_seconds, format_share
+from vani.units import counted, format_bytes, format_seconds, format_share
 
 __all__ = ["PLOT"]
 
@@ -117,7 +116,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         caption="Seconds in calls on each file, summed over processes; files that differ only in numbers "
         "are one row with "
         f"their number behind. A few long bars mean that only these files are worth tuning.{cut}",
-        description=f"{count(len(profile.files), 'file')} in {count(len(groups), 'group')}. Most time, "
+        description=f"{counted(len(profile.files), 'file')} in {counted(len(groups), 'group')}. Most time, "
         f"{format_seconds(first_s)} or {format_share(first_s / total)} of that on all of them, goes to "
         f"{_label(first)}, which moves {format_bytes(_bytes(first))}.",
         spec=spec,

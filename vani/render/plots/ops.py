@@ -9,7 +9,7 @@ from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import SHARE, call_kinds, chart, colour, name, number
 from vani.schema.profile import IOStats, Profile
 from vani.schema.timeline import HeatMap
-from vani.units import format_seconds, format_share
+from vani.units import counted, format_seconds, format_share
 
 __all__ = ["PLOT"]
 
@@ -44,7 +44,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         for kind, amount in zip(kinds, amounts, strict=True):
             if amount:
                 share = amount / whole
-                text = format_seconds(amount) if measure == _TIME else f"{amount:,} calls"
+                text = format_seconds(amount) if measure == _TIME else counted(int(amount), "call")
                 values.append(
                     {
                         "row": i,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import NO_TIMES, chart, colour, count, name, number, time_axis
+from vani.render.plots.encoding import NO_TIMES, chart, colour, name, number, time_axis
 from vani.schema.profile import Phase, Profile
 from vani.schema.timeline import HeatMap
-from vani.units import format_bytes, format_seconds, format_share
+from vani.units import counted, format_bytes, format_seconds, format_share
 
 __all__ = ["PLOT"]
 
@@ -114,9 +114,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         ],
     )
     longest = max(bars, key=lambda b: (b.end - b.start, -b.start))
-    left_out = (
-        f" {len(first) - len(shown)} apps with less I/O time are left out." if len(first) > len(shown) else ""
-    )
+    others = len(first) - len(shown)
+    verb = "is" if others == 1 else "are"
+    left_out = f" {counted(others, 'app')} with less I/O time {verb} left out." if others > 0 else ""
     joined = (
         f" {len(bars):,} phases are drawn as {len(drawn):,}: neighbours less than {format_seconds(gap)} "
         f"apart are one."
@@ -134,8 +134,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "waits instead (thin bars between). Look for phases that come back at a steady distance, such as "
         "checkpoints, "
         f"and for apps that wait for another one's output.{left_out}{joined}{spaced}",
-        description=f"{count(sum(p.count for p in profile.phases), 'phase')} of {count(len(first), 'app')} in a run of "
-        f"{format_seconds(runtime)}{_share_of_run(profile)}. The longest is a "
+        description=f"{counted(sum(p.count for p in profile.phases), 'phase')} of {counted(len(first), 'app')} "
+        f"in a run of {format_seconds(runtime)}{_share_of_run(profile)}. The longest is a "
         f"{longest.kind} phase of {name(longest.app, 24)} from {format_seconds(longest.start)} to "
         f"{format_seconds(longest.end)}.",
         spec=spec,
@@ -188,8 +188,8 @@ def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
 
 
 def _what(bar: _Bar) -> str:
-    many = f"{count(bar.phases, 'phase')}: " if bar.phases > 1 else ""
-    return f"{many}{bar.kind}, {format_bytes(bar.bytes)} in {bar.operations:,} calls"
+    many = f"{counted(bar.phases, 'phase')}: " if bar.phases > 1 else ""
+    return f"{many}{bar.kind}, {format_bytes(bar.bytes)} in {counted(bar.operations, 'call')}"
 
 
 def _lives(profile: Profile) -> dict[str, tuple[float, float]]:

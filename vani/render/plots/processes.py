@@ -8,10 +8,10 @@ from operator import attrgetter
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot, Row
-from vani.render.plots.encoding import NO_TIMES, chart, count, name, number, seconds_axis, up_to
+from vani.render.plots.encoding import NO_TIMES, chart, name, number, seconds_axis, up_to
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
-from vani.units import format_bytes, format_seconds
+from vani.units import counted, format_bytes, format_seconds
 
 __all__ = ["PLOT"]
 
@@ -165,7 +165,7 @@ def _each_process(heat: HeatMap) -> Drawing:
         caption="I/O time and bytes of each rank beside the mean of all (dashed). Points far above 1 are "
         "ranks that the "
         f"others wait for; where all lie at 1 the I/O is balanced.{blocks}",
-        description=f"{count(len(every), 'rank')}; the mean is {format_seconds(mean_s)} and "
+        description=f"{counted(len(every), 'rank')}; the mean is {format_seconds(mean_s)} and "
         f"{format_bytes(mean_bytes)}. Most "
         + "; most ".join(
             f"{measure}: {n['text']}" for measure in measures for n in names if n["measure"] == measure
@@ -270,7 +270,9 @@ def _each_app(profile: Profile) -> Drawing | str:
             },
         ],
     )
-    left_out = f" {len(apps) - len(shown)} apps with less are left out." if len(apps) > len(shown) else ""
+    others = len(apps) - len(shown)
+    verb = "is" if others == 1 else "are"
+    left_out = f" {counted(others, 'app')} with less {verb} left out." if others > 0 else ""
     worst = max(shown, key=_times)
     return Drawing(
         kind=KIND,
@@ -278,7 +280,7 @@ def _each_app(profile: Profile) -> Drawing | str:
         caption="I/O time of the slowest process of each app beside mean and median. Where the slowest is "
         "far to the right of "
         f"the mean, the others wait for it.{left_out}",
-        description=f"{count(len(apps), 'app')} with I/O. The least balanced is {name(worst.name, 24)}: "
+        description=f"{counted(len(apps), 'app')} with I/O. The least balanced is {name(worst.name, 24)}: "
         f"{_rank_of(worst)} spends {_times(worst):.3g} times the mean in I/O.",
         spec=spec,
         table=(

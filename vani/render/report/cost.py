@@ -55,8 +55,8 @@ def kind_table(profile: Profile) -> Table:
     )
     if io.ops.sync:
         caption += (
-            " Flushing (fsync, fflush, ...) hands on what was written before; its bandwidth is that of writes together "
-            "with the flushes behind them."
+            " Flushing (fsync, fflush, ...) forces out what was written before; its bandwidth is that of writes "
+            "together with the flushes behind them."
         )
     if io.ops.sync is None:
         caption += (

@@ -10,7 +10,7 @@ from vani.render.report.bounds import Limits, clip
 from vani.render.report.datasets import FileGroup
 from vani.render.report.tables import Cell, Column, Row, Table, count, seconds, size, words
 from vani.schema.profile import FileEntity, Profile
-from vani.units import format_bytes, format_count, format_share
+from vani.units import counted, format_bytes, format_count, format_share
 
 __all__ = ["file_table"]
 
@@ -34,17 +34,17 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
     notes = []
     listed, total = len(profile.files), profile.workflow.files.total
     if total is None:
-        notes.append("Files that were renamed are not listed: which calls were on them hangs on the order of calls.")
+        notes.append("Files that were renamed are not listed: which calls were on them depends on the order of calls.")
     elif listed < total:
         notes.append(
             f"The profile lists {format_count(listed)} of {format_count(total)} files, those with the most I/O time "
             "(`vani profile --files all` lists all); totals of the workload count every file."
         )
     if left_out:
-        notes.append(f"{format_count(left_out)} rows of the file table with less I/O time than those shown.")
+        notes.append(f"{counted(left_out, 'row')} of the file table with less I/O time than those shown.")
     hidden = sum(row.unlisted for row in rows)
     if hidden:
-        notes.append(f"{format_count(hidden)} files of datasets: their dataset's row counts them.")
+        notes.append(f"{counted(hidden, 'file')} of datasets: their dataset's row counts them.")
     return table, notes
 
 

@@ -112,8 +112,9 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "flushing",
-                "A call that hands on what was written before: fsync and fdatasync wait until it is on storage, fflush "
-                "gives it to the operating system. Programs flush to be safe from a crash, and pay with waiting.",
+                "A call that forces out what was written before: fsync and fdatasync wait until it is on storage, "
+                "fflush gives it to the operating system. Programs flush to be safe from a crash, and pay "
+                "with waiting.",
                 "flush",
                 "flushes",
             ),

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from vani.render.advice_markdown import code, escaped, fenced
+from vani.render.advice.markdown import code, escaped, fenced
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.prepared import Gap, Inputs, Prepared, prepare
 from vani.render.report.tables import Row, Table, one_by_one
+from vani.units import counted
 
 __all__ = ["MOST_LETTERS", "markdown"]
 
@@ -98,7 +99,7 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
         yield _fold("Phases", _table(report.phases))
     if report.silent:
         rules = [f"- {escaped(one.rule)} {escaped(one.name)}: {escaped(one.why)}" for one in report.silent]
-        yield _fold(f"{len(rules)} rules have nothing to recommend", [*rules, ""])
+        yield _fold(f"{counted(len(rules), 'rule', 'has', 'have')} nothing to recommend", [*rules, ""])
     if report.gaps:
         yield _fold("What is not known", [*(_gap(gap) for gap in report.gaps), ""])
     if report.extensions is not None and report.extensions.rows:

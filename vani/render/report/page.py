@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from vani.errors import VaniError, one_line
+from vani.render.json_text import json_text
 from vani.render.plots.catalogue import theme
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.report.bounds import LEVELS, Limits, clip
@@ -100,7 +100,7 @@ def page(inputs: Inputs) -> str:
 
 def json_in_html(value: Any) -> str:
     """JSON that can stand in a `<script>`: ASCII only, and nothing that ends the element or begins another."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json_text(value, indent=None, ascii_only=True).rstrip("\n")
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

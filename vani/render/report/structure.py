@@ -237,7 +237,7 @@ def _about(number: float) -> str:
 
 
 def dependency_table(profile: Profile, limits: Limits) -> Table | None:
-    """Who reads what whom wrote, between apps and within them; None where the order of calls is not known."""
+    """Which apps and processes read the output of others; None where the order of calls is not known."""
     edges = profile.workflow.app_dependencies
     if edges is None:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from vani.render.profile_text import shortened
+from vani.render.profile.screen import shortened
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.prepared import Inputs, Prepared, prepare

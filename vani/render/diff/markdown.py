@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.diff_rows import figures, headline, rows, weight
+from vani.render.diff.rows import figures, headline, rows, weight
 
 if TYPE_CHECKING:
     from vani.schema.diff import Diff

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.judgement_text import RANKS, counted, cut, number, place, verdict_line
+from vani.render.check.judgement import RANKS, counted, cut, number, place, verdict_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -29,9 +29,7 @@ _SHOWN = 3
 _LABEL, _LEAST_WIDTH = 7, 80
 
 
-def render(
-    profile: Profile, console: Console, *, saved: Path | None = None, program: str = "vani"
-) -> None:
+def render(profile: Profile, console: Console, *, saved: Path | None = None, program: str = "vani") -> None:
     """Print the summary of a profile.
 
     Paths and names come from traces: control characters are escaped, and nothing is read as markup.

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.judgement_text import blocks, details, fingerprint, place
+from vani.render.check.judgement import blocks, details, fingerprint, place
 
 if TYPE_CHECKING:
     from vani.schema.check import Check, Judgement

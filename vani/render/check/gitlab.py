@@ -6,12 +6,12 @@ fingerprint, severity, location.path (relative to the repository, not starting w
 
 from __future__ import annotations
 
-import json
 import posixpath
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.judgement_text import cut, fingerprint, place
+from vani.render.check.judgement import cut, fingerprint, place
+from vani.render.json_text import json_text
 
 if TYPE_CHECKING:
     from vani.schema.check import Check
@@ -42,7 +42,7 @@ def render(check: Check, *, version: str) -> str:
                 "location": {"path": _in_repository(path), "lines": {"begin": line}},
             }
         )
-    return json.dumps(entries, indent=2, ensure_ascii=True) + "\n"
+    return json_text(entries, ascii_only=True)
 
 
 def _in_repository(path: str) -> str:

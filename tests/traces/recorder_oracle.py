@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.recorder_writer import Call
+from tests.traces.recorder_writer import Call
 
 __all__ = ["Entry", "OracleTrace", "decode_trace"]
 
@@ -167,7 +167,16 @@ def _sections(directory: Path) -> Callable[[str], bytes]:
     data = (directory / "recorder.dat").read_bytes()
     magic, _, count = struct.unpack_from("<8sII", data)
     assert magic == b"RECORDER"
-    names = ["recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt", "{}.cst", "{}.cfg", "{}.callsites"]
+    names = [
+        "recorder.mt",
+        "recorder.ts",
+        "recorder.cst",
+        "ug.cfg",
+        "ug.mt",
+        "{}.cst",
+        "{}.cfg",
+        "{}.callsites",
+    ]
     parts = {}
     for i in range(count):
         kind, rank, offset, size = struct.unpack_from("<IiQQ", data, 16 + 24 * i)

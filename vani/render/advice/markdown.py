@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["code", "escaped", "fenced", "render"]
 
 
-def render(advice: Advice) -> str:
+def render(advice: Advice, **_: object) -> str:
     """Write a table of all recommendations, then a section each, then what had nothing to recommend.
 
     Text from traces is escaped: it can be neither markup nor a link, nor end a block of code.

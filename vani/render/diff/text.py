@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.diff_rows import Row, figures, headline, rows, weight
+from vani.render.diff.rows import Row, figures, headline, rows, weight
 
 if TYPE_CHECKING:
     from vani.schema.diff import Diff

@@ -17,6 +17,7 @@ from vani.render.wording import (
     target,
     things_to_do,
 )
+from vani.units import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,5 +89,4 @@ def _one_line(one: Recommendation, console: Console) -> None:
 def _silent(advice: Advice) -> str:
     speaking = {one.rule for one in advice.recommendations}
     count = len({one.rule for one in advice.no_recommendation} - speaking)
-    rules = "1 rule" if count == 1 else f"{count} rules"
-    return f"{rules} had nothing to recommend (see advice.yaml). More: vani explain RULE"
+    return f"{counted(count, 'rule')} had nothing to recommend (see advice.yaml). More: vani explain RULE"

@@ -14,7 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from vani.errors import one_line
-from vani.render.judgement_text import cut, details, fingerprint, place
+from vani.render.check.judgement import cut, details, fingerprint, place
 from vani.render.sarif_document import document, uri
 
 if TYPE_CHECKING:

@@ -1,0 +1,166 @@
+"""Parts of a long profile, without reading the rest: the most important files, or some attributes of all files.
+
+A profile of 50,000 files has 50 to 100 MB of YAML, which take seconds to parse and check. What Vani writes is
+regular enough to find the entries of `files` and their attributes by searching bytes, at the depths that
+`yaml/layout.py` says. What is found is then read as carefully as any text; what stands elsewhere in `files` is not
+looked at, right or wrong. Text of another form is for the reader of whole documents, which tells what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
+
+from vani.errors import DocumentError
+from vani.schema.profile import FileEntity, IOStats
+from vani.schema.yaml.layout import DASH, STEP
+from vani.schema.yaml.read import parse
+
+__all__ = ["Column", "Excerpt", "excerpt", "file_columns", "most_important"]
+
+Column = tuple[str, ...]
+"""Keys below an entry of `files`: `("io", "ops", "read")`."""
+
+_LIST: Final = b"\nfiles:"
+_ITEM: Final = f"\n{DASH}".encode()
+_ENTRY: Final = _ITEM + b"path: "
+_BEHIND: Final = b"\nexcluded:"
+_TIME: Final = re.compile(rf"\n {{{2 * STEP}}}time_s: \{{[^}}\n]*total: ([0-9.e+-]{{1,40}})\}}\n".encode())
+"""`io.time_s.total` of an entry."""
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A profile's text with some of its files; `kept` are their positions in the whole list, ascending."""
+
+    text: bytes
+    kept: tuple[int, ...]
+    listed: int
+    io_time_share: float
+
+
+def most_important(times: Sequence[float], count: int) -> tuple[tuple[int, ...], float]:
+    """Positions (ascending) of the `count` largest times, of equal ones the first, and their share of all."""
+    order = sorted(range(len(times)), key=times.__getitem__, reverse=True)
+    kept = tuple(sorted(order[:count]))
+    whole = sum(times)
+    return kept, sum(times[i] for i in kept) / whole if whole else 1.0
+
+
+def excerpt(content: bytes, count: int) -> Excerpt | None:
+    """Keep the `count` files with the most I/O time.
+
+    None where the text is not as `emit` writes profiles, or lists no more files than that: read all of it.
+    """
+    span = _span(content)
+    if span is None:
+        return None
+    begin, end = span
+    found = _TIME.findall(content, begin, end)
+    listed = len(found)
+    # Exactly one time per entry: a list with an entry of another shape is not for us.
+    if listed <= count or content.count(_ENTRY, begin, end) != listed:
+        return None
+    try:
+        times = list(map(float, found))
+    except ValueError:
+        return None
+    kept, share = most_important(times, count)
+    if kept[-1] == count - 1:  # as Vani writes them: most I/O time first
+        stop = begin
+        for _ in range(count):
+            stop = content.index(_ENTRY, stop + 1)
+        files = content[begin:stop]
+    else:
+        entries = content[begin:end].split(_ENTRY)
+        files = b"".join(_ENTRY + entries[i + 1] for i in kept)
+    return Excerpt(content[:begin] + files + content[end:], kept, listed, share)
+
+
+def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, Any]] | None:
+    """All entries of `files` with their paths and at least the wanted columns, in their order.
+
+    None where the text is not as `emit` writes profiles, or a column is not in every entry or not as the schema says:
+    read all of it, which tells what is wrong.
+    """
+    wanted = _heads(columns)
+    if not all(head[-1] in (IOStats if len(head) == 2 else FileEntity).model_fields for head in wanted):
+        return None
+    span = _span(content)
+    if span is None:
+        return None
+    begin, end = span
+    kept = b"".join(match[0] for match in _lines(wanted).finditer(content, begin, end))
+    entries = content.count(_ENTRY, begin, end)
+    if entries != content.count(_ITEM, begin, end) or entries != kept.count(_ENTRY):
+        return None
+    try:
+        tree = parse("files:" + kept.decode() + "\n", "")
+    except (DocumentError, UnicodeDecodeError):
+        return None
+    files: Any = tree["files"] if isinstance(tree, dict) else None
+    if not isinstance(files, list) or len(files) != entries:
+        return None
+    return files if _valid(files, wanted) else None
+
+
+def _span(content: bytes) -> tuple[int, int] | None:
+    """Where the entries of `files` begin and end, each with the line break before it; None where none are found."""
+    begin = content.find(_LIST + _ENTRY)
+    if begin < 0:
+        return None
+    # From the end: behind the files comes little.
+    end = content.rfind(_BEHIND, begin + 1)
+    return (begin + len(_LIST), end) if end >= 0 else None
+
+
+def _heads(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """What is read of each column: its first key, and the second if the first is `io`, which has many."""
+    return tuple(
+        sorted(
+            {column[:2] if column[0] == "io" else column[:1] for column in columns if column} - {("path",)}
+        )
+    )
+
+
+def _lines(wanted: Sequence[Column]) -> re.Pattern[bytes]:
+    """What finds the first line of every entry, and the wanted keys with all that is below them."""
+    parts = [re.escape(_ENTRY.decode()) + r"[^\n]*"]
+    if any(len(head) == 2 for head in wanted):
+        parts.append(rf"\n {{{STEP}}}io:(?=\n)")
+    for head in wanted:
+        indent = STEP * len(head)
+        below = rf"(?:\n {{{indent + 1},}}[^\n]*|\n {{{indent}}}-(?= |\n)[^\n]*)*"
+        parts.append(rf"\n {{{indent}}}{head[-1]}:(?= |\n)[^\n]*{below}")
+    return re.compile("|".join(parts).encode())
+
+
+def _valid(files: Sequence[Any], wanted: Collection[Column]) -> bool:
+    """Whether every entry has a path and all wanted columns, each as the schema says."""
+    io = _fields(IOStats, {head[1] for head in wanted if len(head) == 2})
+    names = {head[0] for head in wanted if head[0] != "io"}
+    fields = _fields(FileEntity, {"path", *names}) | (
+        {"io": (create_model("SomeIO", **io), ...)} if io else {}
+    )
+    some_files: Any = list[create_model("SomeFile", **fields)]  # type: ignore[misc]
+    try:
+        TypeAdapter(some_files).validate_python(files)
+    except ValidationError:
+        return False
+    return True
+
+
+def _fields(model: type[BaseModel], names: Collection[str]) -> dict[str, Any]:
+    """Types of some keys of a model with their limits, all of them required."""
+    fields: dict[str, Any] = {}
+    for name in sorted(names):
+        field = model.model_fields[name]
+        kind: Any = field.annotation
+        for limit in field.metadata:
+            kind = Annotated[kind, limit]
+        fields[name] = (kind, ...)
+    return fields

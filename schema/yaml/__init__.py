@@ -1,0 +1,1 @@
+"""YAML in and out, in the narrow form of Vani's documents."""

@@ -1,0 +1,77 @@
+"""Formats by name, the one writer of JSON, and who sets garbage collector and allocator."""
+
+from __future__ import annotations
+
+import gc
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from vani.garbage import collection_paused
+from vani.render.json_text import json_text
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("advice", "check", "diff", "profile")
+SOURCES = [path for folder in ("vani", "schema", "advisors") for path in (ROOT / folder).rglob("*.py")]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_format_is_a_module_with_one_public_function(folder):
+    package = import_module(f"vani.render.{folder}")
+    for name in package.FORMATS:
+        module = import_module(f"vani.render.{folder}.{name}")
+        assert callable(module.render)
+        assert "render" in module.__all__
+
+
+def test_a_format_that_is_not_in_the_list_is_no_format():
+    # Modules beside the formats can be imported, but are none.
+    with pytest.raises(KeyError):
+        import_module("vani.render.check").FORMATS.render("judgement", None)
+
+
+@pytest.mark.parametrize("command", ["advise", "check", "diff"])
+def test_a_command_offers_the_formats_that_there_are(command):
+    folder = {"advise": "advice"}.get(command, command)
+    module = import_module(f"vani.cli.{command}")
+    (option,) = [one for one in getattr(module, command).params if "--format" in one.opts]
+    assert list(option.type.choices) == list(import_module(f"vani.render.{folder}").FORMATS)
+
+
+def test_what_is_shown_as_json_has_one_writer():
+    # Was: five calls of `json.dumps`, of which two let pass what a terminal obeys.
+    found = {path.name for path in (ROOT / "vani/render").rglob("*.py") if "json.dumps(" in path.read_text()}
+    assert found == {"json_text.py"}
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_no_form_of_json_moves_the_cursor(ascii_only, indent):
+    tree = {"a": ["x\x7f\x9b\u202e\udcff", 1]}
+    text = json_text(tree, indent=indent, ascii_only=ascii_only)
+    assert not set(text) & set("\x7f\x9b\u202e\udcff")
+    assert json.loads(text)["a"][0][:3] == "x\x7f\x9b"
+    assert ascii_only <= text.isascii()
+    assert (" " in text) == (indent is not None)
+
+
+def test_the_garbage_collector_is_set_in_one_place():
+    # Was: two commands switched it on again for callers that had switched it off.
+    assert {path.name for path in SOURCES if "gc.disable(" in path.read_text()} == {"garbage.py"}
+    setters = ("keep_freed_memory()", "allocate_in_one_place()")
+    commands = [path for path in (ROOT / "vani/cli").glob("*.py") if any(one in path.read_text() for one in setters)]
+    assert [path.name for path in commands] == ["memory.py"]
+
+
+def test_a_pause_of_the_garbage_collector_leaves_it_as_it_was():
+    was = gc.isenabled()
+    try:
+        for before in (True, False):
+            (gc.enable if before else gc.disable)()
+            with collection_paused():
+                assert not gc.isenabled()
+            assert gc.isenabled() == before
+    finally:
+        (gc.enable if was else gc.disable)()

@@ -1,0 +1,10 @@
+"""Advice as text for people and for other programs."""
+
+from __future__ import annotations
+
+from vani.render.formats import Formats
+
+__all__ = ["FORMATS"]
+
+FORMATS = Formats(__name__, ["text", "yaml", "json", "markdown", "sarif"])
+"""Each is given Vani's `version`, and as `pages` what `vani explain` says, by the ids of rules."""

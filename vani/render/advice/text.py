@@ -1,0 +1,24 @@
+"""Advice as plain text, as wide as a letter."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+
+from vani.render.advice import screen
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice
+
+__all__ = ["render"]
+
+_WIDTH: Final = 80
+
+
+def render(advice: Advice, **_: object) -> str:
+    """Write what the screen shows, without colour: text that goes to a file or another program has none."""
+    text = StringIO()
+    screen.render(advice, None, Console(file=text, width=_WIDTH, color_system=None, force_terminal=False))
+    return text.getvalue()

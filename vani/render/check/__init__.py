@@ -1,0 +1,15 @@
+"""What `vani check` found, as text for people and for other programs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vani.render.formats import Formats
+
+__all__ = ["FORMATS", "OF_HOSTS"]
+
+FORMATS = Formats(__name__, ["text", "json", "sarif", "junit", "github", "gitlab"])
+"""Each is given Vani's `version`."""
+
+OF_HOSTS: Final = ("sarif", "junit", "github", "gitlab")
+"""They show files by their path in the repository, wherever the command was run: see `repository.py`."""

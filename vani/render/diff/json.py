@@ -1,0 +1,20 @@
+"""What `vani diff` found as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.render.json_text import json_text
+
+if TYPE_CHECKING:
+    from vani.schema.diff import Diff
+
+__all__ = ["render"]
+
+
+def render(diff: Diff, *, everything: bool = False) -> str:
+    """Write all differences, or those that exceed the tolerance."""
+    tree = diff.model_dump(by_alias=True)
+    if not everything:
+        tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
+    return json_text(tree)
