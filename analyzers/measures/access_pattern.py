@@ -247,7 +247,7 @@ class _Seeks:
 
 
 class _Collector:
-    """The class of an operation depends on two before and two behind it: so many are held from batch to batch."""
+    """The class of an operation depends on two before and up to three behind it: they are held from batch to batch."""
 
     def __init__(self, context: Context, facts: Facts | None) -> None:
         self._app, self._apps = context.app, len(context.world.apps)
@@ -326,7 +326,8 @@ class _Collector:
         last = index[closes][np.cumsum(np.append(0, closes[:-1]))]
         behind = last - index
         is_open = run.key // (2 * self._files) == going_on
-        ready = ~run.counted & (~is_open | (behind >= 2))
+        # The first of a stream is of the class of its successor, which depends on two more.
+        ready = ~run.counted & (~is_open | (behind >= 2 + run.first))
         rows = np.flatnonzero(ready)
         self._count(run.cell[rows], run.within[rows], kind[rows])
         strides = np.flatnonzero(ready & (kind == STRIDED) & (delta != NO_VALUE))

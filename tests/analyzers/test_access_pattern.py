@@ -182,3 +182,12 @@ def test_a_file_that_is_read_to_its_end_is_read_consecutively_whether_the_end_is
     write_trace(folder / "t", [run] * ranks, layout="3.0")
     found = vani.profile(folder / "t", store=folder / "store").files[0]
     assert shares(found.io.access_pattern) == {"consecutive": 1.0}
+
+
+@ANY_CUT
+def test_the_first_operation_is_strided_where_reads_of_nothing_begin_a_stride(tmp_path, rows_per_batch):
+    # The second goes on from the first and begins a stride that only the fourth tells.
+    rows = [read(offset=offset, size=0) for offset in (0, 0, 2, 4)]
+    rows.insert(2, write(offset=0, size=0))
+    found = profile(tmp_path, rows, rows_per_batch=rows_per_batch)
+    assert shares(found.workflow.io.access_pattern) == {"strided": 0.8, "consecutive": 0.2}
