@@ -260,8 +260,8 @@ def simulated(steps: list[tuple]) -> dict[str, int | None]:
                 every.append(one)
             if step == "make":
                 one[1] = other
-                every.remove(one)
-                every.append(one)
+                # By identity: files that are gone may look the same.
+                every = [*(file for file in every if file is not one), one]
         elif name != other:
             moved = content.pop(name, None)
             content.pop(other, None)
