@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from vani.schema.base import Model
+from vani.schema.dataset_facts import Distribution, FormatAttributes
 from vani.schema.extensions import extension_rows
-from vani.schema.job import IN_MEMORY, Distribution, FormatAttributes
+from vani.schema.memory_file_systems import IN_MEMORY
 
 if TYPE_CHECKING:
     import pandas as pd

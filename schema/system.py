@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vani.schema.base import Model
-from vani.schema.job import IN_MEMORY, is_below
+from vani.schema.job import is_below
+from vani.schema.memory_file_systems import IN_MEMORY
 
 __all__ = ["BurstBuffer", "Compute", "FileSystem", "Forwarding", "Network", "Rates", "StripingRule", "System"]
 

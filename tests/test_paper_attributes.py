@@ -9,7 +9,8 @@ import pytest
 
 import vani
 from vani.render.report.unknowns import unknowns
-from vani.schema.job import DatasetSample, Distribution, Job
+from vani.schema.dataset_facts import Distribution
+from vani.schema.job import DatasetSample, Job
 
 TRACES = Path(__file__).parent / "data/traces"
 PAPER = Path(__file__).resolve().parents[2] / "shared/seeds/vani.txt"

@@ -13,7 +13,7 @@ import numpy as np
 
 from vani.analyzers.entities.view import Notes, View
 from vani.calls import Layer
-from vani.schema.job import FormatAttributes
+from vani.schema.dataset_facts import FormatAttributes
 
 __all__ = ["attributes_by_calls", "format_attributes", "note_attributes"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vani.analyzers.entities.interfaces import middleware_access
 from vani.analyzers.entities.view import Notes, View
 from vani.calls import FileClass
-from vani.schema.job import IN_MEMORY
+from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.profile import JobEntity, Middleware, NodeLocalStorage, SharedStorage, Storage
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import pytest
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
-from vani.schema.job import DatasetFile, DatasetSample, Distribution, FormatAttributes, Job
+from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.job import DatasetFile, DatasetSample, Job
 
 TRACES = Path(__file__).resolve().parents[1] / "data/traces"
 WHY = "files.format_attributes"

@@ -12,8 +12,9 @@ from vani.collect.arrays import Array, raw_array
 from vani.collect.dataset import Bounds, sample_dataset, type_of_values
 from vani.collect.distribution import ENOUGH, FEWEST, Drawn, draw, law_of
 from vani.errors import InputError
+from vani.schema.dataset_facts import FormatAttributes
 from vani.schema.document import dumps, loads
-from vani.schema.job import FormatAttributes, Job
+from vani.schema.job import Job
 
 LAWS = {
     "uniform": (lambda r, n: r.uniform(-2, 6, n), {"low": -2, "high": 6}),

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.collect.headers import Stored, stored_array
+from vani.schema.dataset_facts import FormatAttributes
 from vani.schema.formats import HEAD_BYTES, format_of_head
-from vani.schema.job import FormatAttributes
 
 __all__ = ["MOST_VALUES", "Array", "NotInstalled", "array_of", "raw_array"]
 

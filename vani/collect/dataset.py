@@ -15,8 +15,9 @@ import numpy as np
 from vani.collect.arrays import Array, NotInstalled, array_of, raw_array
 from vani.collect.distribution import draw, law_of
 from vani.errors import InputError
+from vani.schema.dataset_facts import Distribution
 from vani.schema.formats import format_of
-from vani.schema.job import DatasetFile, DatasetSample, Distribution
+from vani.schema.job import DatasetFile, DatasetSample
 from vani.units import counted
 
 __all__ = ["Bounds", "sample_dataset", "type_of_values"]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.collect.arrays import Array
-from vani.schema.job import Distribution
+from vani.schema.dataset_facts import Distribution
 
 __all__ = ["ENOUGH", "FEWEST", "Drawn", "draw", "law_of"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.collect.arrays import MOST_VALUES, Array, NotInstalled
-from vani.schema.job import FormatAttributes
+from vani.schema.dataset_facts import FormatAttributes
 
 __all__ = ["hdf5_array"]
 

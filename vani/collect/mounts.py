@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from vani.collect.tree import read
-from vani.schema.job import IN_MEMORY, Mount, is_below
+from vani.schema.job import Mount, is_below
+from vani.schema.memory_file_systems import IN_MEMORY
 
 __all__ = [
     "PARALLEL",

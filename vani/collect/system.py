@@ -19,7 +19,8 @@ from vani.collect.lustre import read_lustre
 from vani.collect.mounts import PARALLEL, burst_buffer_dirs, places_of_data, read_mounts, space_of
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tree import entries, read
-from vani.schema.job import IN_MEMORY, Mount, is_below
+from vani.schema.job import Mount, is_below
+from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.system import System
 
 __all__ = ["detect", "parse_burst_buffers", "parse_lfs_version"]

@@ -1,0 +1,10 @@
+"""File systems whose files are memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["IN_MEMORY"]
+
+IN_MEMORY: Final = ("tmpfs", "ramfs", "rootfs")
+"""Types of file systems whose files lie in the node's memory; the root of a node without disks may be `rootfs`."""
