@@ -14,7 +14,6 @@ from contextlib import suppress
 import pytest
 from conftest import ROOT, TRACES  # type: ignore[attr-defined]
 
-VANI = f"{sys.executable} -m vani"
 TRACE = TRACES / "v3-posix-mix-4r"
 PROFILE = ROOT / "tests" / "golden" / "v2-posix-mix-nonmpi.yaml"
 CLOSED = "vani: standard output: cannot be written (it is closed); let it go to another place"
@@ -32,7 +31,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full, setp
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    places = {"T": str(TRACE), "P": str(PROFILE), "V": VANI}
+    """Run a line in which $V is the command, $T a trace and $P a profile, wherever they lie."""
+    places = {"T": str(TRACE), "P": str(PROFILE), "V": sys.executable}
+    line = line.replace("$V", '"$V" -m vani').replace("$T", '"$T"').replace("$P", '"$P"')
     return subprocess.run(
         ["/bin/bash", "-o", "pipefail", "-c", line],
         capture_output=True,
@@ -152,8 +153,10 @@ def test_a_signal_leaves_no_process_and_only_sigkill_leaves_files(desk, name, sc
     }
     arguments = ["profile", TRACE, "--store", "stores", "-o", "p.yaml", "--scheduler", scheduler]
     process = subprocess.Popen(
-        [*VANI.split(), *map(str, arguments)],
+        [sys.executable, "-m", "vani", *map(str, arguments)],
         env=environment,
+        # A signal that whoever started the tests ignores, as nohup does, Vani ignores, too.
+        preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL) if name != "SIGKILL" else None,  # noqa: PLW1509
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -169,6 +172,7 @@ def test_a_signal_leaves_no_process_and_only_sigkill_leaves_files(desk, name, sc
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     if name == "SIGKILL":
         return
     number = getattr(signal, name)
