@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import re
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -11,6 +12,12 @@ import pytest
 # A busy machine makes no test wrong; the tests' own limits are on processor time and memory.
 hypothesis.settings.register_profile("vani", deadline=None)
 hypothesis.settings.load_profile("vani")
+
+
+# Who starts the tests in the background, or by nohup, lets them ignore signals, and whatever they start, too.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
