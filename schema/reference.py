@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from vani.atomic import write_text
-from vani.schema import job, profile
+from vani.schema import dataset_facts, job, profile
 from vani.schema.base import Model
 
 __all__ = ["reference"]
@@ -45,6 +45,7 @@ _UNITS = {
     profile.Rate: "bytes per second",
     profile.Count: "count",
     job.Count: "count",
+    dataset_facts.Count: "count",
     int: "integer",
     float: "number",
     str: "text",
