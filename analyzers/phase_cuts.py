@@ -161,8 +161,11 @@ def _between_roles(cells: Cells, low: int, high: int) -> _Cut | None:
     if min(reads, writes) < _LESSER * (reads + writes) or not reads or not writes:
         return None
     apart = np.abs(np.cumsum(read) / reads - np.cumsum(written) / writes)
+    # What begins at one time is on one side, in whichever order processes are given.
+    times = cells.start[rows]
+    apart[:-1][times[1:] == times[:-1]] = -1.0
     place = int(np.argmax(apart[:-1])) if len(apart) > 1 else 0
-    if place + 1 >= len(apart):
+    if place + 1 >= len(apart) or apart[place] < 0:
         return None
     one, other = (_way(read[part].sum(), written[part].sum()) for part in (slice(place + 1), slice(place + 1, None)))
     if {one, other} != {_READ, _WRITTEN}:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
-from call_tables import InventedTrace, call, create, profile_of, write
+from call_tables import MILLISECOND, InventedTrace, call, create, profile_of, read, write
 from noisy_runs import BUSY, CROWDED, MIB, QUIET, Step, noisy, on_file, only
 
+from vani.analyzers.activity import Cells
+from vani.analyzers.phase_cuts import _between_roles
 from vani.calls import Flag
 from vani.schema.profile import Profile
 
@@ -102,3 +105,25 @@ def test_delays_make_no_phase_and_hide_none(program, noise):
     ranks, steps, truth = PROGRAMS[program]
     for seed in range(8):
         assert told(found(noisy(ranks, steps, noise, seed))) == truth, seed
+
+
+@pytest.mark.parametrize("reader", [0, 1])
+def test_what_begins_at_one_time_is_never_divided_whichever_process_is_named_first(reader):
+    # One rank reads while the other writes; where the cut lies must not depend on which of them is rank 0.
+    rows = []
+    for step in range(6):
+        at = step * 20 * MILLISECOND
+        rows += [
+            read(rank=reader, offset=step * 100, at=at, lasts=MILLISECOND, size=100 if step < 3 else 1),
+            write(rank=1 - reader, offset=step * 100, at=at, lasts=MILLISECOND, size=1 if step < 3 else 100),
+        ]
+    phases = found(InventedTrace(sorted(rows, key=lambda row: row["rank"]), ranks=2)).phases
+    assert [(p.start_s, p.io.bytes.read, p.io.bytes.written) for p in phases] == [
+        (0.0, 300, 3),
+        (0.06, 3, 300),
+    ]
+
+
+def test_a_single_moment_of_reads_and_writes_is_one_phase():
+    cells = Cells(*(np.array(c) for c in ([0, 1], [5, 5], [6, 6], [100, 0], [0, 100], [1, 1], [0, 0], [1, 1])))
+    assert _between_roles(cells, 0, 10) is None
