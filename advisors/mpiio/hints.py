@@ -111,8 +111,8 @@ def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[
 def aggregators(ranks: int, targets: int) -> int:
     """`cb_nodes`: one for each target; of fewer ranks than targets, as many as divide the targets.
 
-    More than there are stripes are cut by ROMIO's driver for Lustre (`romio_lustre_co_ratio` is 1), and aggregators that
-    do not divide the stripes write unequal shares.
+    More than there are stripes are cut by ROMIO's driver for Lustre (`romio_lustre_co_ratio` is 1), and aggregators
+    that do not divide the stripes write unequal shares.
     """
     return max(d for d in range(1, min(ranks, targets) + 1) if targets % d == 0)
 

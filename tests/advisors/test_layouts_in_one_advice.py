@@ -51,7 +51,7 @@ def test_aggregators_match_the_stripes_as_the_users_thresholds_have_them(reach):
 
 def test_a_lower_reach_takes_fewer_targets():
     few, many = (
-        of("LUS002", advise(thresholds={"stripe-count": {"reach": reach}})).recommended["stripe_count"]
+        of("LUS002", advise(thresholds={"stripe-count": {"collective_reach": reach}})).recommended["stripe_count"]
         for reach in (0.3, 0.9)
     )
     assert few < many
