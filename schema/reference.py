@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from vani.atomic import write_text
 from vani.schema import dataset_facts, job, profile
 from vani.schema.base import Model
+from vani.schema.profile import quantities
 
 __all__ = ["reference"]
 
 _HEAD = """\
-<!-- Made from the models in schema/profile.py by `make docs`; edit those. -->
+<!-- Made from the models in schema/profile/ by `make docs`; edit those. -->
 
 # The profile
 
@@ -39,11 +40,11 @@ tables II to XI of the Vani paper. It is validated when it is written and when i
 """
 
 _UNITS = {
-    profile.Bytes: "bytes",
-    profile.Seconds: "seconds",
-    profile.Share: "share",
-    profile.Rate: "bytes per second",
-    profile.Count: "count",
+    quantities.Bytes: "bytes",
+    quantities.Seconds: "seconds",
+    quantities.Share: "share",
+    quantities.Rate: "bytes per second",
+    quantities.Count: "count",
     job.Count: "count",
     dataset_facts.Count: "count",
     int: "integer",
