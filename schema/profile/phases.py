@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from vani.schema.base import Model
 from vani.schema.profile.iostats import IOStats
-from vani.schema.profile.quantities import Bytes, Count, Seconds, Share
+from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, Seconds, Share
 
 __all__ = ["Dominant", "Frequency", "Phase", "Repeats"]
 
@@ -27,7 +27,7 @@ class Frequency(Model):
 class Repeats(Model):
     """How often phases come that are alike."""
 
-    count: Annotated[int, Field(ge=1)] = Field(description="number of phases")
+    count: AtLeastOne = Field(description="number of phases")
     period_s: Seconds | None = Field(
         description="median of the times from the start of one to the start of the next; null for a single one, "
         "or where they come at no steady distance"

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-__all__ = ["Bytes", "Count", "LayerName", "Rate", "Seconds", "Share"]
+__all__ = ["AtLeastOne", "Bytes", "Count", "LayerName", "Rate", "Seconds", "Share"]
 
 Count = Annotated[int, Field(ge=0)]
+AtLeastOne = Annotated[int, Field(ge=1)]
 Bytes = Annotated[int, Field(ge=0, description="bytes")]
 Seconds = Annotated[float, Field(ge=0, description="seconds")]
 Share = Annotated[float, Field(ge=0, le=1, description="share, 0..1")]
