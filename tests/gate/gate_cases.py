@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vani import api
-from vani.gate.policy import Asked, read_policy
+from vani.gate.asked import Asked
+from vani.gate.policy import read_policy
 from vani.gate.reading import Figures, read_figures
 from vani.gate.verdict import judge
 from vani.schema.check import Check

@@ -16,7 +16,7 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.gate.advice import AskedRules
-    from vani.gate.policy import Asked
+    from vani.gate.asked import Asked
     from vani.gate.reading import Figures
     from vani.schema.check import Check, Level
     from vani.schema.profile import Profile

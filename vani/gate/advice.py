@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from vani.gate.asked import RulesCheck
 from vani.gate.entities import IDENTITIES, label, stripped
 from vani.gate.finding import Finding, judgement
-from vani.gate.policy import RulesCheck
 from vani.schema.advice import Advice, Recommendation
 from vani.schema.check import Level
 from vani.schema.profile import Profile

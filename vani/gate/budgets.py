@@ -6,11 +6,11 @@ import math
 from functools import partial
 from typing import Final
 
+from vani.gate.asked import BudgetCheck
 from vani.gate.attribute import COMPARISONS, Where
 from vani.gate.entities import Names
 from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
 from vani.gate.matching import Match, Value, aggregated, matches, why_null
-from vani.gate.policy import BudgetCheck
 from vani.gate.quantity import Dimension, shown
 from vani.gate.reading import Figures
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from vani.gate.asked import ChangeCheck
 from vani.gate.entities import Names
 from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
 from vani.gate.flushing import flushing_beside
 from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
-from vani.gate.policy import ChangeCheck
 from vani.gate.quantity import Dimension, shown
 from vani.gate.reading import Figures, Tree
 from vani.gate.shape import Leaf

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
+from vani.gate.asked import Excuse
 from vani.gate.entities import Names
 from vani.gate.finding import Finding, judgement
 from vani.gate.matching import matches
 from vani.gate.pattern import fits
-from vani.gate.policy import Excuse
 from vani.gate.reading import Figures
 from vani.schema.check import Excepted
 

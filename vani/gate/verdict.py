@@ -9,6 +9,7 @@ from typing import Final
 
 from vani.errors import InputError
 from vani.gate.advice import AskedRules, judge_advice
+from vani.gate.asked import Asked
 from vani.gate.budgets import judge_budget
 from vani.gate.changes import judge_change
 from vani.gate.completeness import judge_alikeness, judge_completeness
@@ -16,7 +17,6 @@ from vani.gate.entities import Names, aliases_of
 from vani.gate.exceptions import excuse
 from vani.gate.finding import Finding
 from vani.gate.matching import columns_of
-from vani.gate.policy import Asked
 from vani.gate.reading import Figures, Tree
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
 from vani.schema.damage import damage
