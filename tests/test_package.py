@@ -114,6 +114,19 @@ def test_no_module_is_named_after_its_shape():
     assert [path for path in paths if words[path] & SHAPELESS] == []
 
 
+def test_a_module_fits_in_the_head():
+    """None has more than 500 lines, and few more than 400: what does two things is two modules."""
+    folders = [ROOT / folder for folder in (*CODE, "benchmarks")]
+    lines = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in folders
+        for path in folder.rglob("*.py")
+    }
+    assert {path: length for path, length in lines.items() if length > 500} == {}
+    long = {path: n for path, n in lines.items() if n > 400 and not path.startswith("benchmarks/")}
+    assert len(long) <= 8, long
+
+
 def test_whoever_installs_vani_can_use_a_dask_cluster():
     """Only what submits jobs to a batch system, and makes a key for them, is an extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
