@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from vani.advisors.base import Finding, Gain
 from vani.advisors.conflicts import Judged
 from vani.advisors.matter.io_share import IOShare
+from vani.advisors.rule import Finding, Gain
 from vani.models.io_time import IOTime
 from vani.units import format_seconds
 

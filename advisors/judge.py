@@ -12,7 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from vani.advisors.base import (
+from vani.advisors.catalogue import find, pick, rules
+from vani.advisors.conflicts import Judged, resolve
+from vani.advisors.gains import of_run, together
+from vani.advisors.matter.io_share import IOShare
+from vani.advisors.rule import (
     NO_LAYOUTS,
     Finding,
     Gain,
@@ -23,10 +27,6 @@ from vani.advisors.base import (
     Rule,
     Verdict,
 )
-from vani.advisors.catalogue import find, pick, rules
-from vani.advisors.conflicts import Judged, resolve
-from vani.advisors.gains import of_run, together
-from vani.advisors.matter.io_share import IOShare
 from vani.errors import InputError, VaniError
 from vani.models.io_time import IOTime, io_time
 from vani.schema.advice import (

@@ -21,8 +21,8 @@ from vani.analyzers.measures.footprint import Footprint
 from vani.analyzers.measures.survey import Survey
 from vani.engine import Engine
 from vani.engine.parcel import load, pack
-from vani.readers.base import Piece
 from vani.readers.open import open_trace
+from vani.readers.trace_reader import Piece
 from vani.store.read import open_store
 from vani.store.write import write_store
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from vani.atomic import write_text
 from vani.schema import dataset_facts, job, profile
-from vani.schema.base import Model
+from vani.schema.model import Model
 from vani.schema.profile import quantities
 
 __all__ = ["reference"]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import staging
 from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_rate, format_seconds

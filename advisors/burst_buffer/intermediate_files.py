@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.burst_buffer.measured_gain import measured_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import folder_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import files_share
 from vani.units import counted, format_bytes, format_count, format_seconds, format_share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from vani.advisors.base import Gain
+from vani.advisors.rule import Gain
 
 __all__ = ["measured_gain"]
 

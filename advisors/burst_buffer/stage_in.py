@@ -9,10 +9,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.burst_buffer.measured_gain import measured_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
 from vani.advisors.data_files import data_files, folder_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import files_share
 from vani.units import KiB, MiB, format_bytes, format_count, format_rate, format_share

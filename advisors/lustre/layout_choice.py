@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Gain, seconds
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.placement import Lustre, lustre_under
+from vani.advisors.rule import Evidence, Gain, seconds
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention, striping
 from vani.models.contention import Burst, Path

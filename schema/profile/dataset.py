@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.model import Model
 from vani.schema.profile.iostats import ByteCounts, IOStats
 from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from vani.schema.base import Model
+from vani.schema.model import Model
 from vani.schema.profile.quantities import Bytes, Count, Rate, Seconds, Share
 
 __all__ = [

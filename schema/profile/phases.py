@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
+from vani.schema.model import Model
 from vani.schema.profile.iostats import IOStats
 from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, Seconds, Share
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.extensions import extension_rows
+from vani.schema.model import Model
 from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder
 from vani.schema.profile.interfaces import Interface, Middleware
 from vani.schema.profile.phases import Phase

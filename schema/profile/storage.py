@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.model import Model
 from vani.schema.profile.quantities import Bytes, Count, Rate
 
 __all__ = ["NodeLocalStorage", "SharedStorage", "Storage"]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from vani.advisors import catalogue
 from vani.advisors.advise import advise_document
-from vani.advisors.base import Finding, Gain, Rule, Target
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.gains import of_run, together
 from vani.advisors.judge import judge
 from vani.advisors.matter.io_share import IOShare
+from vani.advisors.rule import Finding, Gain, Rule, Target
 from vani.errors import DocumentError, InputError, VaniError
 from vani.models.io_time import io_time
 from vani.render.wording import expected_gain

@@ -12,7 +12,7 @@ from typing import Any
 from vani import api
 from vani.gate.asked import Asked
 from vani.gate.policy import read_policy
-from vani.gate.reading import Figures, read_figures
+from vani.gate.profile_tree import Figures, read_figures
 from vani.gate.verdict import judge
 from vani.schema.check import Check
 from vani.schema.document import dumps, loads

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from vani.errors import DocumentError, InputError
 from vani.schema import document
-from vani.schema.base import Model
 from vani.schema.document import MODULES, document_model, dump, dumps, json_schema, load, loads, schema_name
+from vani.schema.model import Model
 from vani.schema.yaml import read, write
 from vani.schema.yaml.read import parse
 from vani.schema.yaml.read_own import parse_own

@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field, create_model
 
-from vani.schema.base import Model
+from vani.schema.model import Model
 from vani.schema.reference import reference
 
 

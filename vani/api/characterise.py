@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.analyzers.entities.view import View
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.readers.base import TraceReader
+    from vani.readers.trace_reader import TraceReader
     from vani.schema.job import Job
     from vani.schema.profile import Profile
     from vani.schema.system import System

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.gate.advice import AskedRules
     from vani.gate.asked import Asked
-    from vani.gate.reading import Figures
+    from vani.gate.profile_tree import Figures
     from vani.schema.check import Check, Level
     from vani.schema.profile import Profile
     from vani.schema.system import System

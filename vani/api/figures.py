@@ -12,7 +12,7 @@ from vani.api.given import PathLike
 if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.gate.asked import Asked
-    from vani.gate.reading import Figures
+    from vani.gate.profile_tree import Figures
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
@@ -38,7 +38,7 @@ def figures_of(
     progress: Progress | None = None,
 ) -> Figures:
     """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
-    from vani.gate.reading import path_text, read_bytes, read_figures  # noqa: PLC0415
+    from vani.gate.profile_tree import path_text, read_bytes, read_figures  # noqa: PLC0415
 
     if not isinstance(profile, (str, Path)):
         return read_figures(profile.to_yaml().encode(), "profile", columns, model_files=files)

@@ -16,7 +16,7 @@ from vani.errors import DocumentError, InputError
 from vani.gate.asked import Asked
 from vani.gate.entities import IDENTITIES, Names
 from vani.gate.policy_search import BASELINE, is_there
-from vani.gate.reading import Figures, Tree, path_text, read_bytes, read_figures
+from vani.gate.profile_tree import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import loads

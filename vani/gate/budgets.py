@@ -11,8 +11,8 @@ from vani.gate.attribute import COMPARISONS, Where
 from vani.gate.entities import Names
 from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
 from vani.gate.matching import Match, Value, aggregated, matches, why_null
+from vani.gate.profile_tree import Figures
 from vani.gate.quantity import Dimension, shown
-from vani.gate.reading import Figures
 
 __all__ = ["judge_budget"]
 

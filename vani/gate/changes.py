@@ -11,8 +11,8 @@ from vani.gate.entities import Names
 from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
 from vani.gate.flushing import flushing_beside
 from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
+from vani.gate.profile_tree import Figures, Tree
 from vani.gate.quantity import Dimension, shown
-from vani.gate.reading import Figures, Tree
 from vani.gate.shape import Leaf
 from vani.gate.tolerance import Allowed, Tolerance, allowed, tolerance_of
 from vani.schema.policy import Direction

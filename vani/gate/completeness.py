@@ -7,7 +7,7 @@ from typing import Final
 
 from vani.gate.entities import stripped
 from vani.gate.finding import Finding, judgement
-from vani.gate.reading import Tree
+from vani.gate.profile_tree import Tree
 from vani.schema.profile import Profile
 
 __all__ = ["CHECK", "judge_alikeness", "judge_completeness"]

@@ -10,7 +10,7 @@ from vani.gate.entities import Names
 from vani.gate.finding import Finding, judgement
 from vani.gate.matching import matches
 from vani.gate.pattern import fits
-from vani.gate.reading import Figures
+from vani.gate.profile_tree import Figures
 from vani.schema.check import Excepted
 
 __all__ = ["excuse"]

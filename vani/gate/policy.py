@@ -13,7 +13,7 @@ from typing import Any, Final
 from vani.errors import DocumentError
 from vani.gate.asked import Asked, no_policy
 from vani.gate.policy_checks import checks_of
-from vani.gate.reading import path_text, read_bytes
+from vani.gate.profile_tree import path_text, read_bytes
 from vani.schema import policy as spec
 from vani.schema.check import Source
 from vani.schema.document import YAML, check, read_tree

@@ -11,8 +11,8 @@ from typing import Any
 from vani.errors import DocumentError
 from vani.gate.asked import Asked, BudgetCheck, ChangeCheck, Excuse, RulesCheck, built_in_changes
 from vani.gate.attribute import COMPARISONS, Attribute, AttributeSyntaxError, Reader, parse_attribute
+from vani.gate.profile_tree import path_text
 from vani.gate.quantity import Dimension, Quantity, parse_quantity
-from vani.gate.reading import path_text
 from vani.gate.shape import Leaf, UnknownAttributeError, refuse_never, refuse_no_share, resolve
 from vani.schema import policy as spec
 from vani.schema.check import PolicyPlace, Source

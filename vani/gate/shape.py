@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from vani.gate.attribute import AnyKey, Attribute, Condition, Each, Key, Step, Where
 from vani.gate.quantity import Dimension, Quantity
-from vani.schema.base import Model
+from vani.schema.model import Model
 from vani.schema.profile import Profile, quantities
 
 __all__ = ["Leaf", "UnknownAttributeError", "leaves", "refuse_never", "refuse_no_share", "resolve"]

@@ -17,7 +17,7 @@ from vani.gate.entities import Names, aliases_of
 from vani.gate.exceptions import excuse
 from vani.gate.finding import Finding
 from vani.gate.matching import columns_of
-from vani.gate.reading import Figures, Tree
+from vani.gate.profile_tree import Figures, Tree
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
 from vani.schema.damage import damage
 from vani.schema.long_profile import Column

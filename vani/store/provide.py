@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from vani.allocator import give_back
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
-from vani.readers.base import KeepsTables, Piece, TraceReader
 from vani.readers.open import open_trace, traces_at
+from vani.readers.trace_reader import KeepsTables, Piece, TraceReader
 from vani.store import cache, write
 from vani.store.kept import Kept, Room
 from vani.store.locks import InUse

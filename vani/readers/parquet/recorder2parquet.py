@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
-from vani.readers.base import Limit, Piece
 from vani.readers.functions import FACTS
 from vani.readers.handles import HandleTable
 from vani.readers.interpret import interpret
@@ -44,6 +43,7 @@ from vani.readers.paths import PathTable
 from vani.readers.plausible import NO_VALUE
 from vani.readers.probes import Probes
 from vani.readers.signatures import CallTable, Signatures
+from vani.readers.trace_reader import Limit, Piece
 
 __all__ = ["Recorder2ParquetReader"]
 

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
-from vani.readers.base import Limit, Piece
 from vani.readers.functions import Meaning, Rule, layer_of, meaning_of
 from vani.readers.parquet.delivery import Rows
 from vani.readers.parquet.parts import rows_left_out
@@ -42,6 +41,7 @@ from vani.readers.parquet.reader import (
 from vani.readers.paths import PathTable
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
 from vani.readers.signatures import Signatures
+from vani.readers.trace_reader import Limit, Piece
 
 __all__ = ["WisIOReader", "spelled_whole"]
 
