@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "Choice",
-    "Layout",
+    "Striping",
     "choose",
     "evidence",
     "gain",
@@ -52,7 +52,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Striping:
     """What a file gets, and what it is thought to have; None is unknown, -1 targets are all."""
 
     count: int
@@ -75,7 +75,7 @@ class Case:
     parallelism: int
     path: Path
     burst: Burst
-    layout: Layout
+    layout: Striping
     has_distance: bool
     place: Lustre
 
@@ -111,12 +111,12 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     burst = Burst(bytes=float(extent(file) or size), nodes=nodes, processes=parallelism)
     count = _count(burst, path, disk, by, rate=rate, size=size)
     default = disk.stripe_count if disk else None
-    layout = Layout(count, size, default, disk.stripe_size if disk else None)
+    layout = Striping(count, size, default, disk.stripe_size if disk else None)
     if rule is not None:
-        layout = Layout(rule.stripe_count, rule.stripe_size or size, default, layout.default_size)
+        layout = Striping(rule.stripe_count, rule.stripe_size or size, default, layout.default_size)
     elif default is not None and not 0 < default < count:
         # The default has as many targets or more (-1 is all): fewer is not this question.
-        layout = Layout(default, size, default, layout.default_size)
+        layout = Striping(default, size, default, layout.default_size)
     if not layout.changes:
         return "the default layout of the file system already fits the large shared files"
     return Case(index, file, reads, parallelism, path, burst, layout, has_distance, place)

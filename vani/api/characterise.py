@@ -86,7 +86,7 @@ def characterise_in(
         workload = opening.result()
     engine = run.engine
     refused = [(str(path), str(error)) for path, error in workload.refused]
-    engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
+    engine.check_workers(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
 
     def from_stores(stores: list[Store]) -> Characterised:
         readers: list[TraceReader] = []

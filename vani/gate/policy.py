@@ -16,7 +16,7 @@ from vani.gate.policy_checks import checks_of
 from vani.gate.profile_tree import path_text, read_bytes
 from vani.schema import policy as spec
 from vani.schema.check import Source
-from vani.schema.document import YAML, check, read_tree
+from vani.schema.document import YAML, read_tree, validate
 from vani.schema.policy import Policy
 from vani.schema.toml_text import TOML
 
@@ -45,7 +45,7 @@ def read_policy(path: Path) -> Asked:
         advise = tree.get("advise") if isinstance(tree.get("advise"), dict) else None
         return replace(no_policy(path.parent), path=path, source=source, advise=advise)
     tree = read_tree(text, Policy, where=str(path), syntax=syntax)
-    document = check(tree, Policy, text=text, where=str(path), syntax=syntax)
+    document = validate(tree, Policy, text=text, where=str(path), syntax=syntax)
     return checks_of(document, path, source, text, syntax)
 
 

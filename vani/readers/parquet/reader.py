@@ -29,8 +29,8 @@ from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
 __all__ = [
     "SET_BACK_S",
     "Columns",
+    "FunctionNames",
     "Known",
-    "Names",
     "PairCounter",
     "ParquetReader",
     "RankCounter",
@@ -81,7 +81,7 @@ class Known:
     """Shape (paths,): paths that were only looked for; None where the flags of opens are not known."""
 
 
-class Names:
+class FunctionNames:
     """Codes of function names, in order of first sight."""
 
     def __init__(self) -> None:
