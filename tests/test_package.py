@@ -155,3 +155,17 @@ def test_what_makes_traces_for_tests_knows_neither_vani_nor_the_benchmarks():
     # Was: the tests' encoder and decoder lay in benchmarks/, which imports Vani.
     for path in (ROOT / "tests" / "traces").glob("*.py"):
         assert re.findall(r"^(?:from|import) (?:vani|benchmarks)\b.*", path.read_text(), re.MULTILINE) == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports inside functions count, those for type checkers alone do not. Tools that do not follow links see less."""
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("vani", exclude_type_checking_imports=True, cache_dir=None)
+    assert graph.modules >= {name.removesuffix(".__init__") for name in modules()}
+    circles = []
+    for name in sorted(graph.modules):
+        for imported in sorted(graph.find_modules_directly_imported_by(name)):
+            way_back = graph.find_shortest_chain(imported, name)
+            if way_back is not None:
+                circles.append(" -> ".join((name, *way_back)))
+    assert circles == []
