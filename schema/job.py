@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.model import Model
 
 __all__ = [
     "DatasetFile",

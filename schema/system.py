@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.job import is_below
 from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.model import Model
 
 __all__ = ["BurstBuffer", "Compute", "FileSystem", "Forwarding", "Network", "Rates", "StripingRule", "System"]
 

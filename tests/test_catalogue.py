@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 import vani.advisors
-from vani.advisors.base import SECTIONS, Rule
 from vani.advisors.catalogue import find, page_text, rules
 from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.pages import pages
+from vani.advisors.rule import SECTIONS, Rule
 from vani.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -114,6 +114,19 @@ def test_no_module_is_named_after_its_shape():
     assert [path for path in paths if words[path] & SHAPELESS] == []
 
 
+def test_a_module_fits_in_the_head():
+    """None has more than 500 lines, and few more than 400: what does two things is two modules."""
+    folders = [ROOT / folder for folder in (*CODE, "benchmarks")]
+    lines = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in folders
+        for path in folder.rglob("*.py")
+    }
+    assert {path: length for path, length in lines.items() if length > 500} == {}
+    long = {path: n for path, n in lines.items() if n > 400 and not path.startswith("benchmarks/")}
+    assert len(long) <= 8, long
+
+
 def test_whoever_installs_vani_can_use_a_dask_cluster():
     """Only what submits jobs to a batch system, and makes a key for them, is an extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -142,3 +155,17 @@ def test_what_makes_traces_for_tests_knows_neither_vani_nor_the_benchmarks():
     # Was: the tests' encoder and decoder lay in benchmarks/, which imports Vani.
     for path in (ROOT / "tests" / "traces").glob("*.py"):
         assert re.findall(r"^(?:from|import) (?:vani|benchmarks)\b.*", path.read_text(), re.MULTILINE) == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports inside functions count, those for type checkers alone do not. Tools that do not follow links see less."""
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("vani", exclude_type_checking_imports=True, cache_dir=None)
+    assert graph.modules >= {name.removesuffix(".__init__") for name in modules()}
+    circles = []
+    for name in sorted(graph.modules):
+        for imported in sorted(graph.find_modules_directly_imported_by(name)):
+            way_back = graph.find_shortest_chain(imported, name)
+            if way_back is not None:
+                circles.append(" -> ".join((name, *way_back)))
+    assert circles == []

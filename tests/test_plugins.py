@@ -16,8 +16,8 @@ from vani.advisors import catalogue
 from vani.analyzers import passes
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import formats, open_workload
-from vani.readers.base import Format
 from vani.readers.open import has_part
+from vani.readers.trace_reader import Format
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = ROOT / "examples" / "05-own-analyzer-and-rule"
@@ -37,7 +37,7 @@ CALLS = """\
 SMALL = ROOT / "tests" / "data" / "traces" / "v3-posix-mix-nonmpi"
 
 FAULTY = """
-from vani.readers.base import Format
+from vani.readers.trace_reader import Format
 
 def probe(path):
     raise KeyError("magic")
@@ -167,7 +167,7 @@ def test_all_formats_are_listed_built_in_ones_first(trace):
     ("code", "said"),
     [
         ("import gone_library", "cannot be loaded (ModuleNotFoundError: No module named 'gone_library')"),
-        ("FORMAT = 'bad'", "entry point 'bad' is no vani.readers.base.Format"),
+        ("FORMAT = 'bad'", "entry point 'bad' is no vani.readers.trace_reader.Format"),
     ],
 )
 def test_a_format_that_cannot_be_loaded_is_named_where_no_other_fits(site, tmp_path, code, said):

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from vani.advisors.base import Evidence, Gain, seconds
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.movers import Movers, movers_of
 from vani.advisors.placement import Lustre, lustre_under
+from vani.advisors.rule import Evidence, Gain, seconds
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import calibration, contention, striping
 from vani.models.contention import Burst, Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "Choice",
-    "Layout",
+    "Striping",
     "choose",
     "evidence",
     "gain",
@@ -59,7 +59,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Striping:
     """What a file gets, and what it is thought to have; None is unknown, -1 targets are all."""
 
     count: int
@@ -89,7 +89,7 @@ class Case:
     movers: Movers
     path: Path
     burst: Burst
-    layout: Layout
+    layout: Striping
     size_from: SizeFrom
     place: Lustre
     cached: bool = False
@@ -148,9 +148,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         count = max(count, nodes)
     count = contention.neat(min(count, most), most)
     default = disk.stripe_count if disk else None
-    layout = Layout(count, size, default, disk.stripe_size if disk else None)
+    layout = Striping(count, size, default, disk.stripe_size if disk else None)
     if rule is not None:
-        layout = Layout(rule.stripe_count, rule.stripe_size or size, default, layout.default_size, rule.pool)
+        layout = Striping(rule.stripe_count, rule.stripe_size or size, default, layout.default_size, rule.pool)
     elif default is not None and not 0 < default < count:
         if cached:
             return (
@@ -158,7 +158,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
                 "their layout hardly shows"
             )
         # The default has as many targets or more (-1 is all): fewer is not this question.
-        layout = Layout(default, size, default, layout.default_size)
+        layout = Striping(default, size, default, layout.default_size)
     if not layout.changes:
         return "the default layout of the file system already fits the large shared files"
     found: SizeFrom = "site" if rule is not None and rule.stripe_size else size_from

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Rule
 from vani.advisors.lustre.layout_choice import Case, Choice, choose
+from vani.advisors.rule import Rule
 from vani.units import GiB, KiB, MiB
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.metadata import SERVED, share_of
 from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count

@@ -6,10 +6,10 @@ import math
 import posixpath
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, site_rule
 from vani.models import contention
 from vani.models.pfl import STRIPE_UNIT

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, extent, listed, target_of
 from vani.advisors.file_layout import Pieces, pieces_of
 from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines, per_host
 from vani.advisors.mpiio.use import Use, set_hints, uses
+from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.units import MiB, format_bytes, format_count
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention
 from vani.models.contention import Burst

@@ -14,8 +14,8 @@ import yaml
 from builders import profile, shared, system
 from click.testing import CliRunner
 
+from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import page_text, rules
-from vani.advisors.judge import advise_document
 from vani.advisors.pages import pages
 from vani.advisors.settings import read_settings
 from vani.cli.main import commands

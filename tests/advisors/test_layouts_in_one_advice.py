@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from builders import profile, shared, system
 
-from vani.advisors.base import Finding, Gain, Target
 from vani.advisors.catalogue import find
 from vani.advisors.judge import judge
 from vani.advisors.placement import lustre_under
+from vani.advisors.rule import Finding, Gain, Target
 from vani.schema.advice import Advice, ProfileRef, Recommendation, SystemRef
 from vani.units import GiB, MiB
 

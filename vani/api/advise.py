@@ -57,7 +57,7 @@ def advise(
 
     # A long profile is read while the rules are imported.
     source = Reading(profile) if isinstance(profile, (str, Path)) else profile
-    from vani.advisors.judge import advise_document  # noqa: PLC0415
+    from vani.advisors.advise import advise_document  # noqa: PLC0415
     from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
 
     settings = Settings() if config is None else read_settings(Path(config))

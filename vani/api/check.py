@@ -16,8 +16,8 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.gate.advice import AskedRules
-    from vani.gate.policy import Asked
-    from vani.gate.reading import Figures
+    from vani.gate.asked import Asked
+    from vani.gate.profile_tree import Figures
     from vani.schema.check import Check, Level
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -65,7 +65,7 @@ def check(
         A document that cannot be used, or nothing to check.
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-    from vani.gate.verdict import columns_asked, judge  # noqa: PLC0415
+    from vani.gate.verdict import columns_asked, verdict_on  # noqa: PLC0415
 
     asked = policy_asked(policy, search=search)
     target = None
@@ -76,7 +76,7 @@ def check(
     figures = figures_of(profile, columns, files, system=system, progress=progress)
     places = saved.chosen(asked, [str(one) for one in baselines], missing_ok=update_baseline)
     earlier = [saved.read_runs(place, columns) for place in places]
-    found = judge(
+    found = verdict_on(
         asked,
         figures,
         [run for one in earlier for run in one.runs],

@@ -34,7 +34,7 @@ class Drawing:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """What Jupyter shows: the specification, a picture for those who cannot draw it, and the plot in words."""
-        from vani.render.plots.image import image  # noqa: PLC0415 - it needs this module
+        from vani.render.plots.image import image  # noqa: PLC0415 - a page draws nothing itself
 
         del include, exclude
         shown = {

@@ -6,12 +6,14 @@ import difflib
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vani.errors import InputError
 from vani.render.json_text import json_text
-from vani.render.plots.drawing import Drawing
 from vani.render.plots.theme import GROUND, theme
+
+if TYPE_CHECKING:
+    from vani.render.plots.drawing import Drawing
 
 __all__ = ["SUFFIXES", "check_suffix", "image"]
 
