@@ -7,6 +7,7 @@ keeps what neighbouring processes access at the same moment in stripes of their 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.base import Evidence, Gain, seconds
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.placement import Lustre, lustre_under
-from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
+from vani.advisors.site_layouts import default_stripes, keeps_own_layout, site_rule, targets_text
 from vani.models import contention, striping
 from vani.models.contention import Burst, Path
 from vani.models.run_time import of_files_s
@@ -22,7 +23,7 @@ from vani.units import MiB, format_bytes, format_rate, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile, Sizes
-    from vani.schema.system import FileSystem, System
+    from vani.schema.system import FileSystem, StripingRule, System
 
 __all__ = [
     "Case",
@@ -53,16 +54,30 @@ class Choice:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a file gets, and what it is thought to have; None is unknown, -1 targets are all."""
+    """What a file gets, and what it is thought to have; None is unknown, -1 targets are all.
+
+    `rule` is the site's own rule where that gave count, size and pool.
+    """
 
     count: int
     size: int
     default_count: int | None
     default_size: int | None
+    rule: StripingRule | None = None
 
     @property
     def changes(self) -> bool:
         return (self.count, self.size) != (self.default_count, self.default_size)
+
+    @property
+    def pool(self) -> str | None:
+        return self.rule.pool if self.rule else None
+
+    @property
+    def options(self) -> str:
+        """As `lfs setstripe` and `lfs migrate` take them."""
+        pool = f" -p {shlex.quote(self.pool)}" if self.pool else ""
+        return f"-c {self.count} -S {lfs_size(self.size)}{pool}"
 
 
 @dataclass(frozen=True)
@@ -110,13 +125,13 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     nodes = min(parallelism, profile.job.nodes or math.ceil(parallelism / by.processes_per_node))
     burst = Burst(bytes=float(extent(file) or size), nodes=nodes, processes=parallelism)
     count = _count(burst, path, disk, by, rate=rate, size=size)
-    default = disk.stripe_count if disk else None
-    layout = Layout(count, size, default, disk.stripe_size if disk else None)
+    default, default_size = default_stripes(disk, extent(file) or 0)
+    layout = Layout(count, size, default, default_size)
     if rule is not None:
-        layout = Layout(rule.stripe_count, rule.stripe_size or size, default, layout.default_size)
+        layout = Layout(rule.stripe_count, rule.stripe_size or size, default, default_size, rule)
     elif default is not None and not 0 < default < count:
         # The default has as many targets or more (-1 is all): fewer is not this question.
-        layout = Layout(default, size, default, layout.default_size)
+        layout = Layout(default, size, default, default_size)
     if not layout.changes:
         return "the default layout of the file system already fits the large shared files"
     return Case(index, file, reads, parallelism, path, burst, layout, has_distance, place)
@@ -220,16 +235,28 @@ def sentence(group: Sequence[Case]) -> str:
         if first.has_distance
         else "a multiple of the usual transfer"
     )
-    text = (
-        f"{first.parallelism} processes {verb} {what} ({format_bytes(extent(first.file))}){has}: "
-        f"{targets_text(layout.count)} of {format_rate(first.path.target)} carry what they offer, in stripes of "
-        f"{lfs_size(layout.size)}, {why}."
-    )
+    text = f"{first.parallelism} processes {verb} {what} ({format_bytes(extent(first.file))}){has}: "
+    if layout.rule is None:
+        text += (
+            f"{targets_text(layout.count)} of {format_rate(first.path.target)} carry what they offer, in stripes of "
+            f"{lfs_size(layout.size)}, {why}."
+        )
+    else:
+        text += _site_sentence(layout, layout.rule)
     if first.place.because:
         text += f" Note: {first.place.because}."
     if layout.default_count is None:
         text += " For an expected gain, supply the default stripe count (`lfs getstripe -d`) in --system."
     return text
+
+
+def _site_sentence(layout: Layout, rule: StripingRule) -> str:
+    pool = f" of the pool {rule.pool}" if rule.pool else ""
+    text = (
+        f"for files from {format_bytes(rule.above)} on the site asks for {targets_text(layout.count)}{pool}, in "
+        f"stripes of {lfs_size(layout.size)}"
+    )
+    return f"{text}: {rule.reason.rstrip('.')}." if rule.reason else f"{text}."
 
 
 def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:
@@ -262,4 +289,6 @@ def evidence(group: Sequence[Case]) -> list[Evidence]:
             Evidence(f"{prefix}.targets", disk.targets),
             Evidence(f"{prefix}.bandwidth_per_target.{direction}", rate),
         ]
+        if (rule := group[0].layout.rule) is not None:
+            found.append(Evidence(f"{prefix}.striping_rules[{disk.striping_rules.index(rule)}].above", rule.above))
     return found

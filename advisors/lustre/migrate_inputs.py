@@ -98,7 +98,8 @@ def _finding(group: Sequence[Case], profile: Profile) -> Finding:
         # The layout of the file itself is not in the profile: the default is a guess.
         confidence=round(first.place.certainty * (0.7 if first.has_distance else 0.5), 2),
         touched_s=layout_choice.spent_s(group, profile),
-        recommended={"stripe_count": layout.count, "stripe_size": layout.size},
+        recommended={"stripe_count": layout.count, "stripe_size": layout.size}
+        | ({"pool": layout.pool} if layout.pool else {}),
         current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
         evidence=layout_choice.evidence(group),
         gain=layout_choice.gain(group, profile),
@@ -108,8 +109,7 @@ def _finding(group: Sequence[Case], profile: Profile) -> Finding:
 
 
 def _commands(group: Sequence[Case]) -> list[str]:
-    layout = group[0].layout
-    options = f"-c {layout.count} -S {lfs_size(layout.size)}"
+    options = group[0].layout.options
     paths = [quoted_path(case.file.path) for case in group]
     lines = [f"lfs migrate {options} {path}" for path in paths if path]
     if None in paths:
