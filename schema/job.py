@@ -62,6 +62,8 @@ class Lustre(Model):
     mdts: Count | None = Field(default=None, description="metadata targets")
     capacity: Bytes | None = Field(default=None, description="bytes over all targets")
     free: Bytes | None = Field(default=None, description="bytes over all targets")
+    mdt_capacity: Bytes | None = Field(default=None, description="bytes over all metadata targets")
+    mdt_free: Bytes | None = Field(default=None, description="bytes over all metadata targets")
 
 
 class Gpfs(Model):

@@ -16,7 +16,7 @@ from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.movers import Movers, movers_of
 from vani.advisors.placement import Lustre, lustre_under
 from vani.advisors.rule import Evidence, Gain, seconds
-from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
+from vani.advisors.site_layouts import default_stripes, keeps_own_layout, site_rule, targets_text
 from vani.models import calibration, contention, striping
 from vani.models.contention import Burst, Path
 from vani.models.run_time import of_files_s
@@ -24,7 +24,7 @@ from vani.units import MiB, format_bytes, format_rate, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile, Sizes
-    from vani.schema.system import FileSystem, System
+    from vani.schema.system import FileSystem, StripingRule, System
 
 __all__ = [
     "Case",
@@ -60,13 +60,20 @@ class Choice:
 
 @dataclass(frozen=True)
 class Striping:
-    """What a file gets, and what it is thought to have; None is unknown, -1 targets are all."""
+    """What a file gets, and what it is thought to have; None is unknown, -1 targets are all.
+
+    `rule` is the site's own rule where that gave count, size and pool.
+    """
 
     count: int
     size: int
     default_count: int | None
     default_size: int | None
-    pool: str | None = None
+    rule: StripingRule | None = None
+
+    @property
+    def pool(self) -> str | None:
+        return self.rule.pool if self.rule else None
 
     @property
     def changes(self) -> bool:
@@ -147,10 +154,10 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if interleaved and nodes > 1 and not cached:
         count = max(count, nodes)
     count = contention.neat(min(count, most), most)
-    default = disk.stripe_count if disk else None
-    layout = Striping(count, size, default, disk.stripe_size if disk else None)
+    default, default_size = default_stripes(disk, extent(file) or 0)
+    layout = Striping(count, size, default, default_size)
     if rule is not None:
-        layout = Striping(rule.stripe_count, rule.stripe_size or size, default, layout.default_size, rule.pool)
+        layout = Striping(rule.stripe_count, rule.stripe_size or size, default, default_size, rule)
     elif default is not None and not 0 < default < count:
         if cached:
             return (
@@ -158,7 +165,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
                 "their layout hardly shows"
             )
         # The default has as many targets or more (-1 is all): fewer is not this question.
-        layout = Striping(default, size, default, layout.default_size)
+        layout = Striping(default, size, default, default_size)
     if not layout.changes:
         return "the default layout of the file system already fits the large shared files"
     found: SizeFrom = "site" if rule is not None and rule.stripe_size else size_from
@@ -307,11 +314,15 @@ def sentence(group: Sequence[Case]) -> str:
         enough = "is enough" if one else "are enough"
     else:
         enough = "carries what they offer" if one else "carry what they offer"
-    text = (
-        f"{who} {verb} {what} ({format_bytes(extent(first.file))}){has}: "
-        f"{targets_text(layout.count)} of {format_rate(first.path.target)} "
-        f"{enough}, in stripes of "
-        f"{lfs_size(layout.size)}, {_BECAUSE[first.size_from]}."
+    text = f"{who} {verb} {what} ({format_bytes(extent(first.file))}){has}: "
+    text += (
+        _site_sentence(layout, layout.rule)
+        if layout.rule is not None
+        else (
+            f"{targets_text(layout.count)} of {format_rate(first.path.target)} "
+            f"{enough}, in stripes of "
+            f"{lfs_size(layout.size)}, {_BECAUSE[first.size_from]}."
+        )
     )
     if first.interleaved and not first.cached:
         text = (
@@ -323,6 +334,15 @@ def sentence(group: Sequence[Case]) -> str:
     if first.place.because:
         text += f" Note: {first.place.because}."
     return text
+
+
+def _site_sentence(layout: Striping, rule: StripingRule) -> str:
+    pool = f" of the pool {rule.pool}" if rule.pool else ""
+    text = (
+        f"for files from {format_bytes(rule.above)} on the site asks for {targets_text(layout.count)}{pool}, in "
+        f"stripes of {lfs_size(layout.size)}"
+    )
+    return f"{text}: {rule.reason.rstrip('.')}." if rule.reason else f"{text}."
 
 
 def with_gain(text: str, gain: Gain | str) -> str:
@@ -360,4 +380,8 @@ def evidence(group: Sequence[Case]) -> list[Evidence]:
             Evidence(f"{prefix}.targets", disk.targets),
             Evidence(f"{prefix}.bandwidth_per_target.{direction}", rate),
         ]
+        if (rule := group[0].layout.rule) is not None:
+            found.append(
+                Evidence(f"{prefix}.striping_rules[{disk.striping_rules.index(rule)}].above", rule.above)
+            )
     return found

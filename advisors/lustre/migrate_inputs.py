@@ -98,9 +98,12 @@ def _finding(group: Sequence[Case], profile: Profile, system: System) -> Finding
         f"{format_bytes(copied)} once and pays where later runs read the data again; `lfs getstripe` shows whether "
         "the layout is still the default.",
         # The layout of the file itself is not in the profile: the default is a guess.
-        confidence=round(first.place.certainty * (0.7 if first.size_from in ("distance", "site") else 0.5), 2),
+        confidence=round(
+            first.place.certainty * (0.7 if first.size_from in ("distance", "site") else 0.5), 2
+        ),
         touched_s=layout_choice.spent_s(group, profile),
-        recommended={"stripe_count": layout.count, "stripe_size": layout.size},
+        recommended={"stripe_count": layout.count, "stripe_size": layout.size}
+        | ({"pool": layout.pool} if layout.pool else {}),
         current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
         evidence=layout_choice.evidence(group),
         gain=gain if isinstance(gain, Gain) else None,

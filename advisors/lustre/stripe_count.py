@@ -36,7 +36,8 @@ class StripeCount(LayoutRule):
         times `margin`, made a power of two or three times one, and never more than the file system has or the
         site allows. The stripe size is the distance between neighbouring processes' simultaneous offsets, a
         multiple of 64 KiB; where that is not known, a multiple of the transfer size. New files get it from
-        their folder. Where the site has a composite layout of its own, only the site's own rules are followed.
+        their folder. Where the site asks to keep its layout (`layout_policy`), only its own rules are followed,
+        pool and all.
     Stays silent when
         No file is shared, or none of them large; all that are large are inputs (see LUS008); the data is not
         on Lustre, or nobody knows where it is; the default layout is already the recommended one; the site
@@ -97,7 +98,8 @@ class StripeCount(LayoutRule):
             reason=layout_choice.with_gain(layout_choice.sentence(group), gain),
             confidence=round(place.certainty * (0.8 if first.size_from in ("distance", "site") else 0.6), 2),
             touched_s=layout_choice.spent_s(group, profile),
-            recommended={"stripe_count": layout.count, "stripe_size": layout.size},
+            recommended={"stripe_count": layout.count, "stripe_size": layout.size}
+            | ({"pool": layout.pool} if layout.pool else {}),
             current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
             evidence=evidence,
             stripes=Stripes(self.id, layout.count, layout.size, machine),
