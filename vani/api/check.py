@@ -11,10 +11,12 @@ import vani
 from vani.api.advise import JUDGED_FILES
 from vani.api.figures import figures_of, policy_asked
 from vani.api.given import PathLike, system_of
+from vani.api.run import Run
 from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.gate.advice import AskedRules
     from vani.gate.asked import Asked
     from vani.gate.profile_tree import Figures
@@ -36,6 +38,8 @@ def check(
     allow_empty: bool = False,
     update_baseline: bool = False,
     today: date | None = None,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Check:
     """Hold a profile against a policy and against the runs of a baseline.
@@ -43,7 +47,7 @@ def check(
     Parameters
     ----------
     profile
-        A profile, its path, or the directory of a trace, which is profiled first (all files listed).
+        A profile, its path, or a trace, which is profiled first (all files listed).
     policy
         vani.toml or .vani.yaml; None: the nearest one from the working directory upwards, if `search`.
     baselines
@@ -58,6 +62,8 @@ def check(
         Afterwards, whatever the verdict, make the baseline anew from this profile alone.
     today
         The day that exceptions are judged by; that of UTC by default.
+    store, scheduler, progress
+        As in `profile`, for a trace.
 
     Raises
     ------
@@ -73,9 +79,11 @@ def check(
         target = saved.update_place(asked, [Path(one) for one in baselines])
     columns = columns_asked(asked)
     files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1)
-    figures = figures_of(profile, columns, files, system=system, progress=progress)
+    # Before a trace is profiled: a name that stands for nothing should not cost minutes.
     places = saved.chosen(asked, [str(one) for one in baselines], missing_ok=update_baseline)
     earlier = [saved.read_runs(place, columns) for place in places]
+    with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
+        figures = figures_of(run, profile, columns, files, system=system)
     found = verdict_on(
         asked,
         figures,

@@ -215,15 +215,15 @@ def _kind(content: bytes) -> str:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def read_runs(path: Path, columns: Collection[Column]) -> Earlier:
-    """Read a baseline or a profile.
+def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Earlier:
+    """Read a baseline or a profile; `todo` is what to do where that cannot be read.
 
     Raises
     ------
     DocumentError
         It is neither.
     """
-    content = read_bytes(path)
+    content = read_bytes(path, todo=todo)
     where = path_text(path)
     if _kind(content) == "vani.baseline":
         if len(content) > _MAX_BYTES:
