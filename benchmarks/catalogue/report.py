@@ -19,6 +19,7 @@ __all__ = ["as_json", "as_text", "hand_made_cases"]
 
 CASES = Path(__file__).resolve().parents[2] / "tests" / "advisors" / "cases"
 
+_FIRING = ("fired", "times", "first")
 _TALLY = ("right", "wrong", "neither", "precision", "found", "of", "recall")
 
 
@@ -59,6 +60,7 @@ def as_json(labels: Labels, judged: Judged) -> dict[str, Any]:
             rule.id: {
                 "family": families[rule.id],
                 "hand_made_cases": hand_made_cases(rule.id),
+                **dict(zip(_FIRING, _firing(judged, rule.id), strict=True)),
                 **_figures(_of_rules(judged, {rule.id})),
             }
             for rule in rules()
@@ -141,21 +143,28 @@ def _total(labels: Labels, judged: Judged) -> Iterator[str]:
 
 
 def _by_rule(judged: Judged) -> Iterator[str]:
-    firsts = Counter(one.rule for one in judged.findings if one.first)
-    fired = {one.rule for one in judged.findings}
-    rows = [
-        (f"{rule.id} {rule.name}", str(firsts[rule.id] or ""), *_cells(_of_rules(judged, {rule.id})))
+    rows: list[tuple[str, ...]] = [
+        (f"{rule.id} {rule.name}", *map(str, counts), *_cells(_of_rules(judged, {rule.id})))
         for rule in rules()
-        if rule.id in fired
+        if (counts := _firing(judged, rule.id))[0]
     ]
-    yield from _table("By rule (first: how often it is the first advice)", ("", "first", *_TALLY), rows)
+    title = "By rule (fired: traces and machines; times: all its recommendations; first: as first advice)"
+    yield from _table(title, ("", *_FIRING, *_TALLY), rows)
     families: dict[str, set[str]] = {}
     for rule in rules():
         families.setdefault(rule.family, set()).add(rule.id)
     rows = [
-        (family, *_cells(_of_rules(judged, ids))) for family, ids in sorted(families.items()) if ids & fired
+        (family, *_cells(_of_rules(judged, ids)))
+        for family, ids in sorted(families.items())
+        if ids & {one.rule for one in judged.findings}
     ]
     yield from _table("By family", ("", *_TALLY), rows)
+
+
+def _firing(judged: Judged, rule: str) -> tuple[int, int, int]:
+    """For how many traces and machines it recommends something, how much, and how often that is the first advice."""
+    own = [one for one in judged.findings if one.rule == rule]
+    return len(own), sum(one.recommendations for one in own), sum(one.first for one in own)
 
 
 def _by_kind(labels: Labels, judged: Judged) -> Iterator[str]:
@@ -285,4 +294,4 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> It
 
 
 def _is_number(cell: str, head: str) -> bool:
-    return head in (*_TALLY, "first", "cases") or cell.isdigit()
+    return head in (*_TALLY, *_FIRING, "cases") or cell.isdigit()
