@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
+from vani.schema.base import Model
 
 from vani.advisors.catalogue import rules
 from vani.errors import InputError
-from vani.schema.base import Model
 from vani.schema.document import YAML, check, read_text
 
 __all__ = ["LABELS", "Case", "Kind", "Labels", "Narrowed", "Worth", "read_labels"]
