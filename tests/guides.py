@@ -69,6 +69,8 @@ def _changed(text: str, step: Step, page: Path) -> str:
         f"{page.name}: the change of {step.path} is no difference"
     )
     before, after = ("".join(line[1:] or line for line in lines if line[0] != sign) for sign in "+-")
+    # A change may be of a part of its last line.
+    before, after = before.rstrip("\n"), after.rstrip("\n")
     found = text.count(before)
     assert found == 1, f"{page.name}: what it changes is in {step.path} {found} times:\n{before}"
     return text.replace(before, after)

@@ -25,9 +25,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = scratch_copy(tmp_path_factory.mktemp("sources"))
     for page in FOLLOWED:
         follow(page, place)
-    csv = place / "vani" / "readers" / "csv"
-    csv.mkdir()
-    (csv / "__init__.py").write_text((ROOT / "examples" / "csv_reader.py").read_text())
+        for command in re.findall(r"^\$ (mkdir vani/.*)$", page.read_text(), re.MULTILINE):
+            subprocess.run(["/bin/sh", "-c", command], cwd=place, check=True)
     return place
 
 
