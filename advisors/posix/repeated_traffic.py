@@ -194,7 +194,9 @@ class RepeatedTraffic(Rule):
         wanted: dict[str, Value] = {"bytes": needed}
         lines = ["in the program:"]
         if any(one.reads for one in again):
-            lines.append("  read what is needed once, keep it in memory, and take it from there the next time")
+            lines.append(
+                "  read what is needed once, keep it in memory, and take it from there the next time"
+            )
         if any(not one.reads for one in again):
             lines.append("  change data in memory, and write it when it is final")
         return Finding(

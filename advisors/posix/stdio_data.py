@@ -108,7 +108,9 @@ class StdioData(Rule):
                 )
                 for item in items
             ],
-            process_rate(items[0].file.path, system, reads=(layer.bytes.read or 0) > (layer.bytes.written or 0)),
+            process_rate(
+                items[0].file.path, system, reads=(layer.bytes.read or 0) > (layer.bytes.written or 0)
+            ),
         )
         current: dict[str, Value] = {"stdio_bytes": moved, "piece": piece}
         return Finding(
