@@ -46,7 +46,7 @@ def _in_order(gain: Gain) -> Gain:
 
 def _repeated(gain: Gain) -> Gain:
     """The range holds at least what repeated runs differ by; at worst, the next run may be slower than this one."""
-    if gain.metric == RUNTIME:
+    if gain.metric == RUNTIME or not gain.seconds:
         return gain
     best, worst = gain.after_s / SPREAD, gain.after_s * SPREAD
     return replace(gain, best_s=min(gain.best_s, best), worst_s=max(gain.worst_s, worst))

@@ -30,7 +30,7 @@ NAMES = ["d", "a|b", "`x`", "``y`` z", "<b>", "[x](y)", "a\nb", "\x1b[31m", "ü 
 
 
 def files(*names):
-    return [shared(f"/lustre/{n}/out", written=GiB, time_s=400, busy_s=50 - i) for i, n in enumerate(names)]
+    return [shared(f"/lustre/{n}/out", written=20 * GiB, time_s=400, busy_s=50 - i) for i, n in enumerate(names)]
 
 
 def advice(*names, **settings) -> Advice:
