@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.models.contention import VARIATION
+from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
@@ -38,4 +39,4 @@ def targets_text(count: int) -> str:
     """A stripe count in words."""
     if count < 1:
         return "all targets"
-    return "1 target" if count == 1 else f"{count} targets"
+    return counted(count, "target")
