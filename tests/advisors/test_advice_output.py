@@ -183,7 +183,7 @@ def test_select_and_ignore_of_a_file(saved, tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[advise.thresholds.LUS02]\nmin_bytes = 1", "thresholds are given for 'LUS02', which is no rule; did you mean"),
+        ("[advise.thresholds.LUS02]\nmin_bytes = 1", "thresholds are given for 'LUS02', which is not a rule; did you mean"),
         ("[advise.thresholds.LUS002]\nknee = 1", "rule LUS002 has no threshold 'knee'"),
         ("[advise.thresholds.LUS002]\nmin_bytes = 'x'", "min_bytes of rule LUS002 is 'x'"),
         ("[advise.thresholds.LUS002]\nmin_bytes = true", "is True"),
@@ -193,7 +193,7 @@ def test_select_and_ignore_of_a_file(saved, tmp_path):
         ("[advise]\nthreshold = 1", "unknown key 'threshold' in [advise]; did you mean 'thresholds'?"),
         ("[advise]\nthresholds = 1", "holds no tables of rules"),
         ("advise = 1", "`advise` is no table"),
-        ("[advise]\nselect = 3", "select in [advise] is no list of rules"),
+        ("[advise]\nselect = 3", "select in [advise] is not a list of rules"),
         ("[advise", "not TOML"),
     ],
 )

@@ -46,7 +46,7 @@ def heat_map(
     Raises
     ------
     InputError
-        The profile cannot be read, or `store` is no folder.
+        The profile cannot be read, or `store` is not a folder.
     """
     from vani.schema.profile import Profile as Model  # noqa: PLC0415 - loads pydantic
 

@@ -151,7 +151,7 @@ def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]
             others.append((name, Path(file)))
         elif equals and name.isalpha() and not Path(text).parent.name:
             raise click.BadParameter(
-                f"{name!r} is no format; known are {', '.join(FORMATS)} (a file of that name: ./{text})",
+                f"{name!r} is not a format; known are {', '.join(FORMATS)} (a file of that name: ./{text})",
                 param_hint="--output",
             )
         else:
@@ -176,7 +176,7 @@ def _day(text: str | None) -> date | None:
     try:
         return datetime.strptime(text, "%Y-%m-%d").date()
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no day such as 2026-12-31", param_hint="--today") from None
+        raise click.BadParameter(f"{text!r} is not a day such as 2026-12-31", param_hint="--today") from None
 
 
 def _written(check: Check, kind: str) -> str:
