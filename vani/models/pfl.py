@@ -11,7 +11,6 @@ stops where it reaches the targets there are, and one last component lies on all
 
 from __future__ import annotations
 
-import configparser
 import math
 import re
 import shlex
@@ -31,7 +30,6 @@ __all__ = [
     "Layout",
     "Usage",
     "layout_for_sizes",
-    "parse_ini",
     "parse_options",
     "tarazu_stripe_sizes",
     "usage",
@@ -106,12 +104,6 @@ class Layout:
         """Options of `lfs setstripe`; a layout of one component is a plain one."""
         plain = len(self.components) == 1 and not self.components[0].on_mdt
         return " ".join(_options(part, plain=plain) for part in self.components)
-
-    def to_command(self, path: str) -> str:
-        """The command that gives the layout to a new file, or to what is made in a folder."""
-        return (
-            f"lfs setstripe {self.to_options()} {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
-        )
 
     def to_yaml(self) -> str:
         """The template that `lfs setstripe --yaml=FILE NEW` reads: as `lfs getstripe --yaml` writes it, without
@@ -278,35 +270,6 @@ def parse_options(text: str) -> Layout:
     for part in parts:
         components.append(_read_component(part, components[-1] if components else None, text))
     return Layout(tuple(components))
-
-
-def parse_ini(text: str) -> Layout:
-    """Read Tarazu's .ini, with comments behind values as in its figure 12.
-
-    Raises
-    ------
-    InputError
-        It is not such a file, or a layout that Lustre refuses.
-    """
-    parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"))
-    try:
-        parser.read_string(text)
-        buckets = parser.getint("Client", "Buckets")
-        if not 1 <= buckets <= _MAX_COMPONENTS:
-            raise ValueError(buckets)
-        parts = [
-            (parser.get(f"Bucket_{n}", "Extent").strip(), parser.getint(f"Bucket_{n}", "Stripe"))
-            for n in range(1, buckets + 1)
-        ]
-        components = tuple(
-            Component(None if extent == "-1" else parse_bytes(extent), stripes) for extent, stripes in parts
-        )
-    except (configparser.Error, ValueError) as error:
-        raise InputError(
-            f"no configuration of Tarazu ({str(error).splitlines()[0]})",
-            todo="write [Client] Buckets = n and [Bucket_1] to [Bucket_n] with Extent and Stripe",
-        ) from error
-    return Layout(components)
 
 
 _LONG: Final[Mapping[str, str]] = {
