@@ -118,7 +118,7 @@ def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[
 
 
 def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list[Codes]]:
-    """Paths of all traces in order of first sight, the class of each, and codes of each trace's own paths."""
+    """Paths of all traces in order of first appearance, the class of each, and codes of each trace's own paths."""
     if len(tables) == 1:
         # The paths of one trace are distinct.
         (table,) = tables

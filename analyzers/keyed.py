@@ -1,4 +1,4 @@
-"""Small tables of integers under integer keys: what measures hand on and the engine adds up.
+"""Small tables of integers under integer keys: what measures return and the engine adds up.
 
 Sums, minima and maxima of integers do not depend on the order in which parts arrive, so a profile does not depend
 on how the store was split or who worked on it.
@@ -67,7 +67,7 @@ class Keyed:
 
     @staticmethod
     def merged(parts: Sequence[Keyed], how: Mapping[str, How] | None = None) -> Keyed:
-        """Add up tables with the same columns; small ones are handed on as they are."""
+        """Add up tables with the same columns; small ones are returned as they are."""
         parts = [p for p in parts if len(p)]
         if not parts:
             return Keyed()

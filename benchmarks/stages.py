@@ -103,7 +103,7 @@ def stages(trace: Path, folder: Path, *, rounds: int = 1) -> dict[str, Any]:
 def _once(trace: Path, folder: Path) -> dict[str, Any]:
     watch = Stopwatch()
     place = folder / "stages-store"
-    with _watched(watch), watch.stage("between"):
+    with _wrapped(watch), watch.stage("between"):
         with watch.stage("tables"):
             reader = open_trace(trace)
             calls = int(reader.calls_per_rank().sum())
@@ -189,7 +189,7 @@ class _Analyzer:
 
 
 @contextmanager
-def _watched(watch: Stopwatch) -> Iterator[None]:
+def _wrapped(watch: Stopwatch) -> Iterator[None]:
     """Wrap what belongs to a stage, as long as the block runs."""
     with ExitStack() as stack:
 

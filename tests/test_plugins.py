@@ -168,7 +168,7 @@ def test_all_formats_are_listed_built_in_ones_first(trace):
     ("code", "said"),
     [
         ("import gone_library", "cannot be loaded (ModuleNotFoundError: No module named 'gone_library')"),
-        ("FORMAT = 'bad'", "entry point 'bad' is no vani.readers.trace_reader.Format"),
+        ("FORMAT = 'bad'", "entry point 'bad' is not a vani.readers.trace_reader.Format"),
     ],
 )
 def test_a_format_that_cannot_be_loaded_is_named_where_no_other_fits(site, tmp_path, code, said):

@@ -9,7 +9,7 @@ from vani.advisors.launchers import launcher_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import forwarding
 from vani.models.run_time import of_profile_s
-from vani.units import format_bytes, format_rate
+from vani.units import counted, format_bytes, format_rate
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -124,13 +124,14 @@ class IONodes(Rule):
         near = scenario.pattern
         order = "one shared file" if pattern.layout == "shared" else "a file per process"
         reason = (
-            f"{pattern.processes} processes on {pattern.nodes} nodes write {format_bytes(pattern.request)} at a time "
+            f"{counted(pattern.processes, 'process')} on {counted(pattern.nodes, 'node')} "
+            f"{'writes' if pattern.processes == 1 else 'write'} {format_bytes(pattern.request)} at a time "
             f"to {order}{', strided' if pattern.order == 'strided' else ''}. "
         )
         reason += (
             "By the curve in the system description, "
             if given
-            else f"For the nearest measured pattern ({near.processes} on {near.nodes} nodes, "
+            else f"For the nearest measured pattern ({near.processes} on {counted(near.nodes, 'node')}, "
             f"{format_bytes(near.request)}), "
         )
         reason += f"{_nodes(count)} gave {format_rate(scenario.curve[count].mean)}"
@@ -191,7 +192,7 @@ def _now(layer: Forwarding, nodes: int) -> int | None:
 
 
 def _nodes(count: int) -> str:
-    return "direct access" if count == 0 else "1 I/O node" if count == 1 else f"{count} I/O nodes"
+    return "direct access" if count == 0 else counted(count, "I/O node")
 
 
 def _lines(nodes: int, count: int, layer: Forwarding, scheduler: str | None) -> list[str]:

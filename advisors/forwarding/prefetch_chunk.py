@@ -88,7 +88,7 @@ class PrefetchChunk(Rule):
                 target=Target("job"),
                 reason=(
                     f"{counted(files, 'file', 'is', 'are')} read, {format_bytes(sizes.p50)} at a time, "
-                    f"through {forwarders} forwarding node{'s' if forwarders > 1 else ''}: a share of "
+                    f"through {counted(forwarders, 'forwarding node')}: a share of "
                     f"{format_bytes(chunk)} of the read-ahead buffer "
                     f"({format_bytes(self.prefetch_buffer)}, Lustre's default) each. That "
                     "holds while other jobs leave these nodes lightly loaded. What it wins is not known without "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
-from vani.units import format_count, format_share
+from vani.units import counted, format_count, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -75,8 +75,9 @@ class RequestSplit(Rule):
                 target=Target("job"),
                 reason=(
                     f"{format_share(share)} of the job's operations are metadata, {format_count(round(rate))} per "
-                    f"second, and its {nodes} nodes share a forwarding node ({layer.compute_nodes_per_io_node} behind "
-                    f"one) with other jobs. Serving metadata in {format_share(split)} of the turns, not first, "
+                    f"second, and its {counted(nodes, 'node', 'shares', 'share')} a forwarding node "
+                    f"({layer.compute_nodes_per_io_node} behind one) with other jobs. "
+                    f"Serving metadata in {format_share(split)} of the turns, not first, "
                     "helps those; in AIOT's test the other job became twice as fast and this one 5 % slower. It wins "
                     "this job nothing."
                 ),

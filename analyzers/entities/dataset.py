@@ -87,7 +87,7 @@ def dataset(
 
 
 def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
-    """Whether sizes hang on what the source cannot tell; and why others are null."""
+    """Whether sizes depend on what the source cannot tell; and why others are null."""
     lengths = view.measured.lengths
     if lengths is None or "lengths" not in view.measured.unknown:
         return lengths is None, {}

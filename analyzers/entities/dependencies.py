@@ -215,7 +215,7 @@ def _add_unplaced(edges: Edges, links: Links, mine: Bools) -> None:
 
 
 def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) -> Graph:
-    """Who read what whom wrote; of calls of unknown place, by the file."""
+    """Which process read what which other one had written; of calls of unknown place, by the file."""
     blocks = links.blocks
     own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
     writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
@@ -234,7 +234,7 @@ def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) 
 
 
 def _by_file(view: View, links: Links, mine: Bools) -> Graph:
-    """Who read a file that whom wrote, whichever bytes."""
+    """Which process read a file that which other one had written, whichever bytes."""
     writers = np.flatnonzero(mine & (links["first_write"] != NEVER))
     readers = np.flatnonzero(mine & (links["last_read"] > -NEVER))
     number = np.cumsum(links.begins) - 1

@@ -46,7 +46,7 @@ ROLES: tuple[Role | None, ...] = (None, "input", "output", "intermediate", "temp
 def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     """Role of every file of the data set as a place in `ROLES`, None where it was only opened; shape (files,).
 
-    Then a mask of the files whose role hangs on an order of calls that is not known, of the same shape.
+    Then a mask of the files whose role depends on an order of calls that is not known, of the same shape.
     """
     survey, codes = view.measured.survey.files, view.files
     role: NDArray[np.int8] = np.where(survey.at(codes, "reads") > 0, 1, 0).astype(np.int8)

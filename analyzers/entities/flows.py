@@ -103,7 +103,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Flows:
-    """Who read what whom wrote."""
+    """Which process read what which other one had written."""
 
     blocks: Blocks = field(default_factory=Blocks)
     """A process that reads what it wrote itself is both a writer and a reader."""
@@ -229,7 +229,7 @@ class _Written:
 
 
 def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) -> Flows:
-    """Find who read what whom wrote.
+    """Find which process read what which other one had written.
 
     Parameters
     ----------

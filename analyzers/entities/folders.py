@@ -79,7 +79,7 @@ def _column(view: View, codes: Ints) -> pa.Array:
 
 
 def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
-    """Distinct folders of paths, in order of first sight, and the position of each path's folder among them."""
+    """Distinct folders of paths, in order of first appearance, and the position of each path's folder among them."""
     cut = pc.replace_substring_regex(paths, "/+[^/]*$", "")
     inside = pc.match_substring(paths, "/")
     # What has no folder lies in the working directory; what lies in the root has nothing before its slash.

@@ -7,7 +7,7 @@
 - which processes run calls at the same time, so that their I/O time is no sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
   made the file: what is asked for beyond that was not there. Of thousands of files that are written all through the
-  run, pieces are put together two by two until there are at most two million moments of files. How often hangs on
+  run, pieces are put together two by two until there are at most two million moments of files. How often depends on
   all of them alone, not on who looked at which of them.
 """
 

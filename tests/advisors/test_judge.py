@@ -374,7 +374,7 @@ def test_a_wrong_threshold_is_refused(given, says):
 
 
 def test_thresholds_of_an_unknown_rule_are_refused():
-    with pytest.raises(InputError, match="which is no rule"):
+    with pytest.raises(InputError, match="which is not a rule"):
         advise(profile(), thresholds={"NOP001": {"x": 1}})
 
 

@@ -106,7 +106,7 @@ def test_an_empty_folder(run, desk):
 def test_a_folder_of_something_else(run, desk):
     (desk / "other").mkdir()
     (desk / "other" / "photo.jpg").write_bytes(b"\xff\xd8")
-    assert run("profile", "other").line.startswith("other: is no trace; ")
+    assert run("profile", "other").line.startswith("other: is not a trace; ")
     (desk / "other" / "run.darshan").write_bytes(b"")
     done = run("profile", "other")
     assert done.status == 2
@@ -176,7 +176,7 @@ def test_a_store_is_not_written_over_something_else(run, desk, mix):
     (desk / "mine" / "thesis.tex").write_text("years of work")
     done = run("convert", mix, "mine")
     assert done.status == 2
-    assert done.line == "mine: exists and is no store; name a new folder"
+    assert done.line == "mine: exists and is not a store; name a new folder"
     assert (desk / "mine" / "thesis.tex").read_text() == "years of work"
 
 

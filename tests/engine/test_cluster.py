@@ -169,13 +169,13 @@ def test_a_scheduler_file_names_the_cluster(tmp_path, dask, capfd, monkeypatch):
 def test_tasks_and_results_are_small_and_what_they_share_travels_once(tmp_path, dask, a_part_per_rank):
     seen = {}
 
-    class Watched(cluster_module.Cluster):
+    class Observed(cluster_module.Cluster):
         def close(self):
             seen.update(self.traffic)
             super().close()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_module, "Cluster", Watched)
+        patch.setattr(cluster_module, "Cluster", Observed)
         vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask.scheduler_address)
     (store,) = tmp_path.iterdir()
     trace = sum(f.stat().st_size for f in MANY_RANKS.iterdir())

@@ -85,7 +85,7 @@ def test_what_a_command_does_wrong_is_found(does, told, tmp_path, monkeypatch):
 
 
 def _refused() -> int:
-    print("vani: input: is no trace", file=sys.stderr)
+    print("vani: input: is not a trace", file=sys.stderr)
     return 2
 
 

@@ -363,7 +363,7 @@ def test_a_grammar_that_claims_a_thousand_million_calls_gives_those_that_have_ti
     with peak_memory(below=256 << 20):
         reading = read_trace(raw_trace(tmp_path, {-1: [(-2, 10_000)], -2: [(0, 100_000)]}))
     assert reading.calls.num_rows == 100
-    assert "999999900 of 1000000000 calls left out" in reading.problems[0]
+    assert "999,999,900 of 1,000,000,000 calls left out" in reading.problems[0]
 
 
 @pytest.mark.slow

@@ -272,7 +272,7 @@ def test_traces_of_recorder_2_0_to_2_2_are_recognised_and_the_user_told_what_to_
 def test_a_directory_of_something_else_is_no_trace(tmp_path):
     files_in(tmp_path, "a.out", "results.csv")
     assert not is_recorder(tmp_path)
-    with pytest.raises(UnknownFormatError, match=r"is no Recorder trace; name a folder"):
+    with pytest.raises(UnknownFormatError, match=r"is not a Recorder trace; name a folder"):
         probe(tmp_path)
 
 

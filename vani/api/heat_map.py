@@ -47,7 +47,7 @@ def heat_map(
     Raises
     ------
     InputError
-        The profile cannot be read, or `store` is no folder.
+        The profile cannot be read, or `store` is not a folder.
     """
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         model = read_profile(profile_of(run, profile, files=1))
