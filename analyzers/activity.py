@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import BUCKETS, Batch, Context
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import BUCKETS
 from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.world import Context
 from vani.calls import Flag, Kind
 
 __all__ = ["Activity", "ActivityCollector", "Cells", "bucket_ns"]

@@ -15,12 +15,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import KINDS, NO_VALUE, Batch, Context, World
+from vani.analyzers.batch import Batch
 from vani.analyzers.characterise import world_of
 from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.iostats import BINS
-from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
+from vani.analyzers.keys import KINDS
 from vani.analyzers.passes import trace_facts, with_names
+from vani.analyzers.transfer_sizes import BINS
+from vani.analyzers.world import Context, World
 from vani.calls import Kind, Layer
 from vani.engine.run import Engine
 from vani.schema.timeline import LAYERS, FileUse, HeatMap, HeatRow, LayerCost, ProcessTotals, SizeClass

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack", "unpack"]
+__all__ = ["ALL_KINDS", "KINDS", "LAYERS", "SIDES", "pack", "unpack"]
+
+KINDS = 4
+"""Kinds of file-system calls: read, write, metadata, sync."""
+ALL_KINDS = KINDS
+"""Stands for all of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
+
+LAYERS = 16
+"""Layers in keys: `vani.calls.Layer` has fewer."""
+SIDES = (1 << 62, 2)
+"""Widths of keys of a group and a kind, read or write."""
 
 Ints = NDArray[np.int64]
 _MOST = 1 << 63

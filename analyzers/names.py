@@ -32,7 +32,9 @@ from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
 
 if TYPE_CHECKING:
-    from vani.analyzers.base import Batch, Context, Facts
+    from vani.analyzers.batch import Batch
+    from vani.analyzers.facts import Facts
+    from vani.analyzers.world import Context
 
 __all__ = ["Lives", "Openings", "Renames", "groups_of_names", "lives_of", "renames_of"]
 
@@ -172,7 +174,10 @@ def lives_of(renames: Renames, files: int) -> Lives | None:
     turns: dict[int, list[tuple[int, int]]] = {}
     # From the end of the run backwards: what is under a name now will have this name in the end.
     for time, old, new in zip(
-        reversed(renames.time.tolist()), reversed(renames.old.tolist()), reversed(renames.new.tolist()), strict=True
+        reversed(renames.time.tolist()),
+        reversed(renames.old.tolist()),
+        reversed(renames.new.tolist()),
+        strict=True,
     ):
         becomes, after = now.get(new, new), now.get(old, old)
         if becomes != new:

@@ -31,11 +31,13 @@ from benchmarks.machine import machine, versions
 from benchmarks.rates import inflate_rate
 from benchmarks.scaling_model import CAP, FAN_IN, Machine, Measured, StageCost, predict, saturates
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers.base import Facts, Measure, World
 from vani.analyzers.characterise import characterise
+from vani.analyzers.facts import Facts
+from vani.analyzers.measure import Measure
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.footprint import Footprint
 from vani.analyzers.measures.survey import Survey
+from vani.analyzers.world import World
 from vani.engine import Engine
 from vani.engine.parcel import load, pack
 from vani.readers.base import Piece

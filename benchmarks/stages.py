@@ -34,7 +34,7 @@ from unittest.mock import patch
 from benchmarks.stopwatch import Stopwatch
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers import characterise, passes
-from vani.analyzers.base import Batch
+from vani.analyzers.batch import Batch
 from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.schema.document import dumps
@@ -56,7 +56,7 @@ _HOOKS = (
     ("read", "vani.store.read", "Store", "batches", "generator"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_groups", "function"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_group", "function"),
-    ("shared", "vani.analyzers.base", "Batch", "__init__", "function"),
+    ("shared", "vani.analyzers.batch", "Batch", "__init__", "function"),
     ("overlap", "vani.analyzers.measures.busy_time", "", "busy", "function"),
     ("between", "vani.analyzers.characterise", "", "measure", "function"),
 )

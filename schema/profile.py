@@ -533,7 +533,9 @@ class Middleware(Model):
 
     extra_cores_per_node: Count | None = Field(description="cores of a node without a process of the job")
     memory_per_node: Bytes | None = Field(description="main memory of a node")
-    libraries: list[str] = Field(description="I/O libraries in use")
+    libraries: list[str] | None = Field(
+        description="I/O libraries in use; null where the source does not tell"
+    )
     granularity: Granularity | None = Field(
         default=None,
         description="size of the transfers that the libraries make to the file system",
@@ -672,8 +674,10 @@ class Profile(Model):
         description="in order of time, app after app, those that are alike together (table V); null where time "
         "stamps were not read",
     )
-    interfaces: list[Interface] = Field(
-        fail_fast=True, description="one per library layer and app (tables VI, VII)"
+    interfaces: list[Interface] | None = Field(
+        fail_fast=True,
+        description="one per library layer and app (tables VI, VII); null where the source does not tell which "
+        "libraries were used",
     )
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
     storage: Storage = Field(description="tables VIII and IX")

@@ -31,7 +31,7 @@ DESCRIBED = [
     "vani.readers.open",
     "vani.store.read",
     "vani.store.manifest",
-    "vani.analyzers.base",
+    "vani.analyzers.batch",
     "vani.analyzers.keyed",
     "vani.analyzers.keys",
     "vani.analyzers.measurements",

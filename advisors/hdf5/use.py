@@ -40,6 +40,8 @@ class Use:
 
 def uses(profile: Profile) -> list[Use] | str:
     """Files by app and folder; a sentence where there are none."""
+    if profile.interfaces is None:
+        return "interfaces are not known"
     layers = {(one.layer, one.app): (i, one) for i, one in enumerate(profile.interfaces)}
     if not any(layer == "hdf5" for layer, _ in layers):
         return "no app uses HDF5"

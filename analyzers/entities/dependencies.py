@@ -20,6 +20,7 @@ from vani.analyzers.entities.pairs import MOST_EDGES, MOST_PAIRS, Edges, Graph, 
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.exchanges import HOW, NEVER
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
@@ -89,8 +90,8 @@ def app_dependencies(view: View) -> tuple[list[AppDependency] | None, Notes]:
 
     None where there may be some, and the order of calls is not known.
     """
-    if view.measured.exchanges is None:
-        possible = view.measured.possible_exchanges
+    if view.links is None:
+        possible = view.measured.of(PossibleExchanges)
         if possible is not None and not possible.between_apps:
             return [], {}
         return None, {}
@@ -268,8 +269,8 @@ def process_dependencies(view: View, app: int) -> tuple[ProcessDependencies | No
 
     None where there may be some, and the order of calls is not known.
     """
-    if view.measured.exchanges is None:
-        possible = view.measured.possible_exchanges
+    if view.links is None:
+        possible = view.measured.of(PossibleExchanges)
         if possible is not None and not possible.processes[app]:
             return _NO_PROCESS_DEPENDENCIES, {}
         return None, {}

@@ -7,7 +7,7 @@ operation is, compared with the one before it in its stream,
 - consecutive, if it begins where that one ended: behind all that it asked for, or, for a read that reached the end of
   its file, there. That end shows in the file position, where both operations go on from it (`read`, not `pread`) and
   no seek lay between, so that the second one can only begin within what the first one asked for because that was
-  cut; otherwise it must be known from writes, truncations or job.yaml (`vani.analyzers.base.Ends`). So files that
+  cut; otherwise it must be known from writes, truncations or job.yaml (`vani.analyzers.facts.Ends`). So files that
   are read to their end, and ends that are read again and again, are consecutive;
 - sequential, if it begins further on, and neither the operation before nor the one after it goes back;
 - random otherwise: it goes back, or is the way forth between two that do (half of random jumps lead forward).
@@ -27,20 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import (
-    NO_VALUE,
-    Batch,
-    Context,
-    Ends,
-    Facts,
-    Pairs,
-    World,
-    cells_of,
-    count_pairs,
-    stable_order,
-)
-from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Ends, Facts
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs, stable_order
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
 __all__ = [
@@ -109,6 +100,7 @@ class AccessPattern:
     """See the module's docstring."""
 
     name = "access_pattern"
+    result = PatternCounts
     columns = frozenset({"rank", "func", "kind", "file", "offset", "bytes", "start_ns", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import KINDS, Batch, Context, Facts
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import KINDS, unpack
+from vani.analyzers.world import Context
 from vani.calls import Kind
 from vani.engine.run import Engine
 from vani.store.read import RowGroup, calls_of

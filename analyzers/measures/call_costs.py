@@ -12,9 +12,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import pack
+from vani.analyzers.world import Context, World
 from vani.calls import Kind
 
 __all__ = ["CallCosts", "FunctionCosts"]
@@ -50,6 +52,7 @@ class CallCosts:
     """
 
     name = "call_costs"
+    result = FunctionCosts
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

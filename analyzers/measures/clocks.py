@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vani.analyzers.base import Batch, Context, Facts, World
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag
 
 __all__ = ["ClockSkew", "Clocks"]
@@ -38,6 +40,7 @@ class Clocks:
     """Columns by trace * 256 + number of the call: latest_start, earliest_end, ranks."""
 
     name = "clocks"
+    result = ClockSkew
     columns = frozenset({"rank", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World
-from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import NO_VALUE, How, Keyed, group
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
 __all__ = ["HOW", "NEVER", "ExchangeCounts", "Exchanges"]
@@ -66,6 +68,7 @@ class Exchanges:
     """
 
     name = "exchanges"
+    result = ExchangeCounts
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -136,7 +139,8 @@ class _Collector:
         blind = rows[~known]
         size = batch.bytes[blind]
         unsized, unplaced = (
-            np.bincount(batch.alike.codes[blind[some]], minlength=len(none)) for some in (size == NO_VALUE, size != 0)
+            np.bincount(batch.alike.codes[blind[some]], minlength=len(none))
+            for some in (size == NO_VALUE, size != 0)
         )
         return unsized, unplaced
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals
-from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
 __all__ = ["Footprint", "FootprintResult", "Touched"]
@@ -67,6 +69,7 @@ class Footprint:
     """See the module's docstring."""
 
     name = "footprint"
+    result = Touched
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

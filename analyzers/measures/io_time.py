@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import ALL_KINDS, KINDS, LAYERS, Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, unpack
+from vani.analyzers.world import Context, World
 
 __all__ = ["IoTime", "IoTimeResult", "SpentTime"]
 
@@ -76,6 +78,7 @@ class IoTime:
     """See the module's docstring."""
 
     name = "io_time"
+    result = SpentTime
     columns = frozenset({"rank", "kind", "layer", "file", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, stable_order
-from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import NO_VALUE, How, Keyed, group, stable_order
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
 
 __all__ = ["FileLengths", "Lengths", "LengthsResult"]
@@ -64,6 +66,7 @@ class Lengths:
     """See the module's docstring."""
 
     name = "lengths"
+    result = FileLengths
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import LAYERS, Batch, Context, Facts, Pairs, World, count_pairs
-from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs, group
+from vani.analyzers.keys import LAYERS, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
 
 __all__ = [
@@ -124,6 +126,7 @@ class Libraries:
     """See the module's docstring."""
 
     name = "libraries"
+    result = LibraryUse
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

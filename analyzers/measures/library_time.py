@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import LAYERS, Batch, Context, Facts, World
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import Keyed
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import LAYERS, unpack
 from vani.analyzers.running_union import RunningUnion
+from vani.analyzers.world import Context, World
 from vani.calls import Layer
 
 __all__ = ["ANY", "LIBRARIES", "UNDER", "LibraryTime", "LibraryTimes"]
@@ -48,6 +50,7 @@ class LibraryTime:
     """Column `time` by process * LAYERS + layer (or `ANY`, or either + `UNDER`)."""
 
     name = "library_time"
+    result = LibraryTimes
     columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

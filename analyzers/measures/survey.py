@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
-from vani.analyzers.base import BUCKETS, NO_VALUE, Alike, Batch, Context, Ends, Facts, World
+from vani.analyzers.batch import Alike, Batch
+from vani.analyzers.facts import BUCKETS, Ends, Facts
 from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.keyed import Dense, How, Keyed, group
+from vani.analyzers.keyed import NO_VALUE, Dense, How, Keyed, group
 from vani.analyzers.threads import OverlapFinder
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
 
 __all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
@@ -73,11 +75,18 @@ class SurveyedFiles:
     moments: int = BUCKETS
     """At how many moments of the run the ends of files are known."""
 
+    def removed(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the files were removed, whatever happened to them afterwards."""
+        if "removes" in self.files.columns:
+            return self.files.at(files, "removes") > 0
+        return self.files.at(files, "last_remove", -1) >= 0
+
 
 class Survey:
     """See the module's docstring."""
 
     name = "survey"
+    result = SurveyedFiles
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -326,4 +335,6 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
     # One column of millions of moments: as a table it is kept in a small type.
     reach = Keyed(keys, {"reach": reach}).packed().columns["reach"]
-    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world.span_ns), survey.level)
+    return Ends(
+        known, since, known & (since <= first_read), keys, reach, bucket_ns(world.span_ns), survey.level
+    )
