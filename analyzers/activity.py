@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
-from vani.analyzers.facts import BUCKETS
+from vani.analyzers.facts import BUCKETS, MOMENTS
 from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context
 from vani.calls import Flag, Kind
 
@@ -75,7 +76,7 @@ class Cells:
         """The cells of some processes."""
         if not len(table):
             return Cells(*(np.empty(0, np.int64) for _ in range(8)))
-        process = table.keys // (BUCKETS + 1)
+        process, _ = unpack(table.keys, MOMENTS)
         mine = np.isin(process, processes)
         columns = (table[n][mine] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
         return Cells(process[mine], *columns)
@@ -98,8 +99,8 @@ def _coarser(cells: Keyed, by: int) -> Keyed:
     """The cells with 2 ** by moments put together."""
     if not by or not len(cells):
         return cells
-    moment = cells.keys % (BUCKETS + 1)
-    return group(cells.keys - moment + (moment >> by), cells.columns, _HOW)
+    process, moment = unpack(cells.keys, MOMENTS)
+    return group(pack((process, moment >> by), MOMENTS), cells.columns, _HOW)
 
 
 def _looked_at(ranks: int) -> NDArray[np.bool_] | None:
@@ -132,7 +133,7 @@ class ActivityCollector:
         if not len(kind):
             return
         moment = np.minimum(start // self._bucket, BUCKETS) >> self._level
-        key = batch.process[rows] * (BUCKETS + 1) + moment
+        key = pack((batch.process[rows], moment), MOMENTS)
         # Calls of a process mostly are in order of time, so that those of one cell come in a row.
         first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         size = np.maximum(batch.bytes[rows], 0)

@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE
+from vani.analyzers.keys import beside, pack, unpack
 
-__all__ = ["BUCKETS", "Ends", "Facts"]
+__all__ = ["BUCKETS", "MOMENTS", "Ends", "Facts"]
 
 Ints = NDArray[np.int64]
 
 BUCKETS = 4096
 """Moments at which the ends of files are known, at most: the run is cut into so many pieces of equal length."""
+MOMENTS = beside(BUCKETS + 1)
+"""Widths of keys of something and a moment."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Ends:
     always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): no read came before that moment."""
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """file * (BUCKETS + 1) + moment, ascending."""
+    """Of file and moment, see `MOMENTS`; ascending."""
     reach: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Largest end so far at each key."""
     bucket_ns: int = 1
@@ -40,21 +43,20 @@ class Ends:
         found = np.zeros(len(file), np.int64)
         if len(self.keys):
             moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
-            wanted = file * (BUCKETS + 1) + moment
+            wanted = pack((file, moment), MOMENTS)
             place = np.searchsorted(self.keys, wanted, side="right") - 1
-            same = (place >= 0) & (self.keys[place] // (BUCKETS + 1) == file)
+            same = (place >= 0) & (unpack(self.keys[place], MOMENTS)[0] == file)
             found[same] = self.reach[place[same]]
         return found
 
-    def last(self, files: int) -> Ints:
+    def last(self) -> Ints:
         """Largest end that each file ever had, shape (files,); `NO_VALUE` where unknown."""
         found = np.where(self.known, 0, NO_VALUE)
-        owner = self.keys // (BUCKETS + 1)
+        owner, _ = unpack(self.keys, MOMENTS)
         if len(owner):
             final = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
             keep = self.known[owner[final]]
             found[owner[final][keep]] = self.reach[final][keep]
-        del files
         return found
 
 

@@ -8,13 +8,14 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.access_classes import NAMES
 from vani.analyzers.function_costs import by_metadata_kind, costs_by, most_costly
 from vani.analyzers.groups import ByGroup, Groups, grouped, summed
 from vani.analyzers.intervals import merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import ALL_KINDS, KINDS, SIDES, pack, unpack
 from vani.analyzers.measurements import Measurements
-from vani.analyzers.measures.access_pattern import NAMES, PatternCounts
+from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTimes
 from vani.analyzers.measures.call_costs import FunctionCosts
 from vani.analyzers.measures.footprint import Touched

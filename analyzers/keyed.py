@@ -13,6 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.keys import pack, unpack
+
 __all__ = [
     "NO_VALUE",
     "Dense",
@@ -285,6 +287,8 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
     if not len(first):
         return Pairs()
     a, b = Dense.of(first), Dense.of(second)
-    both = Dense.of(a.codes * len(b.keys) + b.codes)
+    widths = (len(a.keys), len(b.keys))
+    both = Dense.of(pack((a.codes, b.codes), widths))
     count = both.count() if weight is None else both.sum(weight)
-    return Pairs(a.keys[both.keys // len(b.keys)], b.keys[both.keys % len(b.keys)], count)
+    first_code, second_code = unpack(both.keys, widths)
+    return Pairs(a.keys[first_code], b.keys[second_code], count)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALL_KINDS", "KINDS", "LAYERS", "SIDES", "pack", "unpack"]
+__all__ = ["ALL_KINDS", "KINDS", "LAYERS", "SIDES", "beside", "pack", "unpack"]
 
 KINDS = 4
 """Kinds of file-system calls: read, write, metadata, sync."""
@@ -21,11 +21,19 @@ ALL_KINDS = KINDS
 
 LAYERS = 16
 """Layers in keys: `vani.calls.Layer` has fewer."""
-SIDES = (1 << 62, 2)
-"""Widths of keys of a group and a kind, read or write."""
+
 
 Ints = NDArray[np.int64]
 _MOST = 1 << 63
+
+
+def beside(width: int) -> tuple[int, int]:
+    """Widths of keys whose first column may be as large as fits beside the second, which has this width."""
+    return _MOST // width, width
+
+
+SIDES = beside(2)
+"""Widths of keys of a group and a kind, read or write."""
 
 
 def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequence[int]) -> Ints:

@@ -92,5 +92,3 @@ def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
     before, after = before.where(one), after.where(other)
     alike = ((before.read > 0) & (after.read > 0)) | ((before.written > 0) & (after.written > 0))
     return not (alike & (after.start - before.end <= short)).any()
-
-

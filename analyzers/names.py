@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.analyzers.keys import beside, pack
 from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
 
@@ -161,8 +162,8 @@ class Lives:
         moments = np.unique(times)
         width = len(moments) + 2
         name = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
-        keys = name * width + np.searchsorted(moments, times) + 1
-        wanted = place * width + np.searchsorted(moments, until, side="right")
+        keys = pack((name, np.searchsorted(moments, times) + 1), beside(width))
+        wanted = pack((place, np.searchsorted(moments, until, side="right")), beside(width))
         return np.searchsorted(keys, wanted, side="right") - self.first[place]
 
 

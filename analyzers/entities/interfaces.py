@@ -18,8 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.access_classes import NAMES
 from vani.analyzers.entities.view import Notes, View, layer_name
-from vani.analyzers.measures.access_pattern import NAMES, PatternCounts
+from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import (
     ABOVE_FILE_SYSTEM,

@@ -87,7 +87,7 @@ class Footprint:
     def finish(self, combined: FootprintResult, world: World, facts: Facts) -> Touched:
         extents, others, ends = combined.extents, combined.others, facts.ends
         phase, file, kind = cells_of(extents.group, world, facts, 2)
-        last, end = ends.last(world.files), extents.end
+        last, end = ends.last(), extents.end
         if len(last) and len(file):
             # What was read beyond the end of a file was not touched.
             known = (kind == Kind.READ) & (file >= 0) & ends.always[np.maximum(file, 0)]

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
 from vani.analyzers.batch import Alike, Batch
-from vani.analyzers.facts import BUCKETS, Ends, Facts
+from vani.analyzers.facts import BUCKETS, MOMENTS, Ends, Facts
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.keyed import NO_VALUE, Dense, How, Keyed, group
+from vani.analyzers.keys import pack, unpack
 from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
@@ -115,8 +116,8 @@ def _coarser(reach: Keyed, by: int) -> Keyed:
     """The furthest ends with 2 ** by moments put together."""
     if not by or not len(reach):
         return reach
-    moment = reach.keys % (BUCKETS + 1)
-    return group(reach.keys - moment + (moment >> by), reach.columns, _REACH)
+    file, moment = unpack(reach.keys, MOMENTS)
+    return group(pack((file, moment >> by), MOMENTS), reach.columns, _REACH)
 
 
 def _few_moments(parts: Sequence[Keyed], level: int) -> tuple[Keyed, int]:
@@ -244,7 +245,7 @@ class _Collector:
             return
         reach = offset[telling] + np.where(wrote[telling], size[telling], 0)
         bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
-        key = batch.file[rows][telling] * (BUCKETS + 1) + (bucket >> self._level)
+        key = pack((batch.file[rows][telling], bucket >> self._level), MOMENTS)
         self._reach.append(group(key, {"reach": reach}, _REACH))
 
     def _shrink(self) -> None:
@@ -319,11 +320,11 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
     known = since != _NEVER
     keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)
     if sized.any():
-        start = Keyed(np.flatnonzero(sized) * (BUCKETS + 1), {"reach": world.known_sizes[sized]})
+        start = Keyed(pack((np.flatnonzero(sized), 0), MOMENTS), {"reach": world.known_sizes[sized]})
         both = Keyed.merged([Keyed(keys, {"reach": reach}), start], _REACH)
         keys, reach = both.keys, both["reach"]
     if len(keys):
-        owner = keys // (BUCKETS + 1)
+        owner, _ = unpack(keys, MOMENTS)
         # The largest end so far within each file: lifted apart by file, one running maximum serves all.
         order = np.cumsum(np.append(0, (owner[1:] != owner[:-1]).astype(np.int64)))
         widest = int(reach.max()) + 1
