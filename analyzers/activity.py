@@ -3,8 +3,8 @@
 A cell is a process in one of 4,096 pieces of the run of equal length: start of its first and end of its last call in
 it, bytes read and written, data operations, opens and calls. Of more than 1,024 processes of a trace as many are
 looked at, rank 0 among them and the others spread by a multiplicative hash, so that no stride of ranks is favoured.
-Pieces are put together two by two until there are at most a quarter of a million cells. How often hangs on all of
-them alone, not on who looked at which of them.
+Pieces are put together two by two until there are at most a quarter of a million cells. How often depends on all of
+them alone, not on which partition had which of them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.library_time import LibraryTimes
-from vani.analyzers.self_check import check
+from vani.analyzers.self_check import refuse_contradictions
 from vani.calls import FileClass
 from vani.schema.profile import Excluded, Generator, Profile, Workflow
 
@@ -82,7 +82,7 @@ def assemble(view: View, *, version: str, refused: Sequence[tuple[str, str]] = (
     profile = profile.model_copy(update={"provenance": notes})
     if of_several_names(view.world)[view.files].any():
         profile = without_names(profile, view.measured.unknown["renames"])
-    check(profile)
+    refuse_contradictions(profile)
     return profile
 
 

@@ -1,7 +1,7 @@
-"""Small tables of integers under integer keys: what measures hand on and the engine adds up.
+"""Small tables of integers under integer keys: what measures pass on and the engine adds up.
 
 Sums, minima and maxima of integers do not depend on the order in which parts arrive, so a profile does not depend
-on how the store was split or who worked on it.
+on how the store was split or which worker read it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a measure is.
 
-The engine reads each partition once for all measures of a pass: every measure gets each batch, in order, then hands
+The engine reads each partition once for all measures of a pass: every measure gets each batch, in order, then passes
 on a small result; results of partitions are combined in any order. Partitions hold whole processes, so what belongs
 to one process (its positions, its busy time) never has to be put together from two partitions.
 """
@@ -31,7 +31,7 @@ class Accumulator(Protocol[Partial_co]):
         """Take the next batch of the partition."""
 
     def result(self) -> Partial_co:
-        """Hand on what was found: small, picklable, and complete."""
+        """Pass on what was found: small, picklable, and complete."""
 
 
 class Collects(Protocol[Partial]):

@@ -73,7 +73,7 @@ class Phases:
 
 @dataclass(frozen=True)
 class PossibleExchanges:
-    """Who may have read what another wrote, where the order of calls is not known."""
+    """Where processes may have read what others wrote, if the order of calls is not known."""
 
     between_apps: bool
     processes: NDArray[np.bool_]

@@ -167,7 +167,7 @@ def measure(
         workload=len(world.apps) > 1,
         constants=[*constants, facts, numbers],
     )
-    results, extensions = _told(wanted.measures, wanted.finish(collected, world, facts))
+    results, extensions = _by_type(wanted.measures, wanted.finish(collected, world, facts))
     results.append(busy_time.finish(total, facts.phases, len(listed), len(world.apps)))
     every = Results(results, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
     processes = _certain(every, ProcessCounts)
@@ -185,7 +185,7 @@ def measure(
     )
 
 
-def _told(measured: Sequence[AnyMeasure], results: Sequence[object]) -> tuple[list[object], dict[str, Plain]]:
+def _by_type(measured: Sequence[AnyMeasure], results: Sequence[object]) -> tuple[list[object], dict[str, Plain]]:
     """Results of a declared type, and by name those of other measures."""
     typed: list[object] = []
     others: dict[str, Plain] = {}

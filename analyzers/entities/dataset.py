@@ -88,7 +88,7 @@ def dataset(
 
 
 def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
-    """Whether sizes hang on what the source cannot tell; and why others are null."""
+    """Whether sizes depend on what the source cannot tell; and why others are null."""
     lengths = view.measured.of(FileLengths)
     if lengths is None or view.measured.results.why(FileLengths) is None:
         return lengths is None, {}

@@ -81,7 +81,7 @@ def early_reads(view: View) -> str | None:
 
 def _links(view: View) -> Links:
     if view.links is None:
-        raise RuntimeError("the source does not tell who read what after whom")
+        raise RuntimeError("the source does not tell the order of reads and writes")
     return view.links
 
 
@@ -216,7 +216,7 @@ def _add_unplaced(edges: Edges, links: Links, mine: Bools) -> None:
 
 
 def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) -> Graph:
-    """Who read what whom wrote; of calls of unknown place, by the file."""
+    """Pairs of which one read bytes that the other had written; of calls of unknown place, by the file."""
     blocks = links.blocks
     own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
     writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
@@ -235,7 +235,7 @@ def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) 
 
 
 def _by_file(view: View, links: Links, mine: Bools) -> Graph:
-    """Who read a file that whom wrote, whichever bytes."""
+    """Pairs of which one read a file that the other wrote, whichever bytes."""
     writers = np.flatnonzero(mine & (links["first_write"] != NEVER))
     readers = np.flatnonzero(mine & (links["last_read"] > -NEVER))
     number = np.cumsum(links.begins) - 1

@@ -50,7 +50,7 @@ ROLES: tuple[Role | None, ...] = (None, "input", "output", "intermediate", "temp
 def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     """Role of every file of the data set as a place in `ROLES`, None where it was only opened; shape (files,).
 
-    Then a mask of the files whose role hangs on an order of calls that is not known, of the same shape.
+    Then a mask of the files whose role depends on an order of calls that is not known, of the same shape.
     """
     survey, codes = view.measured.survey.files, view.files
     role: NDArray[np.int8] = np.where(survey.at(codes, "reads") > 0, 1, 0).astype(np.int8)
@@ -149,13 +149,13 @@ def files(
     for code in measured.listed.tolist():
         one = np.array([code])
         layer = int(interface[code]) if interface[code] >= 0 else None
-        told = code not in without_caller
+        caller_known = code not in without_caller
         moved = int(times.at(one, "reads")[0] + times.at(one, "writes")[0])
         processes = int(users.at(one, "processes")[0])
         found.append(
             FileEntity(
                 path=view.world.paths[code],
-                format=format_of_file(view, code, layer if moved else None) if told else None,
+                format=format_of_file(view, code, layer if moved else None) if caller_known else None,
                 size=int(size_of[code]) if size_of[code] != NO_VALUE else None,
                 role=ROLES[role_of[code]],
                 access="shared" if processes >= 2 else "file_per_process",
@@ -163,7 +163,7 @@ def files(
                 readers=int(users.at(one, "readers")[0]),
                 writers=int(users.at(one, "writers")[0]),
                 opens=int(times.at(one, "opens")[0]),
-                interface=None if layer is None or not told else layer_name(layer),  # type: ignore[arg-type]
+                interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
                 apps=apps_of.get(code, []),
                 io=view.file_stats[code],
@@ -172,7 +172,7 @@ def files(
                 format_attributes=format_attributes(view, code, by_calls),
             )
         )
-        if not told:
+        if not caller_known:
             notes |= dict.fromkeys(("files.interface", "files.format"), measured.why(LibraryUse))
     return found, notes
 

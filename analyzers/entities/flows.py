@@ -103,7 +103,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Flows:
-    """Who read what whom wrote."""
+    """Readers of bytes, and the processes that had written them."""
 
     blocks: Blocks = field(default_factory=Blocks)
     """A process that reads what it wrote itself is both a writer and a reader."""
@@ -229,7 +229,7 @@ class _Written:
 
 
 def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) -> Flows:
-    """Find who read what whom wrote.
+    """Find which processes read bytes that others had written.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files that were renamed: which names are one file hangs on the order of calls, which a source may not know.
+"""Files that were renamed: which names are one file depends on the order of calls, which a source may not know.
 
 A name may stand for several files one after the other (`vani.analyzers.names`), so neither their number nor anything
 about a single one of them is said. All else counts their calls.
@@ -23,7 +23,7 @@ def of_several_names(world: World) -> NDArray[np.bool_]:
 
 
 def without_names(profile: Profile, why: str) -> Profile:
-    """The profile without what hangs on which names are one file, and why."""
+    """The profile without what depends on which names are one file, and why."""
     counts = FileCounts(total=None, shared=None, file_per_process=None)
     unknown = dict.fromkeys(("files", "format", "size", "roles", "size_distribution"))
     notes = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Who reads what another wrote: the data of process and app dependencies (tables III and IV).
+"""Files through which processes can depend on each other: the data of process and app dependencies (tables III and IV).
 
 Kept per process and file, for files of the data set that several processes use and that are both written and read,
 under whatever name (a file that is renamed counts under its last one): when it first wrote and first and last read, how

@@ -171,13 +171,13 @@ class _Collector:
         if writes is None:
             calls = _telling(batch)
             key = calls.key
-            told = self._found(calls) if len(key) else None
+            found = self._found(calls) if len(key) else None
         else:
             key, start, end = writes
-            told = self._written(key, start, end) if len(key) else None
-        if told is None:
+            found = self._written(key, start, end) if len(key) else None
+        if found is None:
             return
-        self._process.go_on(*told)
+        self._process.go_on(*found)
         done, self._process = self._process.split(
             int(pack((unpack(key[-1:], self._of_file)[0], 0), self._of_file)[0])
         )

@@ -1,4 +1,4 @@
-"""Who does what: processes per phase and per file (tables IV and XI, "# processes", FPP or shared).
+"""Processes per phase and per file (tables IV and XI, "# processes", FPP or shared).
 
 A process uses a file if it opens it or makes a data operation on it. Unit: processes.
 """
@@ -45,7 +45,7 @@ class FileUsers:
 
 @dataclass(frozen=True)
 class ProcessCounts:
-    """Who does what on files of the data set (`files`: and on others)."""
+    """Processes that use files of the data set (`files`: and others)."""
 
     files: FileUsers
     used_app: Ints

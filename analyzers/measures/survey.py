@@ -7,8 +7,8 @@
 - which processes run calls at the same time, so that their I/O time is no sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
   made the file: what is asked for beyond that was not there. Of thousands of files that are written all through the
-  run, pieces are put together two by two until there are at most two million moments of files. How often hangs on
-  all of them alone, not on who looked at which of them.
+  run, pieces are put together two by two until there are at most two million moments of files. How often depends
+  on all of them alone, not on which partition had which of them.
 """
 
 from __future__ import annotations
@@ -313,8 +313,8 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
         found = survey.files
         used = found.keys
         first_read[used] = found["first_read"]
-        told = np.minimum(found["first_make"], found["first_resize"])
-        since[used] = np.minimum(since[used], told)
+        known_from = np.minimum(found["first_make"], found["first_resize"])
+        since[used] = np.minimum(since[used], known_from)
         unseen = (found["blind"] > 0) | (found["unfollowed"] > 0) | unfilled(found, sized[used])
         since[used[unseen]] = _NEVER
     known = since != _NEVER

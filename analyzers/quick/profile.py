@@ -181,7 +181,7 @@ def _listed(
 
 
 def _lengths(world: World, counts: Counts, processes: ProcessCounts) -> FileLengths:
-    """Where nothing was written, a file has the length that it had; else it hangs on offsets."""
+    """Where nothing was written, a file has the length that it had; else it depends on offsets."""
     codes, survey = _of_data_set(world, processes), counts.files
     length = np.full(world.files, NO_VALUE)
     length[codes] = world.known_sizes[codes]
@@ -216,7 +216,7 @@ def _possible_exchanges(world: World, counts: Counts) -> PossibleExchanges:
 
 
 def _too_many_to_look_at(measured: Measurements, job_: Job | None) -> bool:
-    """Whether the formats of the data set hang on which of its files are looked at."""
+    """Whether the formats of the data set depend on which of its files are looked at."""
     codes = _of_data_set(measured.world, measured.processes)
     if len(codes) <= MOST_LOOKED_AT:
         return False

@@ -165,4 +165,4 @@ def test_a_measure_that_gives_another_type_than_it_declares_is_named():
         name, columns, result = "wrong", frozenset(), SpentTime
 
     with pytest.raises(TypeError, match="wrong gives int and declares SpentTime"):
-        passes._told([Wrong()], [7])
+        passes._by_type([Wrong()], [7])
