@@ -152,12 +152,12 @@ def metered(trace: Path, folder: Path) -> tuple[dict[str, Metered], dict[str, fl
 
 
 @contextmanager
-def _combined(measure: type[Measure]) -> Iterator[list[tuple[Any, Facts]]]:
+def _combined(measure: type[Measure[Any, Any]]) -> Iterator[list[tuple[Any, Facts]]]:
     """What a measure combined, and the facts that it finished with."""
     seen: list[tuple[Any, Facts]] = []
     finish = measure.finish
 
-    def kept(self: Measure, combined: Any, world: World, facts: Facts) -> Any:
+    def kept(self: Measure[Any, Any], combined: Any, world: World, facts: Facts) -> Any:
         seen.append((combined, facts))
         return finish(self, combined, world, facts)
 

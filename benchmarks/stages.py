@@ -179,6 +179,7 @@ class _Analyzer:
     def __init__(self, measure: Any, watch: Stopwatch) -> None:
         self._measure, self._watch = measure, watch
         self.name, self.columns = measure.name, measure.columns
+        self.result = getattr(measure, "result", None)
         self._stage = f"{_ANALYZER}{measure.name}"
         self.combine = watch.timed(self._stage, measure.combine)
         self.finish = watch.timed(self._stage, measure.finish)
