@@ -41,7 +41,7 @@ def bucket_ns(span_ns: int) -> int:
 
 @dataclass(frozen=True)
 class Activity:
-    """`cells` by process * (BUCKETS + 1) + moment; 2 ** level pieces of the run are one moment."""
+    """`cells` by process and moment; 2 ** level pieces of the run are one moment."""
 
     cells: Keyed = field(default_factory=Keyed)
     level: int = 0

@@ -269,7 +269,7 @@ class Batch:
 
     @cached_property
     def process_file(self) -> Ints:
-        """Process and file of each call in one number: process * (World.files + 1) + file + 1."""
+        """Process and file of each call in one number: a key of process and file + 1."""
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
 

@@ -185,7 +185,9 @@ def measure(
     )
 
 
-def _by_type(measured: Sequence[AnyMeasure], results: Sequence[object]) -> tuple[list[object], dict[str, Plain]]:
+def _by_type(
+    measured: Sequence[AnyMeasure], results: Sequence[object]
+) -> tuple[list[object], dict[str, Plain]]:
     """Results of a declared type, and by name those of other measures."""
     typed: list[object] = []
     others: dict[str, Plain] = {}

@@ -45,7 +45,7 @@ class FunctionCosts:
 
 
 class CallCosts:
-    """Columns by listed cell * functions of the workload + function.
+    """Columns by listed cell and function.
 
     `count`, `time`, `bytes`, how many of the calls are operations on `data` or on `metadata`, and of how many of `data`
     the size is not known, `unsized`.

@@ -60,7 +60,7 @@ class ExchangeCounts:
 
 
 class Exchanges:
-    """Columns by process * (files + 1) + file + 1.
+    """Columns by process and file + 1.
 
     first_write, first_read (`NEVER` if not), last_write, last_read (-`NEVER`); bytes_written, bytes_read; calls of
     unknown place: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that stand for

@@ -35,7 +35,7 @@ _MOST_EXTENTS = 1 << 20
 
 @dataclass(frozen=True)
 class ExtentsResult:
-    """`extents` by (process * (files + 1) + file + 1) * 2 + kind (0 read, 1 write).
+    """`extents` by process, file + 1 and kind (0 read, 1 write).
 
     In no order, one per call, where `start_ns` is known; else sorted and merged. `given_up`: there were more than are
     kept.

@@ -28,7 +28,7 @@ _MOST_EXTENTS = 1_000_000
 
 @dataclass(frozen=True)
 class FootprintResult:
-    """`extents` by cell * 2 + direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
+    """`extents` by cell and direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
 
     `given_up` is set where there were more extents than are kept.
     """

@@ -37,16 +37,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class IoTimeResult:
-    """`cells` by listed cell * (KINDS + 1) + kind, `phases` by phase alike, `processes` by process; column `time`."""
+    """`cells` by listed cell and kind, `phases` by phase alike, `processes` by process; column `time`."""
 
     cells: Keyed
     phases: Keyed
     processes: Keyed
     layers: Keyed
-    """By app * LAYERS + layer, of files of the data set; without the processes that run calls at the same time, for
+    """By app and layer, of files of the data set; without the processes that run calls at the same time, for
     which `library_time` has it."""
     overlaps: Keyed
-    """By app * (KINDS + 1) + kind: by how much the times in the app's phases add up to more than its own."""
+    """By app and kind: by how much the times in the app's phases add up to more than its own."""
 
 
 @dataclass(frozen=True)
@@ -302,9 +302,9 @@ class _Collector:
         in_all = groups == -1 - ALL_KINDS
         if in_all.any():
             self._processes.append(Keyed(np.array([self._held_process]), {"time": lengths[in_all]}))
-        mine = by_phase.keys < self._excluded * _WIDTH
-        _, kind = unpack(by_phase.keys[mine], _KINDS)
-        kinds = np.concatenate((kind, -1 - groups[own]))
+        phase, kind = unpack(by_phase.keys, _KINDS)
+        mine = phase < self._excluded
+        kinds = np.concatenate((kind[mine], -1 - groups[own]))
         more = np.concatenate((by_phase["time"][mine], -lengths[own]))
         self._overlaps.append(group(pack((self._app, kinds), _KINDS), {"time": more}))
 

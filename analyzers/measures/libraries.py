@@ -50,7 +50,7 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class LibrariesResult:
-    """All by app * LAYERS + layer.
+    """All by app and layer.
 
     `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
     by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself.

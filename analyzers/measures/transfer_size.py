@@ -34,7 +34,7 @@ class SizeCounts:
 
 
 class TransferSize:
-    """Counts by (listed cell * 2 + direction, size); direction 0 read, 1 write."""
+    """Counts by (key of listed cell and direction, size); direction 0 read, 1 write."""
 
     name = "transfer_size"
     result = SizeCounts
