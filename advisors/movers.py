@@ -42,7 +42,7 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     """Most calls that move the file's bytes are collective ones of MPI-IO, as far as the layers of its apps tell."""
     if file.interface not in _ABOVE_MPIIO or file.processes < 2:
         return False
-    rows = {one.layer: one for one in profile.interfaces if one.app in file.apps}
+    rows = {one.layer: one for one in profile.interfaces or () if one.app in file.apps}
     own, below = rows.get(file.interface), rows.get("mpiio")
     shares = [share for one in (own, below) if (share := _share(one)) is not None]
     # An app's other files may be used in another way: few that call for many are aggregators.

@@ -11,11 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
-from vani.analyzers.base import NO_VALUE, Context, World
 from vani.analyzers.entities.view import View
+from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.names import renames_of
 from vani.analyzers.passes import measure, trace_facts
+from vani.analyzers.world import Context, World
 from vani.calls import MOST_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
@@ -181,4 +182,3 @@ def characterise(
     )
     view = View(measured, job_, system)
     return assemble(view, version=version, refused=refused), view
-

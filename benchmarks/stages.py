@@ -34,7 +34,7 @@ from unittest.mock import patch
 from benchmarks.stopwatch import Stopwatch
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers import characterise, passes
-from vani.analyzers.base import Batch
+from vani.analyzers.batch import Batch
 from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.schema.document import dumps
@@ -56,7 +56,7 @@ _HOOKS = (
     ("read", "vani.store.read", "Store", "batches", "generator"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_groups", "function"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_group", "function"),
-    ("shared", "vani.analyzers.base", "Batch", "__init__", "function"),
+    ("shared", "vani.analyzers.batch", "Batch", "__init__", "function"),
     ("overlap", "vani.analyzers.measures.busy_time", "", "busy", "function"),
     ("between", "vani.analyzers.characterise", "", "measure", "function"),
 )
@@ -179,6 +179,7 @@ class _Analyzer:
     def __init__(self, measure: Any, watch: Stopwatch) -> None:
         self._measure, self._watch = measure, watch
         self.name, self.columns = measure.name, measure.columns
+        self.result = getattr(measure, "result", None)
         self._stage = f"{_ANALYZER}{measure.name}"
         self.combine = watch.timed(self._stage, measure.combine)
         self.finish = watch.timed(self._stage, measure.finish)

@@ -64,6 +64,12 @@ nitpick_ignore = [
     # A mapping as YAML or JSON gives it, and a variable for any model of a document.
     ("py:class", "Doc"),
     ("py:class", "vani.schema.document.Document"),
+    # What a measure passes on and gives: variables for any type, and for any plain values.
+    ("py:class", "vani.analyzers.measure.Partial"),
+    ("py:class", "vani.analyzers.measure.Partial_co"),
+    ("py:class", "vani.analyzers.measure.Result_co"),
+    ("py:class", "vani.analyzers.measurements.Result"),
+    ("py:class", "Plain"),
     # Inner results, which no page describes.
     ("py:class", "vani.analyzers.measures.survey.SurveyResult"),
     ("py:class", "vani.analyzers.entities.phase_rows.PhaseRows"),

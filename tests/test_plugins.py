@@ -328,7 +328,7 @@ def test_what_a_profile_cannot_hold_is_refused_with_the_name_of_the_measure(meas
         vani.profile(trace)
 
 
-@pytest.mark.parametrize("name", ["operations", "busy", "world"])
+@pytest.mark.parametrize("name", ["operations", "busy", "survey"])
 def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, name):
     measure(name=name)
     with pytest.raises(InputError, match=rf"plug-in mine: the measure .* is called '{name}', as another one is"):

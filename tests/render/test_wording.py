@@ -10,7 +10,7 @@ from vani.render.wording import expected_gain, how_sure
 from vani.schema.advice import Expected
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("schema", "advisors", "vani", "docs", "examples", "benchmarks")
+FOLDERS = ("schema", "advisors", "analyzers", "vani", "docs", "examples", "benchmarks")
 TEXTS = [
     path
     for folder in FOLDERS
