@@ -103,7 +103,7 @@ def trouble(host: str, what: str, path: str) -> InputError:
         return InputError(
             f"is not seen by workers on {host}",
             where=path,
-            todo="name a folder that all nodes share (profile --store DIR; convert: STORE)",
+            todo="name a folder that all nodes share (--store DIR; convert: STORE)",
         )
     return InputError(
         f"cannot be written by workers on {host}", where=path, todo="name a folder that they can write"
