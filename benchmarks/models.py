@@ -6,10 +6,12 @@ Tarazu's table 6 and the means of OPRAEL's sweeps are below; IO500's submissions
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 import re
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.coverage import print_coverage
 from vani.models import contention
 from vani.models.contention import Burst, Path, advised_count, path_of, predict
 from vani.systems import load_system
@@ -436,12 +439,17 @@ def _print_io500() -> None:
         )
 
 
-def main() -> None:
-    """Print everything."""
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print everything, or what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
+    parser.add_argument("--coverage", action="store_true", help="of the ranges of expected gains")
+    if parser.parse_args(arguments).coverage:
+        print_coverage()
+        return
     _print_tarazu()
     _print_oprael()
     _print_io500()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

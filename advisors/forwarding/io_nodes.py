@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.launchers import launcher_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import forwarding
 from vani.models.run_time import of_profile_s
 from vani.units import format_bytes, format_rate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:

@@ -68,8 +68,8 @@ def advise(
     if isinstance(profile, (str, Path)) and not is_trace(profile):
         # A long profile is read while the rules are imported.
         source = Reading(profile)
+    from vani.advisors.advise import advise_document  # noqa: PLC0415
     from vani.advisors.catalogue import pick  # noqa: PLC0415
-    from vani.advisors.judge import advise_document  # noqa: PLC0415
     from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
 
     settings = Settings() if config is None else read_settings(Path(config))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.gate.advice import AskedRules
-    from vani.gate.policy import Asked
-    from vani.gate.reading import Figures
+    from vani.gate.asked import Asked
+    from vani.gate.profile_tree import Figures
     from vani.schema.check import Check, Level
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -71,7 +71,7 @@ def check(
         A document that cannot be used, or nothing to check.
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-    from vani.gate.verdict import columns_asked, judge  # noqa: PLC0415
+    from vani.gate.verdict import columns_asked, verdict_on  # noqa: PLC0415
 
     asked = policy_asked(policy, search=search)
     target = None
@@ -84,7 +84,7 @@ def check(
     earlier = [saved.read_runs(place, columns) for place in places]
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         figures = figures_of(run, profile, columns, files, system=system)
-    found = judge(
+    found = verdict_on(
         asked,
         figures,
         [run for one in earlier for run in one.runs],

@@ -11,8 +11,8 @@ from vani.api.run import Run
 from vani.api.source import profile_of
 
 if TYPE_CHECKING:
-    from vani.gate.policy import Asked
-    from vani.gate.reading import Figures
+    from vani.gate.asked import Asked
+    from vani.gate.profile_tree import Figures
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
@@ -21,7 +21,9 @@ __all__ = ["figures_of", "lists_all_files", "policy_asked"]
 
 def policy_asked(policy: PathLike | None, *, search: bool) -> Asked:
     """What a policy asks: that of a file, the nearest one, or the built-in list."""
-    from vani.gate.policy import find_policy, no_policy, project_folder, read_policy  # noqa: PLC0415
+    from vani.gate.asked import no_policy  # noqa: PLC0415
+    from vani.gate.policy import read_policy  # noqa: PLC0415
+    from vani.gate.policy_search import find_policy, project_folder  # noqa: PLC0415
 
     path = Path(policy) if policy is not None else find_policy(Path()) if search else None
     return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
@@ -36,7 +38,7 @@ def figures_of(
     system: PathLike | System | None = None,
 ) -> Figures:
     """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
-    from vani.gate.reading import path_text, read_bytes, read_figures  # noqa: PLC0415
+    from vani.gate.profile_tree import path_text, read_bytes, read_figures  # noqa: PLC0415
 
     found = profile_of(run, source, system=system, files=None)
     where = path_text(source) if isinstance(source, (str, Path)) else "profile"

@@ -92,7 +92,7 @@ def _model(source: Reading | Profile) -> Profile:
 
 def _judged(source: Reading | Profile, system: PathLike | System | None) -> Advice:
     """What the rules say. Judged as a file, a profile has a name and its own digest in the advice."""
-    from vani.advisors.judge import advise_document  # noqa: PLC0415 - loads all rules
+    from vani.advisors.advise import advise_document  # noqa: PLC0415 - loads all rules
 
     return advise_document(source, system_of(system), files=JUDGED_FILES)
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
+from vani.gate.asked import Asked
 from vani.gate.entities import IDENTITIES, Names
-from vani.gate.policy import BASELINE, Asked, is_there
-from vani.gate.reading import Figures, Tree, path_text, read_bytes, read_figures
+from vani.gate.policy_search import BASELINE, is_there
+from vani.gate.profile_tree import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import loads
