@@ -16,7 +16,7 @@ from distribution import declared
 from vani.api import source
 from vani.cli.main import commands
 from vani.readers import formats
-from vani.readers.base import Format
+from vani.readers.trace_reader import Format
 
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
 CALLS = """\
