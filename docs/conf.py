@@ -56,6 +56,8 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 
 nitpicky = True
+# A column is called `bytes` in several tables: Sphinx cannot tell them from the type that a function returns.
+suppress_warnings = ["ref.python"]
 # Objects of other projects: their pages are not asked for, so that a build needs no network.
 _FOREIGN = ["collections", "datetime", "date", "enum", "pathlib", "Path", "types", "typing"]
 _FOREIGN += ["networkx", "numpy", "np", "NDArray", "pandas", "pd", "pyarrow", "pa", "pydantic"]

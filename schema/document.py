@@ -44,6 +44,7 @@ __all__ = [
     "read_text",
     "read_tree",
     "schema_name",
+    "text_of",
     "validate",
 ]
 
@@ -190,6 +191,11 @@ def read_text(path: str | Path) -> str:
         del content  # The error keeps what its place knows.
         todo = "write fewer files (`--files N`)"
         raise DocumentError(f"is longer than {MAX_BYTES >> 20} MiB", where=path, todo=todo)
+    return text_of(content, path)
+
+
+def text_of(content: bytes, path: Path) -> str:
+    """The text of a document whose bytes were read from `path`; raises DocumentError where that is none."""
     if b"\0" in content:
         raise DocumentError("is binary, not YAML", where=path)
     try:

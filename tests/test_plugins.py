@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from distribution import install
+from distribution import declared, install
 from guides import GUIDES, steps
 
 import vani
@@ -45,17 +45,6 @@ def probe(path):
 
 FORMAT = Format("bad", probe, open)
 """
-
-
-def declared(site: Path, entry_points: dict[str, dict[str, str]], name: str = "vani-declared") -> None:
-    """Put into `site` what pip leaves there of a distribution's entry points, without any code."""
-    info = site / f"{name.replace('-', '_')}-0.1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
-    lines = []
-    for group, points in entry_points.items():
-        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture

@@ -63,11 +63,16 @@ def test_a_phase_gap_is_a_positive_number(run, mix, gap):
     assert done.line.endswith("; give a positive number of seconds")
 
 
-@pytest.mark.parametrize("files", ["-1", "many", "1.5", "", "²"])
-def test_a_number_of_files_is_a_number(run, mix, files):
-    done = run("profile", mix, f"--files={files}")
+@pytest.mark.parametrize("command", ["profile", "advise"])
+@pytest.mark.parametrize("files", ["-1", "many", "1.5", "", "²", "9" * 5000])
+def test_a_number_of_files_is_a_number(run, mix, command, files):
+    done = run(command, mix, f"--files={files}")
     assert (done.status, done.out) == (2, "")
     assert f"{files!r} is neither a number of files nor 'all'" in done.line
+
+
+def test_no_file_is_nothing_to_judge(run, mix):
+    assert "'0' is neither a number of files nor 'all'" in run("advise", mix, "--files=0").line
 
 
 @pytest.mark.parametrize("option", ["--phase-gap=soon", "--graph-of=files"])
