@@ -22,11 +22,21 @@ __all__ = ["systems"]
 def systems(ctx: click.Context) -> None:
     """List the machines whose descriptions are bundled, show one, or describe this one."""
     if ctx.invoked_subcommand is None:
-        from vani.systems import known_systems, load_system  # noqa: PLC0415
+        _print_names()
 
-        for name in known_systems():
-            system = load_system(name)
-            click.echo(f"{name:<20} {system.description or system.name}")
+
+@systems.command("list")
+def list_() -> None:
+    """List the machines whose descriptions are bundled, as `vani systems` does."""
+    _print_names()
+
+
+def _print_names() -> None:
+    from vani.systems import known_systems, load_system  # noqa: PLC0415
+
+    for name in known_systems():
+        system = load_system(name)
+        click.echo(f"{name:<20} {system.description or system.name}")
 
 
 @systems.command()
