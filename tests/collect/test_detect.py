@@ -172,6 +172,7 @@ def test_a_bundled_machine_is_shown_whole():
     command = [sys.executable, "-m", "vani", "systems", "show", "lassen"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert loads(text, System) == load_system("lassen")
+    assert "null" not in text
 
 
 def test_the_list_names_each_machine():

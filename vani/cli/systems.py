@@ -45,12 +45,15 @@ def _print_names() -> None:
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
 )
 def show(name: str, output: Path | None) -> None:
-    """Write the description of NAME (a bundled machine or a file), merged with what it builds on."""
+    """Write the description of NAME (a bundled machine or a file), merged with what it builds on.
+
+    What it does not tell is left out.
+    """
     from vani.schema.document import dumps  # noqa: PLC0415
     from vani.systems import load_system  # noqa: PLC0415
 
     check_places([output], system_files(name))
-    emit(dumps(load_system(name)), output)
+    emit(dumps(load_system(name), only_set=True), output)
 
 
 @systems.command()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vani.schema.system import BurstBuffer, FileSystem, Rates, System
 from vani.systems import known_systems, load_system
-from vani.units import format_bytes, format_rate, lfs_size
+from vani.units import TiB, format_bytes, format_rate, lfs_size
 
 __all__ = ["page"]
 
@@ -109,20 +109,30 @@ def _disk(disk: FileSystem) -> str:
         format_bytes(disk.capacity) if disk.capacity else "",
         _rates(disk.max_bandwidth),
         f"block {lfs_size(disk.block_size)}" if disk.block_size else "",
-        *(
-            _joined([f"pool {one.name}", one.media or "", format_bytes(one.capacity) if one.capacity else ""])
-            for one in disk.pools
-        ),
-        *(
-            f"from {lfs_size(rule.above)} on -c {rule.stripe_count}"
-            + (f" -S {lfs_size(rule.stripe_size)}" if rule.stripe_size else "")
-            + (f" -p {rule.pool}" if rule.pool else "")
-            for rule in disk.striping_rules
-        ),
+    ]
+    pools = [
+        _joined(
+            [
+                f"pool {one.name}",
+                one.media or "",
+                format_bytes(one.capacity) if one.capacity else "",
+                _rates(one.max_bandwidth),
+            ]
+        )
+        for one in disk.pools
+    ]
+    rules = [
+        f"for {_from(rule.above)} `-c {rule.stripe_count}"
+        + (f" -S {lfs_size(rule.stripe_size)}" if rule.stripe_size else "")
+        + (f" -p {rule.pool}" if rule.pool else "")
+        + "`"
+        + (f": {rule.reason}" if rule.reason else "")
+        for rule in disk.striping_rules
     ]
     where = f" at {', '.join(f'`{mount}`' for mount in disk.mounts)}" if disk.mounts else ""
     note = f" {disk.note}" if disk.note else ""
-    return f"**{disk.name}** ({disk.type}){where}: {_joined(facts) or 'nothing else is known'}.{note}"
+    line = f"**{disk.name}** ({disk.type}){where}: {_joined(facts) or 'nothing else is known'}.{note}"
+    return "\n  - ".join([line, *pools, *rules])
 
 
 def _near(near: BurstBuffer) -> str:
@@ -144,6 +154,12 @@ def _layout(disk: FileSystem) -> str:
     size = "" if disk.stripe_size is None else f"-S {lfs_size(disk.stripe_size)}"
     words = " ".join(filter(None, (count, size)))
     return f"`{words}`" if words else ""
+
+
+def _from(size: int) -> str:
+    if not size:
+        return "shared files"
+    return f"shared files of {f'{size // TiB}T' if size % TiB == 0 else lfs_size(size)} and more"
 
 
 def _rates(rates: Rates) -> str:
