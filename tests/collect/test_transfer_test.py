@@ -72,14 +72,15 @@ def test_a_slow_folder_is_left_after_a_while(tmp_path, monkeypatch):
     real = os.pwrite
 
     def slow(*told):
-        time.sleep(0.1)
+        time.sleep(0.3)
         return real(*told)
 
     monkeypatch.setattr(transfer_test, "_write", slow)
-    found = measure(tmp_path, 16 * MiB, limit_s=0.15)
-    assert found.notes == ("writing was cut short after 0.15 s",)
-    assert found.method.startswith("8MiB by 1 stream")
-    assert found.write < 16 * MiB / 0.2
+    found = measure(tmp_path, 16 * MiB, limit_s=0.5)
+    assert re.fullmatch(r"writing( and reading)? was cut short after 0.5 s", found.notes[0])
+    # One transfer or two, by how busy this machine is.
+    assert re.match("[48]MiB by 1 stream", found.method)
+    assert found.write < 8 * MiB / 0.3
 
 
 def test_a_folder_with_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):
@@ -109,7 +110,7 @@ def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number)
     # Reads and writes for as long as the test takes; the kernel's own list shows the files without a name.
     slow = (
         "import sys, time; from vani.collect import transfer_test as t; real = t.os.pwrite\n"
-        "t._write = lambda *a: (time.sleep(0.05), real(*a))[1]\n"
+        "t._write = lambda *a: (time.sleep(0.2), real(*a))[1]\n"
         "from vani.cli.main import main; sys.argv[0] = 'vani'; sys.exit(main())"
     )
     command = [sys.executable, "-c", slow, "systems", "detect", "--measure", str(folder), "--yes"]
