@@ -120,15 +120,17 @@ def validate(tree: Doc, model: type[Document], *, text: str, where: str, syntax:
         raise _explain(error, model, tree, text, where, syntax) from None
 
 
-def dumps(document: BaseModel) -> str:
+def dumps(document: BaseModel, *, only_set: bool = False) -> str:
     """Write a document as YAML: keys in the order of the model, the same document the same bytes.
+
+    With `only_set`, keys that nobody set are left out.
 
     Floats are rounded to nine significant digits (from 1e8 on to whole numbers), so that
     `loads(dumps(x)) == x` holds for every document that was read, and for a computed one up to that
     rounding.
     """
     with collection_paused():
-        return yaml_text(document.model_dump(by_alias=True))
+        return yaml_text(document.model_dump(by_alias=True, exclude_unset=only_set))
 
 
 def dump(document: BaseModel, path: str | Path) -> None:

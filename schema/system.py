@@ -165,10 +165,10 @@ class CurvePoint(Model):
 class Forwarding(Model):
     """Nodes between the compute nodes and the file system that do their I/O."""
 
-    kind: Literal["io_node", "lnet_router", "dvs", "user_level"] | None = Field(
+    kind: Literal["gekkofwd", "datawarp", "ime", "io_nodes", "lnet_routers"] | None = Field(
         default=None,
-        description="io_node: fixed I/O nodes (Blue Gene, Sunway); lnet_router: they pass messages of Lustre on; dvs: "
-        "Cray's projection; user_level: started by the job, such as GekkoFWD",
+        description="gekkofwd, datawarp, ime: software whose nodes a job is given; io_nodes: clients of the file "
+        "system that serve fixed compute nodes (Blue Gene, Sunway); lnet_routers: routers of a Lustre network",
     )
     io_nodes: Count | None = Field(default=None, description="forwarding nodes (I/O nodes, LNet routers)")
     io_nodes_in_use: Count | None = Field(
