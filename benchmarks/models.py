@@ -1,5 +1,7 @@
 """`python -m benchmarks.models`: the contention model against measurements, as tables.
 
+With `--forwarding` instead what a choice of I/O nodes loses: `benchmarks.forwarding`.
+
 Tarazu's table 6 and the means of OPRAEL's sweeps are below; IO500's submissions are read from
 `../shared/data/io500`, and left out where that is not there.
 """
@@ -10,6 +12,7 @@ import csv
 import math
 import re
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import forwarding
 from vani.models import contention
 from vani.models.contention import Burst, Path, advised_count, path_of, predict
 from vani.systems import load_system
@@ -437,7 +441,10 @@ def _print_io500() -> None:
 
 
 def main() -> None:
-    """Print everything."""
+    """Print everything, or the part that was asked for."""
+    if "--forwarding" in sys.argv[1:]:
+        forwarding.main()
+        return
     _print_tarazu()
     _print_oprael()
     _print_io500()
