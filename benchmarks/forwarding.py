@@ -65,11 +65,22 @@ def always(count: int) -> Way:
     return lambda _pattern, _shown, allowed: count if count in allowed else None
 
 
+def where_answered(way: Way) -> Way:
+    """Another way on the patterns that FWD001 answers: refusals must not flatter it."""
+
+    def chosen(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
+        return None if near_curves(pattern, shown, allowed) is None else way(pattern, shown, allowed)
+
+    return chosen
+
+
 WAYS: dict[str, Way] = {
     "near curves (FWD001)": near_curves,
     "nearest curve": nearest_curve,
+    "nearest curve, where FWD001 answers": where_answered(nearest_curve),
     "nearest curve, ORACLE": nearest_oracle,
     "always 8": always(8),
+    "always 8, where FWD001 answers": where_answered(always(8)),
     "always 4": always(4),
     "always 2": always(2),
     "always direct": always(0),
@@ -246,11 +257,11 @@ def _changes(
 
 
 def _print_regret(title: str, rows: Mapping[str, Regret]) -> None:
-    print(f"\n  {title:<36} mean   90th percentile   worst   refused")
+    print(f"\n  {title:<39} mean   90th percentile   worst   refused")
     for name, one in rows.items():
         if not math.isnan(one.mean):
             print(
-                f"    {name:<34} {one.mean:5.1%}   {one.percentile_90:15.1%}   {one.worst:5.1%}   {one.refused:7.0%}"
+                f"    {name:<37} {one.mean:5.1%}   {one.percentile_90:15.1%}   {one.worst:5.1%}   {one.refused:7.0%}"
             )
 
 
@@ -261,7 +272,12 @@ def main() -> None:
         print(f"\n{name}")
         for held_out, alike in HELD_OUT.items():
             fixed = held_out != "the pattern itself"
-            ways = {n: way for n, way in WAYS.items() if not (fixed and n.startswith("always"))}
+            # What looks at no curve is the same whichever is held out.
+            ways = {
+                n: way
+                for n, way in WAYS.items()
+                if not (fixed and n.startswith("always") and "where" not in n)
+            }
             _print_regret(
                 f"held out: {held_out}",
                 {n: summary(held_out_regret(way, alike, allowed)) for n, way in ways.items()},

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from benchmarks.forwarding import HELD_OUT as ALIKE
 from benchmarks.forwarding import (
     LEGAL,
+    RUNS,
     WAYS,
+    coverage,
     few_curves_regret,
     held_out_regret,
+    read_runs,
     regret_by_offset,
     summary,
 )
@@ -175,8 +178,17 @@ def test_a_curve_of_the_description_takes_the_place_of_the_bundled_one():
 
 def test_the_range_of_a_speedup_holds_scatter_and_errors_of_patterns_held_out():
     rates = {1: Rate(10, 9), 2: Rate(20, 3)}
-    width = math.exp(1.645 * math.hypot(0.15, HELD_OUT))
-    assert speedups(rates, 1, 2) == pytest.approx((2 / width, 2, 2 * width))
+    width = math.hypot(0.15, HELD_OUT)
+    assert speedups(rates, 1, 2) == pytest.approx((2 * math.exp(-2 * width), 2, 2 * math.exp(1.5 * width)))
+
+
+def test_the_curve_that_the_page_of_models_shows_is_one_that_decides(pytestconfig, tmp_path):
+    text = (pytestconfig.rootpath / "docs" / "models.md").read_text(encoding="utf-8")
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.split("```yaml\n")[1].split("```")[0])
+    (one,) = curves_of(load_system(path))
+    assert one.pattern == Pattern(32, 32 * 18, "fpp", "contiguous", MiB)
+    assert set(one.curve) == {0, 2, 4}
 
 
 # --- judged on patterns that were held out: `python -m benchmarks.models --forwarding` prints all of it
@@ -192,6 +204,15 @@ def test_patterns_held_out_lose_a_twentieth_at_most_and_most_are_answered(held_o
     assert answers.mean < min(0.03, before.mean)
     assert answers.percentile_90 < min(0.11, before.percentile_90)
     assert answers.refused < 0.35
+
+
+@pytest.mark.skipif(not RUNS.exists(), reason="the single runs are not there")
+@pytest.mark.parametrize("allowed", LEGAL.values(), ids=LEGAL)
+def test_ranges_of_nominally_90_percent_hold_for_single_runs_of_patterns_held_out(allowed):
+    found = coverage(read_runs(), ALIKE["number of nodes"], allowed)
+    assert 0.85 < found.inside < 0.95
+    assert found.below < 0.07
+    assert found.anchored > 0.5
 
 
 @pytest.mark.parametrize("allowed", LEGAL.values(), ids=LEGAL)

@@ -76,8 +76,9 @@ ANCHOR: Final = 1.5
 """A curve speaks for a run whose rate is within this factor of what it gives for the run's number of I/O nodes."""
 HELD_OUT: Final = 0.2
 """Standard deviation of ln(measured / expected speedup) of patterns that were held out, beyond that of repetitions."""
-_QUANTILE: Final = 1.645
-"""Of the normal distribution: 90 % lie within so many standard deviations."""
+_BELOW, _ABOVE = 2.0, 1.5
+"""Standard deviations that leave 5 % on each side. More runs are held up than helped, so it is farther down (a normal
+distribution has 1.645 on both)."""
 
 
 @dataclass(frozen=True)
@@ -284,8 +285,8 @@ def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float,
     """
     old, new = rates[before], rates[after]
     expected = new.mean / old.mean
-    width = math.exp(_QUANTILE * math.hypot(new.deviation / new.mean, HELD_OUT))
-    return expected / width, expected, expected * width
+    width = math.hypot(new.deviation / new.mean, HELD_OUT)
+    return expected * math.exp(-_BELOW * width), expected, expected * math.exp(_ABOVE * width)
 
 
 def prefetch_chunk(buffer: int, forwarders: int, files: int) -> int:
