@@ -12,7 +12,7 @@ from vani.advisors.forwarding.curve_measurement import measure_it
 from vani.advisors.launchers import launcher_of
 from vani.models import forwarding
 from vani.models.run_time import of_profile_s
-from vani.units import counted, format_bytes, format_rate, format_share
+from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -58,7 +58,8 @@ class IONodes(Rule):
         size of requests is not known; no curve lies within a doubling of nodes, processes per node and request, or
         those that do contradict each other by more than `most_regret`: then it says what to measure, with the commands;
         the job's number loses less than `tolerance` more. Where the I/O nodes are fixed: the job moves less than
-        `busy` of what the fewest I/O nodes pass that can serve it, or more than all of that, or has all of them.
+        `busy` of what the fewest I/O nodes pass that can serve it, or more than all of that, or has all of them, or
+        needs less than `least_s` for it.
     Source
         Bez et al., PDSW 2020 (measurements on MareNostrum 4) and IPDPS 2021, sections 3 and 5; for fixed I/O nodes
         Xie et al., section II. See `vani/models/forwarding.py`.
@@ -72,7 +73,7 @@ class IONodes(Rule):
     family = "forwarding"
     needs = ("job.nodes",)
     settles = "forwarding"
-    sources = ("Bez et al., PDSW 2020", "Bez et al., IPDPS 2021, section 5.1")
+    sources = ("Bez et al., PDSW 2020", "Bez et al., IPDPS 2021, section 5.1", "Xie et al., section II")
 
     # Forwarded runs scatter by 0.14 (median of deviation / mean in the bundled measurements), and five repetitions by
     # 0.06 in their mean: less is no difference.
@@ -83,6 +84,8 @@ class IONodes(Rule):
     strided = 0.5
     # Below half of their bandwidth I/O nodes hold up nobody (FWD002 takes the same for lightly loaded).
     busy = 0.5
+    # A run's timing scatters by more than what less than a second of I/O can lose by where its nodes lie (ours).
+    least_s = 1.0
 
     def check(self, profile: Profile, system: System) -> Verdict:
         layer = system.forwarding
@@ -257,36 +260,40 @@ class IONodes(Rule):
             layer.compute_nodes_per_io_node,
             layer.bandwidth_per_io_node,
         )
+        spent = of_profile_s(profile, traffic.operation)
+        if spent < self.least_s:
+            return self.nothing(f"{fixed}, and the job {traffic.verb}s for {format_seconds(spent)} only")
         if not per or not each:
             return self.nothing(f"{fixed}, and how many nodes share one, or its bandwidth, is not known")
         if traffic.rate is None:
             return self.nothing(f"{fixed}, and the rate that the job reached is not known")
         fewest = -(-nodes // per)
         there = layer.io_nodes_in_use or layer.io_nodes
+        few, es = ("one", "es") if fewest == 1 else (str(fewest), "")
         reached = traffic.rate / (fewest * each)
         if reached < self.busy:
             return self.nothing(
-                f"{fixed}, and there is nothing to do: the job moves {format_share(reached)} of what {fewest} of them "
-                f"pass, which is the fewest that can serve {counted(nodes, 'node')}"
+                f"{fixed}, and there is nothing to do: the job moves {format_share(reached)} of what "
+                f"{few} of them pass{es}, the fewest that can serve {counted(nodes, 'node')}"
             )
         if reached > 1:
-            return self.nothing(f"{fixed}, and the job's nodes lie before more than {fewest} of them already")
+            return self.nothing(f"{fixed}, and the job's nodes lie before more than {few} of them already")
         spread = min(2 * fewest, nodes, there or 2 * fewest)
         if spread <= fewest:
-            return self.nothing(f"{fixed}, and the job's nodes cannot lie before more than {fewest} of them")
+            return self.nothing(f"{fixed}, and the job's nodes cannot lie before more than {few} of them")
         return [
             Finding(
                 target=Target("job"),
                 reason=(
                     f"{counted(per, 'compute node')} share one of the machine's {what}, which users do not choose: "
-                    f"the {nodes} nodes of this job lie before {fewest} of them at least. The job {traffic.verb}s "
-                    f"{format_rate(traffic.rate)}, {format_share(reached)} of what {fewest} pass; if its nodes lie "
+                    f"the {nodes} nodes of this job lie before {few} of them at least. The job {traffic.verb}s "
+                    f"{format_rate(traffic.rate)}, {format_share(reached)} of what {few} pass{es}; if its nodes lie "
                     "close together, that holds it up. Where they lay, the trace does not say, so what it wins is "
                     "not known."
                 ),
                 confidence=0.3,
                 # So much less time is spent where all of it is spent waiting for them.
-                touched_s=of_profile_s(profile, traffic.operation) * (1 - fewest / spread),
+                touched_s=spent * (1 - fewest / spread),
                 recommended={"placement": f"spread over {spread} {what} or more"},
                 current={"placement": None},
                 evidence=[

@@ -134,6 +134,15 @@ class Offset:
             and self.request <= most.request
         )
 
+    def beyond(self, most: Offset) -> str:
+        """Say in which conditions it is farther off than `most`."""
+        conditions = (
+            ("nodes", self.nodes, most.nodes),
+            ("processes per node", self.processes_per_node, most.processes_per_node),
+            ("request size", self.request, most.request),
+        )
+        return ", ".join(f"{far:.2f} doublings of {name}" for name, far, limit in conditions if far > limit)
+
 
 ENVELOPE: Final = Offset(1.0, 1.0, 1.0)
 """The farthest a curve may be: one doubling of each condition, where the curve chosen by loses at most 10 % in the
@@ -224,12 +233,13 @@ def choose(
     wanted = sorted(set(allowed))
     off = sorted(((offset(pattern, s.pattern), s) for s in alike), key=lambda one: one[0].distance)
     is_split = pattern.layout == "fpp" and 0 in wanted
-    near = [(far, s) for far, s in off if far.within(_ENVELOPE_DIRECT if is_split else ENVELOPE)]
+    most = _ENVELOPE_DIRECT if is_split else ENVELOPE
+    near = [(far, s) for far, s in off if far.within(most)]
     if not near:
         far, other = off[0]
         return (
-            f"the nearest measured curve is {far.distance:.1f} doublings away ({other.pattern.processes} processes "
-            f"on {other.pattern.nodes} nodes, {format_bytes(other.pattern.request)} at a time)"
+            f"the nearest measured curve ({other.pattern.processes} processes on {other.pattern.nodes} nodes, "
+            f"{format_bytes(other.pattern.request)} at a time) is too far, {far.beyond(most)}"
         )
     known = next((found for _, s in near if len(found := [n for n in wanted if n in s.curve]) > 1), None)
     if known is None:
