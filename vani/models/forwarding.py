@@ -238,7 +238,7 @@ def choose(
     if not near:
         far, other = off[0]
         return (
-            f"the nearest measured curve ({other.pattern.processes} processes on {other.pattern.nodes} nodes, "
+            f"the nearest measured curve ({other.pattern.processes:,} processes on {other.pattern.nodes} nodes, "
             f"{format_bytes(other.pattern.request)} at a time) is too far, {far.beyond(most)}"
         )
     known = next((found for _, s in near if len(found := [n for n in wanted if n in s.curve]) > 1), None)
