@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import models
 from benchmarks.forwarding import HELD_OUT as ALIKE
 from benchmarks.forwarding import (
     LEGAL,
@@ -242,3 +243,14 @@ def test_within_the_envelope_another_curve_loses_a_tenth_at_most_and_beyond_more
 def test_equation_2():
     assert prefetch_chunk(64 * MiB, 4, 256) == MiB
     assert prefetch_chunk(64 * MiB, 1, 0) == 64 * MiB
+
+
+def test_the_benchmark_prints_regret_by_what_is_held_out(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["benchmarks.models", "--forwarding"])
+    models.main()
+    shown = capsys.readouterr().out
+    for title in ALIKE:
+        assert f"held out: {title}" in shown
+    rows = [line for line in shown.splitlines() if line.startswith("    near curves (FWD001)")]
+    assert len(rows) >= 2 * (len(ALIKE) + 1)
+    assert "Tarazu" not in shown
