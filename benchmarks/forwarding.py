@@ -285,7 +285,7 @@ def main() -> None:
     for name, allowed in LEGAL.items():
         _print_regret(
             f"{FEW} curves, {name}",
-            {n: summary(few_curves_regret(WAYS[n], allowed, range(20))) for n in WAYS if "near" in n},
+            {n: summary(few_curves_regret(WAYS[n], allowed, range(10))) for n in WAYS if "near" in n},
         )
     for name, allowed in LEGAL.items():
         print(f"\nmean regret of another pattern's curve by what differs, {name} (doublings: regret)")
