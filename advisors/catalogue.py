@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 
 import vani.advisors
-from vani.advisors.base import SECTIONS, Rule
+from vani.advisors.rule import SECTIONS, Rule
 from vani.errors import InputError, VaniError
 
 __all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]

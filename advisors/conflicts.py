@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vani.advisors.base import Finding, Rule
+from vani.advisors.rule import Finding, Rule
 
 __all__ = ["MOOT", "Judged", "resolve"]
 

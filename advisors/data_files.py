@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.base import Target
 from vani.advisors.metadata import share_of
+from vani.advisors.rule import Target
 from vani.models.run_time import Kind, files_s
 
 if TYPE_CHECKING:

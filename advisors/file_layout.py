@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from vani.advisors.base import Evidence, Layouts
 from vani.advisors.data_files import Item
 from vani.advisors.placement import SUPPLY, gpfs_under, lustre_under
+from vani.advisors.rule import Evidence, Layouts
 from vani.models.certainty import certainty
 
 if TYPE_CHECKING:

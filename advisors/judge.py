@@ -3,22 +3,20 @@
 What holds for every rule is done here, so that no rule has to: null inputs, faults of a rule, gains in seconds of
 the run, severity, how sure it all is, contradictions, order.
 
-Gains. The run waits for its slowest process, so the part of it that a rule changes takes at most that process's I/O
-time: longer ones are scaled down to it, factors stay. Order and severity are what a recommendation wins alone.
-Expected is what it wins together with those above it: the first acts on the whole I/O time, each next one on what is
-left, so that all gains add up to what MAT001 names at most.
+Order and severity are what a recommendation wins alone; what it wins together with those above it is expected
+(`vani.advisors.gains`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
-from vani.advisors.base import (
+from vani.advisors.catalogue import find, pick, rules
+from vani.advisors.conflicts import Judged, resolve
+from vani.advisors.gains import of_run, together
+from vani.advisors.matter.io_share import IOShare
+from vani.advisors.rule import (
     NO_LAYOUTS,
     Finding,
     Gain,
@@ -29,16 +27,12 @@ from vani.advisors.base import (
     Rule,
     Verdict,
 )
-from vani.advisors.catalogue import find, pick, rules
-from vani.advisors.conflicts import Judged, resolve
-from vani.advisors.matter.io_share import IOShare
-from vani.errors import DocumentError, InputError, VaniError
+from vani.errors import InputError, VaniError
 from vani.models.io_time import IOTime, io_time
 from vani.schema.advice import (
     Advice,
     Evidence,
     Expected,
-    JudgedFiles,
     NoRecommendation,
     ProfileRef,
     Recommendation,
@@ -47,15 +41,11 @@ from vani.schema.advice import (
     Target,
 )
 from vani.schema.damage import damage, whole_share
-from vani.schema.document import dumps, loads
-from vani.schema.long_profile import excerpt, most_important
 from vani.schema.profile import Profile
-from vani.schema.reading import Reading
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
-from vani.units import format_seconds
 
-__all__ = ["UNKNOWN_SYSTEM", "advise_document", "judge"]
+__all__ = ["UNKNOWN_SYSTEM", "Thresholds", "judge"]
 
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
@@ -77,9 +67,6 @@ ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")
 
 _LOWER: Final[Mapping[Severity, Severity]] = {"high": "medium", "medium": "low"}
 
-RUNTIME: Final = "runtime_s"
-"""Metric of gains that are told as times of the whole run."""
-
 # What a user can supply for attributes whose provenance says nothing, by their beginning.
 SUPPLY: Final = {
     "job": "supply --job job.yaml (`vani collect`, run inside the job, writes it)",
@@ -88,111 +75,6 @@ SUPPLY: Final = {
     "": "supply a trace that holds it",
 }
 _TIMES: Final = "workflow.runtime_s"
-
-
-def advise_document(
-    profile: Profile | Reading | str | Path,
-    system: System | None = None,
-    *,
-    select: Iterable[str] | None = None,
-    ignore: Iterable[str] | None = None,
-    thresholds: Thresholds | None = None,
-    files: int | None = None,
-) -> Advice:
-    """Judge a profile, or the profile in a file, and say which file and which machine were judged.
-
-    The digest of a file is that of its bytes; that of a model is of the YAML that it is written as.
-    Of a profile that lists more than `files` files, the rules see those with the most I/O time, as if
-    it had been made with `vani profile --files N`; None: all. Positions in evidence are those of the whole list.
-
-    Raises
-    ------
-    DocumentError
-        The file is no valid profile.
-    InputError
-        `select`, `ignore` or `thresholds` name what there is not.
-    VaniError
-        A rule failed.
-    """
-    machine = UNKNOWN_SYSTEM if system is None else system
-    system_ref = SystemRef(
-        name=None if system is None else system.name, sha256=_digest(dumps(machine).encode())
-    )
-    if isinstance(profile, Profile):
-        part, ref = (
-            _most_important(profile, files),
-            ProfileRef(path=None, sha256=_digest(dumps(profile).encode())),
-        )
-    else:
-        reading = profile if isinstance(profile, Reading) else Reading(profile)
-        part = _load(reading.content(), str(reading.path), files)
-        ref = ProfileRef(path=str(reading.path), sha256=reading.sha256())
-    model, kept, judged = part
-    advice = judge(
-        model,
-        machine,
-        profile_ref=ref.model_copy(update={"files": judged}),
-        system_ref=system_ref,
-        select=select,
-        ignore=ignore,
-        thresholds=thresholds,
-    )
-    return advice if kept is None else _renumbered(advice, kept)
-
-
-Part = tuple[Profile, tuple[int, ...] | None, JudgedFiles | None]
-"""A profile with some of its files, their positions in the whole list, and how much they are of it."""
-
-
-def _load(content: bytes, where: str, files: int | None) -> Part:
-    """Read a profile; of a long one that Vani wrote, only the entries of the files that are judged."""
-    found = None if files is None else excerpt(content, files)
-    if found is not None:
-        try:
-            model = loads(found.text.decode("utf-8-sig"), Profile, where=where)
-        except (DocumentError, UnicodeDecodeError):
-            pass  # The whole text is read, so that the error names the right line.
-        else:
-            return model, found.kept, _judged_files(found.listed, found.kept, found.io_time_share)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DocumentError("is not UTF-8 text", where=where, todo="give a profile.yaml") from error
-    return _most_important(loads(text, Profile, where=where), files)
-
-
-def _most_important(profile: Profile, files: int | None) -> Part:
-    if files is None or len(profile.files) <= files:
-        return profile, None, None
-    times = [one.io.time_s.total for one in profile.files if one.io.time_s.total is not None]
-    if len(times) < len(profile.files):
-        return profile, None, None
-    kept, share = most_important(times, files)
-    part = profile.model_copy(update={"files": [profile.files[i] for i in kept]})
-    return part, kept, _judged_files(len(profile.files), kept, share)
-
-
-def _judged_files(listed: int, kept: tuple[int, ...], share: float) -> JudgedFiles:
-    return JudgedFiles(listed=listed, judged=len(kept), io_time_share=min(1.0, share))
-
-
-def _renumbered(advice: Advice, kept: tuple[int, ...]) -> Advice:
-    """The advice with positions in `files` as they are in the whole list."""
-    if kept == tuple(range(len(kept))):
-        return advice
-
-    def whole(match: re.Match[str]) -> str:
-        index = int(match[1])
-        return f"files[{kept[index]}]" if index < len(kept) else match[0]
-
-    changed = []
-    for one in advice.recommendations:
-        evidence = [
-            item.model_copy(update={"attribute": re.sub(r"^files\[(\d+)\]", whole, item.attribute)})
-            for item in one.evidence
-        ]
-        changed.append(one.model_copy(update={"evidence": evidence}))
-    return advice.model_copy(update={"recommendations": changed})
 
 
 def judge(
@@ -230,7 +112,7 @@ def judge(
                 continue
             for finding in verdict:
                 # Whether I/O matters is the bound itself.
-                bound = finding if isinstance(rule, IOShare) else _of_run(finding, time)
+                bound = finding if isinstance(rule, IOShare) else of_run(finding, time)
                 judged.append(_judged(type(rule), bound))
     kept, lost = resolve(judged)
     silent += [NoRecommendation(rule=one.rule.id, why=why) for one, why in lost]
@@ -238,7 +120,7 @@ def judge(
     sure = whole_share(profile) * (SHORT_RUN if time is not None and matter.is_short(time) else 1.0)
     made = [
         _recommendation(one.rule, now, max(most, _severity(one, now, time), key=ORDER.index), sure)
-        for one, now in zip(kept, _together(kept, time), strict=True)
+        for one, now in zip(kept, together(kept, time), strict=True)
     ]
     # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
     ranked = sorted(
@@ -334,63 +216,6 @@ def _judged(rule: type[Rule], finding: Finding) -> Judged:
     return Judged(rule, finding, finding.gain.seconds if finding.gain else 0.0)
 
 
-def _of_run(finding: Finding, time: IOTime | None) -> Finding:
-    """The finding in seconds of the run: a part of it costs no more than the calls of the slowest process."""
-    if time is None:
-        return replace(finding, gain=None)
-    most = time.calls_s if finding.acts_on == "libraries" else time.slowest_s
-    gain = None if finding.gain is None else _within(_in_order(finding.gain), most)
-    return replace(finding, gain=gain, touched_s=min(finding.touched_s, most))
-
-
-def _in_order(gain: Gain) -> Gain:
-    """0 <= best <= after <= worst <= before, whatever a rule says."""
-    best = min(max(gain.best_s, 0.0), gain.before_s)
-    central = min(max(gain.after_s, best), gain.before_s)
-    worst = min(max(gain.worst_s, central), gain.before_s)
-    return replace(gain, best_s=best, after_s=central, worst_s=worst)
-
-
-def _within(gain: Gain, most: float) -> Gain:
-    """The same gain of a part that takes `most` seconds at most; of the whole run, one that wins no more."""
-    if gain.metric == RUNTIME:
-        best, after, worst = (max(s, gain.before_s - most) for s in (gain.best_s, gain.after_s, gain.worst_s))
-        return replace(gain, best_s=best, after_s=after, worst_s=worst)
-    if gain.before_s <= most:
-        return gain
-    part = most / gain.before_s
-    # Rounding must not make what is left longer than the whole.
-    best, after, worst = (min(most, s * part) for s in (gain.best_s, gain.after_s, gain.worst_s))
-    return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=worst)
-
-
-def _together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
-    """The findings, best first, with gains that add up: each acts on what those before it leave of the I/O time."""
-    if time is None:
-        return [one.finding for one in kept]
-    left = {"file_system": time.slowest_s, "libraries": time.calls_s}
-    followed = []
-    for one in kept:
-        now = one.finding
-        if now.gain is not None and one.rule is not IOShare:
-            now = replace(now, gain=_after_others(now.gain, left[now.acts_on]))
-            won = now.gain.seconds if now.gain else 0.0
-            left["libraries"] -= won
-            left["file_system"] -= won if now.acts_on == "file_system" else 0.0
-            # Time in file-system calls is time in calls.
-            left["file_system"] = max(0.0, min(left.values()))
-        followed.append(now)
-    return followed
-
-
-def _after_others(gain: Gain, left: float) -> Gain:
-    """What is won once those before it are followed, which leave so many seconds."""
-    within = _within(gain, left)
-    if within == gain:
-        return gain
-    return replace(within, method=f"{gain.method}; of the {format_seconds(left)} that those above leave")
-
-
 def _severity(one: Judged, now: Finding, time: IOTime | None) -> Severity:
     """By the share of the run that is won alone; where the gain is unknown, by the time touched, one step lower.
 
@@ -452,5 +277,3 @@ def _expected(gain: Gain) -> Expected:
     )
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from vani.advisors.base import SECTIONS, Rule
 from vani.advisors.catalogue import rules
+from vani.advisors.rule import SECTIONS, Rule
 
 __all__ = ["pages", "write_pages"]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.errors import InputError
 from vani.models.contention import VARIATION
+from vani.models.pfl import parse_options
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
     from vani.schema.system import FileSystem, StripingRule
 
-__all__ = ["exception", "keeps_own_layout", "site_rule", "targets_text"]
+__all__ = ["default_stripes", "exception", "keeps_own_layout", "site_rule", "targets_text"]
 
 
 def site_rule(size: int, place: Lustre) -> StripingRule | None:
@@ -19,11 +21,34 @@ def site_rule(size: int, place: Lustre) -> StripingRule | None:
     return max((rule for rule in rules if rule.above <= size), key=lambda rule: rule.above, default=None)
 
 
+def default_stripes(disk: FileSystem | None, size: int) -> tuple[int | None, int | None]:
+    """Stripe count (-1: all targets) and stripe size in bytes that a file of `size` bytes has without a setting.
+
+    Of a composite layout, those of the component in which the file ends: the last one for a large file. None where
+    the description does not tell, and for a file that lies on the metadata target.
+    """
+    if disk is None:
+        return None, None
+    if disk.site_pfl:
+        try:
+            parts = parse_options(disk.site_pfl).components
+        except InputError:
+            # PFL002 tells what is wrong with it.
+            return None, None
+        held = next((part for part in parts if part.end is None or size <= part.end), parts[-1])
+        return held.count, held.size
+    return disk.stripe_count, disk.stripe_size
+
+
 def keeps_own_layout(disk: FileSystem | None) -> str | None:
-    """Why nothing is set by hand where the site has a composite layout of its own; None where it has none."""
-    if disk is None or not disk.site_pfl:
+    """Why nothing is set by hand where the site asks for that; None where its description does not say so.
+
+    That the default layout is composite silences nothing: only who wrote the description knows what the site asks.
+    """
+    if disk is None or disk.layout_policy != "keep":
         return None
-    return f"{disk.name} has a composite layout of its own, and the site asks to leave it as it is; {exception()}"
+    has = "has a composite layout of its own" if disk.site_pfl else "has a default layout"
+    return f"{disk.name} {has}, and the site asks to leave it as it is; {exception()}"
 
 
 def exception() -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.base import Gain
+from vani.advisors.rule import Gain
 from vani.models.small_io import LARGE, PROCESS_RATE, requests, rest_of
 from vani.units import KiB, MiB, format_rate, parse_bytes
 

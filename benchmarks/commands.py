@@ -16,8 +16,8 @@ from benchmarks.processes import Run, succeed
 from benchmarks.rates import VANI
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.advisors.catalogue import rules
-from vani.readers.base import CountsCalls
 from vani.readers.open import open_trace
+from vani.readers.trace_reader import CountsCalls
 
 __all__ = ["commands"]
 

@@ -8,6 +8,7 @@ Tarazu's table 6 and the means of OPRAEL's sweeps are below; IO500's submissions
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 import re
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import forwarding
+from benchmarks.coverage import print_coverage
 from vani.models import contention
 from vani.models.contention import Burst, Path, advised_count, path_of, predict
 from vani.systems import load_system
@@ -440,9 +442,16 @@ def _print_io500() -> None:
         )
 
 
-def main() -> None:
-    """Print everything, or the part that was asked for."""
-    if "--forwarding" in sys.argv[1:]:
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print everything, or what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
+    parser.add_argument("--coverage", action="store_true", help="of the ranges of expected gains")
+    parser.add_argument("--forwarding", action="store_true", help="what a choice of I/O nodes loses")
+    asked = parser.parse_args(arguments)
+    if asked.coverage:
+        print_coverage()
+        return
+    if asked.forwarding:
         forwarding.main()
         return
     _print_tarazu()
@@ -451,4 +460,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from vani.calls import CALLS, FILES, FUNCTIONS, FileClass, Flag, Kind, Layer
 from vani.errors import TraceError
-from vani.readers.base import Format, Limit, Piece
+from vani.readers.trace_reader import Format, Limit, Piece
 
 __all__ = ["CSV", "CsvReader", "is_csv"]
 
@@ -47,7 +47,7 @@ def _table_in(path: Path) -> Path:
 
 
 class CsvReader:
-    """A `vani.readers.base.TraceReader`."""
+    """A `vani.readers.trace_reader.TraceReader`."""
 
     tool = "csv"
     format = "1"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
+from vani.schema.model import Model
 
 __all__ = ["Baseline", "BaselineRun"]
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
+from vani.schema.model import Model
 
 __all__ = ["Check", "CheckCounts", "Excepted", "Judgement", "Level", "Number", "PolicyPlace", "Source"]
 

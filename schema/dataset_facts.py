@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
+from vani.schema.model import Model
 
 __all__ = ["Distribution", "FormatAttributes"]
 

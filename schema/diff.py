@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.check import Source
+from vani.schema.model import Model
 
 __all__ = ["Diff", "DiffCounts", "Difference", "KeyFigure"]
 

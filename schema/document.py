@@ -28,14 +28,13 @@ from vani.schema.lifts import profile_2, system_2
 from vani.schema.reading import MAX_BYTES
 from vani.schema.yaml.layout import Tree
 from vani.schema.yaml.read import line_of, parse
-from vani.schema.yaml.write import emit
+from vani.schema.yaml.write import yaml_text
 
 __all__ = [
     "LIFTS",
     "MODULES",
     "YAML",
     "Syntax",
-    "check",
     "document_model",
     "dump",
     "dumps",
@@ -45,6 +44,7 @@ __all__ = [
     "read_text",
     "read_tree",
     "schema_name",
+    "validate",
 ]
 
 Document = TypeVar("Document", bound=BaseModel)
@@ -96,7 +96,7 @@ def loads(text: str, model: type[Document], *, where: str = "document", syntax: 
     """Read a document from `text`; `where` is the name that errors give it. See `load`."""
     with collection_paused():
         tree = read_tree(text, model, where=where, syntax=syntax)
-        return check(tree, model, text=text, where=where, syntax=syntax)
+        return validate(tree, model, text=text, where=where, syntax=syntax)
 
 
 def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax = YAML) -> Doc:
@@ -111,7 +111,7 @@ def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax =
     return _lifted(tree, model, text, where, syntax)
 
 
-def check(tree: Doc, model: type[Document], *, text: str, where: str, syntax: Syntax = YAML) -> Document:
+def validate(tree: Doc, model: type[Document], *, text: str, where: str, syntax: Syntax = YAML) -> Document:
     """Turn a tree into a document; `text` is where an error's line is looked up."""
     try:
         return model.model_validate(tree)
@@ -127,7 +127,7 @@ def dumps(document: BaseModel) -> str:
     rounding.
     """
     with collection_paused():
-        return emit(document.model_dump(by_alias=True))
+        return yaml_text(document.model_dump(by_alias=True))
 
 
 def dump(document: BaseModel, path: str | Path) -> None:

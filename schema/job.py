@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.model import Model
 
 __all__ = [
     "DatasetFile",
@@ -62,6 +62,8 @@ class Lustre(Model):
     mdts: Count | None = Field(default=None, description="metadata targets")
     capacity: Bytes | None = Field(default=None, description="bytes over all targets")
     free: Bytes | None = Field(default=None, description="bytes over all targets")
+    mdt_capacity: Bytes | None = Field(default=None, description="bytes over all metadata targets")
+    mdt_free: Bytes | None = Field(default=None, description="bytes over all metadata targets")
 
 
 class Gpfs(Model):

@@ -54,7 +54,7 @@ def most_important(times: Sequence[float], count: int) -> tuple[tuple[int, ...],
 def excerpt(content: bytes, count: int) -> Excerpt | None:
     """Keep the `count` files with the most I/O time.
 
-    None where the text is not as `emit` writes profiles, or lists no more files than that: read all of it.
+    None where the text is not as `yaml_text` writes profiles, or lists no more files than that: read all of it.
     """
     span = _span(content)
     if span is None:
@@ -84,8 +84,8 @@ def excerpt(content: bytes, count: int) -> Excerpt | None:
 def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, Any]] | None:
     """All entries of `files` with their paths and at least the wanted columns, in their order.
 
-    None where the text is not as `emit` writes profiles, or a column is not in every entry or not as the schema says:
-    read all of it, which tells what is wrong.
+    None where the text is not as `yaml_text` writes profiles, or a column is not in every entry or not as the schema
+    says: read all of it, which tells what is wrong.
     """
     wanted = _heads(columns)
     if not all(head[-1] in (IOStats if len(head) == 2 else FileEntity).model_fields for head in wanted):

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from vani.schema.base import Model
 from vani.schema.check import Level
+from vani.schema.model import Model
 
 __all__ = [
     "Budget",

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from vani.atomic import write_text
 from vani.schema import dataset_facts, job, profile
-from vani.schema.base import Model
+from vani.schema.model import Model
+from vani.schema.profile import quantities
 
 __all__ = ["reference"]
 
 _HEAD = """\
-<!-- Made from the models in schema/profile.py by `make docs`; edit those. -->
+<!-- Made from the models in schema/profile/ by `make docs`; edit those. -->
 
 # The profile
 
@@ -39,23 +40,31 @@ tables II to XI of the Vani paper. It is validated when it is written and when i
 """
 
 _UNITS = {
-    profile.Bytes: "bytes",
-    profile.Seconds: "seconds",
-    profile.Share: "share",
-    profile.Rate: "bytes per second",
-    profile.Count: "count",
+    quantities.Bytes: "bytes",
+    quantities.Seconds: "seconds",
+    quantities.Share: "share",
+    quantities.Rate: "bytes per second",
+    quantities.Count: "count",
+    quantities.AtLeastOne: "count, at least 1",
     job.Count: "count",
     dataset_facts.Count: "count",
     int: "integer",
     float: "number",
     str: "text",
     bool: "true or false",
+    Any: "any value",
 }
 
 
-def reference() -> str:
-    """The page as Markdown: every model once, in the order in which the profile first names it."""
-    return _HEAD + "\n".join(_section(model) for model in _models(profile.Profile, set()))
+def reference(of: type[Model] = profile.Profile) -> str:
+    """The page as Markdown: every model once, in the order in which the profile first names it.
+
+    Raises
+    ------
+    TypeError
+        An attribute has a type that the page has no word for.
+    """
+    return _HEAD + "\n".join(_section(model) for model in _models(of, set()))
 
 
 def _models(model: type[Model], seen: set[type[Model]]) -> Iterator[type[Model]]:
@@ -94,10 +103,11 @@ def _section(model: type[Model]) -> str:
 
 
 def _type(hint: Any) -> str:
-    unit = _UNITS.get(hint) if isinstance(hint, type) or get_origin(hint) is Annotated else None
-    if unit is not None:
-        return unit
     origin, args = get_origin(hint), get_args(hint)
+    if hint is Any or isinstance(hint, type) or origin is Annotated:
+        unit = _UNITS.get(hint)
+        if unit is not None:
+            return unit
     if isinstance(hint, type) and issubclass(hint, Model):
         return f"[{hint.__name__}](#{hint.__name__.lower()})"
     if origin in (Union, types.UnionType):
@@ -110,7 +120,7 @@ def _type(hint: Any) -> str:
         return f"[{', '.join(_type(arg) for arg in args)}]"
     if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return f"{_type(args[0])} to {_type(args[1])}"
-    return str(hint)
+    raise TypeError(f"no word for {hint}: add it to _UNITS")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.base import Model
 from vani.schema.job import is_below
 from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.model import Model
 
 __all__ = [
     "BurstBuffer",
@@ -23,6 +23,7 @@ __all__ = [
     "FileSystem",
     "Forwarding",
     "Network",
+    "Pool",
     "Rates",
     "StripingRule",
     "System",
@@ -56,7 +57,18 @@ class StripingRule(Model):
     above: Bytes = Field(description="size of one file in bytes from which on the rule holds")
     stripe_count: int = Field(ge=-1, description="-1 is all targets")
     stripe_size: Bytes | None = Field(default=None, description="bytes")
-    pool: str | None = Field(default=None, description="pool of targets")
+    pool: str | None = Field(default=None, description="pool of targets, which the command must name")
+    reason: str | None = Field(default=None, description="why the site says so, in a sentence")
+
+
+class Pool(Model):
+    """Targets of one kind under a name that `lfs setstripe -p` takes."""
+
+    name: str = Field(description="the site's name for it")
+    media: str | None = Field(default=None, description="what it is made of, such as nvme or hdd")
+    targets: Count | None = Field(default=None, description="targets (OSTs) in it")
+    capacity: Bytes | None = Field(default=None, description="bytes")
+    max_bandwidth: Rates = Field(default_factory=Rates, description="of the whole pool")
 
 
 class FileSystem(Model):
@@ -83,6 +95,7 @@ class FileSystem(Model):
     metadata_ops_per_s: Rate | None = Field(
         default=None, description="metadata operations per second, all servers"
     )
+    metadata_capacity: Bytes | None = Field(default=None, description="bytes of all metadata targets")
     metadata_free: Bytes | None = Field(
         default=None, description="bytes free on the metadata targets (`lfs df`)"
     )
@@ -101,10 +114,18 @@ class FileSystem(Model):
     )
     site_pfl: str | None = Field(
         default=None,
-        description="Lustre: default composite layout of the site; the site asks not to override it",
+        description="Lustre: default composite layout; whether the site asks to keep it says `layout_policy`",
+    )
+    layout_policy: Literal["keep", "free"] | None = Field(
+        default=None,
+        description="Lustre: keep: the site asks to set no layout by hand, but as `striping_rules` say; free: users "
+        "may; null: the site says nothing",
     )
     striping_rules: list[StripingRule] = Field(
         default_factory=list, description="Lustre: what the site says to set by hand, by file size"
+    )
+    pools: list[Pool] = Field(
+        default_factory=list, description="Lustre: pools of targets, where they differ, the default one first"
     )
     block_size: Bytes | None = Field(default=None, description="GPFS: bytes")
     subblock_size: Bytes | None = Field(default=None, description="GPFS: smallest allocation, bytes")
@@ -175,10 +196,11 @@ class Curve(Model):
 class Forwarding(Model):
     """Nodes between the compute nodes and the file system that do their I/O."""
 
-    kind: Literal["gekkofwd", "datawarp", "ime", "io_nodes", "lnet_routers"] | None = Field(
+    kind: Literal["io_node", "lnet_router", "dvs", "user_level", "datawarp", "ime"] | None = Field(
         default=None,
-        description="gekkofwd, datawarp, ime: software whose nodes a job is given; io_nodes: clients of the file "
-        "system that serve fixed compute nodes (Blue Gene, Sunway); lnet_routers: routers of a Lustre network",
+        description="io_node: fixed I/O nodes (Blue Gene, Sunway); lnet_router: they pass messages of Lustre on; dvs: "
+        "Cray's projection; user_level: started by the job, such as GekkoFWD; datawarp, ime: nodes with burst "
+        "buffers, of which a job is given some",
     )
     io_nodes: Count | None = Field(default=None, description="forwarding nodes (I/O nodes, LNet routers)")
     io_nodes_in_use: Count | None = Field(
@@ -205,7 +227,7 @@ class Forwarding(Model):
     @property
     def is_chosen_by_users(self) -> bool:
         """Whether a job can be given a number of I/O nodes: not of routers, nor of nodes that serve fixed ones."""
-        return self.user_can_choose is True and self.kind not in {"io_nodes", "lnet_routers"}
+        return self.user_can_choose is True and self.kind not in {"io_node", "lnet_router", "dvs"}
 
 
 class Network(Model):

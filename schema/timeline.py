@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from vani.schema.base import Model
+from vani.schema.model import Model
 
 __all__ = ["LAYERS", "FileUse", "HeatMap", "HeatRow", "LayerCost", "ProcessTotals", "SizeClass"]
 

@@ -1,7 +1,10 @@
 """Fixtures for all tests."""
 
+import os
 import re
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -26,6 +29,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden profiles anew; read the difference before committing",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give all that this run starts one cache of its own.
+
+    The user's own cache is neither read nor filled: each store that earlier runs left there would be looked at by every
+    profile. What one worker decoded, the others find.
+    """
+    if hasattr(config, "workerinput"):  # The environment of a worker of xdist is that of who started it.
+        return
+    folder = tempfile.mkdtemp(prefix="vani-tests-")
+    os.environ["VANI_CACHE"] = str(Path(folder, "cache"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

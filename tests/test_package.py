@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -114,6 +117,19 @@ def test_no_module_is_named_after_its_shape():
     assert [path for path in paths if words[path] & SHAPELESS] == []
 
 
+def test_a_module_fits_in_the_head():
+    """None has more than 500 lines, and few more than 400: what does two things is two modules."""
+    folders = [ROOT / folder for folder in (*CODE, "benchmarks")]
+    lines = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in folders
+        for path in folder.rglob("*.py")
+    }
+    assert {path: length for path, length in lines.items() if length > 500} == {}
+    long = {path: n for path, n in lines.items() if n > 400 and not path.startswith("benchmarks/")}
+    assert len(long) <= 8, long
+
+
 def test_whoever_installs_vani_can_use_a_dask_cluster():
     """Only what submits jobs to a batch system, and makes a key for them, is an extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -142,3 +158,51 @@ def test_what_makes_traces_for_tests_knows_neither_vani_nor_the_benchmarks():
     # Was: the tests' encoder and decoder lay in benchmarks/, which imports Vani.
     for path in (ROOT / "tests" / "traces").glob("*.py"):
         assert re.findall(r"^(?:from|import) (?:vani|benchmarks)\b.*", path.read_text(), re.MULTILINE) == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports inside functions count, those for type checkers alone do not. Tools that do not follow links see less."""
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("vani", exclude_type_checking_imports=True, cache_dir=None)
+    assert graph.modules >= {name.removesuffix(".__init__") for name in modules()}
+    circles = []
+    for name in sorted(graph.modules):
+        for imported in sorted(graph.find_modules_directly_imported_by(name)):
+            way_back = graph.find_shortest_chain(imported, name)
+            if way_back is not None:
+                circles.append(" -> ".join((name, *way_back)))
+    assert circles == []
+
+
+def ways_to_look() -> list[str]:
+    """The commands of CONTRIBUTING that show who imports whom."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    return re.search(r"^## See who imports whom\n.*?^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1].splitlines()
+
+
+@pytest.mark.parametrize("line", ways_to_look())
+def test_a_way_to_look_at_imports_sees_the_linked_folders(line):
+    program, *arguments = shlex.split(line)
+    found = shutil.which(Path(program).name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if found is None or (program == "git" and not (ROOT / ".git").exists()):
+        pytest.skip(f"{program} is not here")
+    if "python" in program:
+        pytest.importorskip("grimp")
+    done = subprocess.run([found, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    # What a look into vani/ alone, without its links, does not show.
+    shown = r'-> +"\.(analyzers|keys)"|vani\.analyzers\.iostats\b|\banalyzers/(iostats|keys)\.py'
+    assert re.search(shown, done.stdout)
+
+
+def test_the_drawing_of_the_rooms_has_those_of_the_contract_in_its_order():
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    drawing = re.search(r"^## Rooms\n+```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
+    begin = 0
+    for layer in layers[1:]:
+        # Places that are kept free stand in parentheses.
+        rooms = [room.strip() for room in layer.split("|") if "(" not in room]
+        found = [re.compile(rf"\b{room}\b").search(drawing, begin) for room in rooms]
+        assert all(found), f"{layer} is not in the drawing, or above what it may import"
+        begin = max(one.end() for one in found)

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING tells about readers, measures and rules of one's own is true: the examples there work."""
+"""What the guides tell about readers, measures and rules of one's own is true: the examples there work."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 from distribution import install
+from guides import GUIDES, steps
 
 import vani
 from vani.advisors import catalogue
 from vani.analyzers import passes
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import formats, open_workload
-from vani.readers.base import Format
 from vani.readers.open import has_part
+from vani.readers.trace_reader import Format
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = ROOT / "examples" / "05-own-analyzer-and-rule"
@@ -37,7 +38,7 @@ CALLS = """\
 SMALL = ROOT / "tests" / "data" / "traces" / "v3-posix-mix-nonmpi"
 
 FAULTY = """
-from vani.readers.base import Format
+from vani.readers.trace_reader import Format
 
 def probe(path):
     raise KeyError("magic")
@@ -167,7 +168,7 @@ def test_all_formats_are_listed_built_in_ones_first(trace):
     ("code", "said"),
     [
         ("import gone_library", "cannot be loaded (ModuleNotFoundError: No module named 'gone_library')"),
-        ("FORMAT = 'bad'", "entry point 'bad' is no vani.readers.base.Format"),
+        ("FORMAT = 'bad'", "entry point 'bad' is no vani.readers.trace_reader.Format"),
     ],
 )
 def test_a_format_that_cannot_be_loaded_is_named_where_no_other_fits(site, tmp_path, code, said):
@@ -241,12 +242,14 @@ def test_a_rule_that_cannot_be_loaded_is_named(site):
 
 
 @pytest.mark.parametrize("language", ["python", "toml"])
-def test_the_code_in_contributing_is_that_of_the_examples(language):
-    text = (ROOT / "CONTRIBUTING.md").read_text()
+def test_the_code_in_guides_of_plug_ins_is_that_of_the_examples(language):
+    guides = [page for page in GUIDES if page.stem in ("reader", "analyzer", "rule")]
+    written = {step.text for page in guides for step in steps(page)}
+    text = "".join(page.read_text() for page in guides)
     files = [path.read_text() for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".toml")]
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert blocks
-    for block in blocks:
+    assert len(blocks) > 2
+    for block in set(blocks) - written:
         assert any(block.strip("\n") in file for file in files), block
 
 

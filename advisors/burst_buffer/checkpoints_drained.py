@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import staging
 from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_rate, format_seconds
@@ -31,12 +31,12 @@ class CheckpointsDrained(Rule):
         The program waits until its data is taken. Storage near the nodes takes it at once; on its way to the file
         system nobody waits for it, if it is there before the next one comes.
     Recommends
-        To write checkpoints to the store and to bring each to the file system while the run goes on, the last
+        To write checkpoints to the burst buffer and to bring each to the file system while the run goes on, the last
         one before the job ends. Files of one process each may lie on storage of the node; a file of several nodes
-        needs a store that all of them see.
+        needs a burst buffer that all of them see.
     Stays silent when
         No app writes twice or more about the same amount, or less than `min_bytes`; the files already lie near;
-        several nodes write one file and no store is shared; `copies` checkpoints do not fit; the file
+        several nodes write one file and no burst buffer is shared; `copies` checkpoints do not fit; the file
         system takes longer for one than the time between two, so that the run would wait all the same; nothing is
         known of who writes the files.
     Source
@@ -96,16 +96,16 @@ class CheckpointsDrained(Rule):
             return f"what {one.app} writes already lies near the nodes"
         nodes = profile.job.nodes or 1
         shared = next((f for _, f in far if f.access == "shared"), None)
-        store = staging.choose(
-            staging.stores(profile, system, spare=self.spare, memory_share=self.memory_share),
+        tier = staging.choose(
+            staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share),
             total=round(one.size * self.copies),
             nodes=nodes,
             # Without the number of nodes, a file of several processes may be one of several nodes.
             shared=shared is not None and (nodes > 1 or profile.job.nodes is None),
         )
-        if isinstance(store, str):
-            return f"{shared.path} is written or opened by several processes: {store}" if shared else store
-        if shared is not None and not store.is_shared and profile.job.nodes is None:
+        if isinstance(tier, str):
+            return f"{shared.path} is written or opened by several processes: {tier}" if shared else tier
+        if shared is not None and not tier.is_shared and profile.job.nodes is None:
             return (
                 f"{shared.path} is used by several processes, and how many nodes they are on is not known; "
                 "supply --job job.yaml"
@@ -116,15 +116,15 @@ class CheckpointsDrained(Rule):
         if way is not None and way * self.variation > one.interval_s:
             return (
                 f"the file system needs {way:.3g} s for a checkpoint of {one.app}, and the next one comes after "
-                f"{one.interval_s:.3g} s: the run would wait for the store to empty"
+                f"{one.interval_s:.3g} s: the run would wait for the burst buffer to empty"
             )
-        return self._finding(one, far, store, way, nodes, profile, (f"{where}.max_bandwidth.write", rate))
+        return self._finding(one, far, tier, way, nodes, profile, (f"{where}.max_bandwidth.write", rate))
 
     def _finding(
         self,
         one: Checkpoints,
         far: Sequence[tuple[int, FileEntity]],
-        store: staging.Store,
+        tier: staging.Tier,
         way: float | None,
         nodes: int,
         profile: Profile,
@@ -140,27 +140,27 @@ class CheckpointsDrained(Rule):
             nodes=profile.job.nodes,
             scheduler=profile.job.scheduler,
             stage_out=True,
-            shared=store.is_shared and any(file.access == "shared" for _, file in far),
+            shared=tier.is_shared and any(file.access == "shared" for _, file in far),
             survives=True,
         )
-        gain = self._gain(one, store, way, nodes)
+        gain = self._gain(one, tier, way, nodes)
         reason = (
             f"{one.app} waits {format_seconds(one.cost_s)} for each of {one.count} checkpoints of "
-            f"{format_bytes(one.size)}, {format_seconds(one.interval_s)} apart. {store.name} takes "
-            f"{format_bytes(plan.total if store.is_shared else plan.per_node)}"
-            f"{'' if store.is_shared else ' per node'} for {self.copies:g} of them"
+            f"{format_bytes(one.size)}, {format_seconds(one.interval_s)} apart. {tier.name} takes "
+            f"{format_bytes(plan.total if tier.is_shared else plan.per_node)}"
+            f"{'' if tier.is_shared else ' per node'} for {self.copies:g} of them"
         )
         reason += (
             f", and the file system has {format_seconds(way)} of work with each meanwhile."
             if way is not None
             else "; whether the file system takes one before the next comes is not known."
         )
-        if store.uses_memory:
+        if tier.uses_memory:
             reason += " What lies in memory is lost with its node until it has been copied."
-        if store.because:
-            reason += f" Note: {store.because}."
+        if tier.because:
+            reason += f" Note: {tier.because}."
         if gain is None:
-            reason += " For an expected gain, supply rates of the file system and of the store in --system."
+            reason += " For an expected gain, supply rates of the file system and of the burst buffer in --system."
         first, phases = one.phases[0], profile.phases or []
         evidence = [
             Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
@@ -175,29 +175,29 @@ class CheckpointsDrained(Rule):
                 for index, file in far[:SHOWN]
                 for key, value in (("path", file.path), ("access", file.access))
             ),
-            *(Evidence(name, value) for name, value in store.evidence),
+            *(Evidence(name, value) for name, value in tier.evidence),
         ]
         if rate[1] and not rate[0].startswith("system.max"):
             evidence.append(Evidence(rate[0], rate[1]))
         return Finding(
             target=Target("directory", top, one.app),
             reason=reason,
-            confidence=round(store.certainty * (0.7 if way is not None else 0.4), 2),
+            confidence=round(tier.certainty * (0.7 if way is not None else 0.4), 2),
             touched_s=one.cost_s * one.count,
             recommended={
-                "directory": place(store, plan, top),
+                "directory": place(tier, plan, top),
                 "bytes_per_node": plan.per_node,
                 "then": "drain",
             },
             current={"directory": top},
             evidence=evidence,
             gain=gain,
-            apply=lines(store, plan),
+            apply=lines(tier, plan),
             files=frozenset(file.path for _, file in far),
         )
 
-    def _gain(self, one: Checkpoints, store: staging.Store, way: float | None, nodes: int) -> Gain | None:
-        there = store.writes(nodes)
+    def _gain(self, one: Checkpoints, tier: staging.Tier, way: float | None, nodes: int) -> Gain | None:
+        there = tier.writes(nodes)
         if way is None or not there:
             return None
         before = one.cost_s * one.count

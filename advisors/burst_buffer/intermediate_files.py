@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.burst_buffer.measured_gain import measured_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import folder_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import files_share
 from vani.units import counted, format_bytes, format_count, format_seconds, format_share
@@ -45,12 +45,12 @@ class IntermediateFiles(Rule):
     Recommends
         A folder on the node for them, by the program's arguments or by a link in place of the old folder. With one
         node this is certain; with several it holds if who reads a file runs on the node of who wrote it
-        (WFL001 places them so), or on a store that all nodes of the job see. Results among them are copied
+        (WFL001 places them so), or on a burst buffer that all nodes of the job see. Results among them are copied
         back at the end.
     Stays silent when
         Nothing is written and read again, or only checkpoints, by their names; such files have less than
         `min_share` of the I/O time; they already lie near; their sizes are not known; they fit nowhere;
-        processes of several nodes use one file at the same time and no store is shared.
+        processes of several nodes use one file at the same time and no burst buffer is shared.
     Source
         Vani paper, section V-B (Montage: intermediate files have 95 % of the I/O time, 800 MB per node fit in shared
         memory, 3.9 to 8 times as fast).
@@ -104,24 +104,24 @@ class IntermediateFiles(Rule):
         nodes = profile.job.nodes or 1
         crossing = [file.path for _, file in far if _crosses(file, profile)]
         total = _scaled(sum(size or 0 for size in sized), len(far), profile)
-        store = staging.choose(
-            staging.stores(profile, system, spare=self.spare, memory_share=self.memory_share),
+        tier = staging.choose(
+            staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share),
             total=total,
             nodes=nodes,
             shared=bool(crossing),
         )
-        if isinstance(store, str):
+        if isinstance(tier, str):
             if crossing:
                 return self.nothing(
-                    f"{crossing[0]} is used by processes of several nodes at the same time: {store}"
+                    f"{crossing[0]} is used by processes of several nodes at the same time: {tier}"
                 )
-            return self.nothing(store)
-        return [self._finding(far, store, total, nodes, share, profile)]
+            return self.nothing(tier)
+        return [self._finding(far, tier, total, nodes, share, profile)]
 
     def _finding(
         self,
         far: Sequence[tuple[int, FileEntity]],
-        store: staging.Store,
+        tier: staging.Tier,
         total: int,
         nodes: int,
         share: float,
@@ -130,7 +130,7 @@ class IntermediateFiles(Rule):
         top = staging.common_folder(file.path for _, file in far)
         moved = {file.path for _, file in far}
         folders = _whole_folders(moved, profile)
-        per_node = total if store.is_shared else math.ceil(total / nodes)
+        per_node = total if tier.is_shared else math.ceil(total / nodes)
         plan = Plan(
             name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(top.rstrip("/"))) or "intermediate",
             folders=tuple(folders),
@@ -138,13 +138,13 @@ class IntermediateFiles(Rule):
             per_node=per_node,
             nodes=profile.job.nodes,
             scheduler=profile.job.scheduler,
-            shared=store.is_shared and nodes > 1,
+            shared=tier.is_shared and nodes > 1,
         )
         order = sorted(far, key=lambda pair: -seconds(pair[1].io.time_s.total))
         recommended: dict[str, Value] = {
-            "directory": posixpath.commonpath([place(store, plan, folder) for folder in folders])
+            "directory": posixpath.commonpath([place(tier, plan, folder) for folder in folders])
             if folders
-            else posixpath.join(store.dir or store.name, plan.name),
+            else posixpath.join(tier.dir or tier.name, plan.name),
             "bytes_per_node": per_node,
             "files": [file.path for _, file in order[:SHOWN]],
         }
@@ -162,63 +162,63 @@ class IntermediateFiles(Rule):
             evidence.append(Evidence(f"workflow.app_dependencies[{number}].consumer", edge.consumer))
         if profile.job.nodes is not None:
             evidence.append(Evidence("job.nodes", profile.job.nodes))
-        evidence += [Evidence(name, value) for name, value in store.evidence]
+        evidence += [Evidence(name, value) for name, value in tier.evidence]
         busy = min(
             sum(seconds(file.io.busy_s.total) for _, file in far),
             seconds(profile.dataset.io.busy_s.total) or math.inf,
         )
-        gain = self._gain(far, store, busy, nodes, profile)
+        gain = self._gain(far, tier, busy, nodes, profile)
         count = _scaled(len(far), len(far), profile)
-        per = "" if nodes == 1 or store.is_shared else " per node"
+        per = "" if nodes == 1 or tier.is_shared else " per node"
         size = (
-            "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
+            "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
         )
         spent = sum(seconds(file.io.time_s.total) for _, file in far)
         reason = (
             f"{format_count(count)} file{'' if count == 1 else 's'} in {top}, written and read again within the run, "
             f"with {format_share(share)} of its I/O time ({format_seconds(spent)} summed over processes), need "
-            f"{format_bytes(per_node)}{per}{size}: keep them in {store.name}."
+            f"{format_bytes(per_node)}{per}{size}: keep them in {tier.name}."
         )
         if any(file.role == "intermediate" for _, file in far):
             reason += " What is needed after the run has to be copied back before the job ends."
         own = all(file.processes == 1 for _, file in far)
-        if not own and nodes > 1 and not store.is_shared:
+        if not own and nodes > 1 and not tier.is_shared:
             reason += " This holds if who reads a file runs on the node of who wrote it."
         if profile.job.nodes is None:
             reason += (
                 " How many nodes the job has is not known; with several, each file's users must share a node."
             )
-        if store.because:
-            reason += f" Note: {store.because}."
+        if tier.because:
+            reason += f" Note: {tier.because}."
         if gain is not None and gain.best_s >= gain.before_s:
             reason += " In this run the file system answered as fast as the node would: nothing is won here."
         if gain is None:
-            reason += " For an expected gain, supply the rates of the store in --system."
-        sure = 0.9 if (nodes == 1 and profile.job.nodes) or own or store.is_shared else 0.7
+            reason += " For an expected gain, supply the rates of the burst buffer in --system."
+        sure = 0.9 if (nodes == 1 and profile.job.nodes) or own or tier.is_shared else 0.7
         return Finding(
             target=Target("dataset", top, None),
             reason=reason,
-            confidence=round(sure * store.certainty, 2),
+            confidence=round(sure * tier.certainty, 2),
             touched_s=busy * files_share([file for _, file in far], profile),
             recommended=recommended,
             current={"directory": top},
             evidence=evidence,
             gain=gain,
-            apply=[*lines(store, plan), *_rest(order, folders, store, plan, moved, profile)],
+            apply=[*lines(tier, plan), *_rest(order, folders, tier, plan, moved, profile)],
             files=frozenset(moved),
         )
 
     def _gain(
         self,
         far: Sequence[tuple[int, FileEntity]],
-        store: staging.Store,
+        tier: staging.Tier,
         busy: float,
         nodes: int,
         profile: Profile,
     ) -> Gain | None:
         io = [file.io for _, file in far]
         least = staging.local_s(
-            store,
+            tier,
             read=sum(stats.bytes.read or 0 for stats in io),
             written=sum(stats.bytes.written or 0 for stats in io),
             operations=sum(stats.ops.all for stats in io),
@@ -232,7 +232,7 @@ class IntermediateFiles(Rule):
             busy,
             least,
             (float(self.least_factor), float(self.most_factor)),
-            f"at best {least:.3g} s in {store.name}; range measured for Montage ({self.least_factor} to "
+            f"at best {least:.3g} s in {tier.name}; range measured for Montage ({self.least_factor} to "
             f"{self.most_factor} times, Vani paper, figure 8)",
             share=files_share([file for _, file in far], profile),
         )
@@ -298,7 +298,7 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
 def _rest(
     order: Sequence[tuple[int, FileEntity]],
     folders: Sequence[str],
-    store: staging.Store,
+    tier: staging.Tier,
     plan: Plan,
     moved: set[str],
     profile: Profile,
@@ -317,10 +317,10 @@ def _rest(
             for file in profile.files
             if file.path not in moved and file.path.startswith(f"{folder}/") and file.role == "output"
         ]
-        old, new = quoted_path(folder), shell_path(place(store, plan, folder))
+        old, new = quoted_path(folder), shell_path(place(tier, plan, folder))
         if results and old is not None and new is not None:
             launcher = plan.launcher
-            each = f"{launcher.on_each()} " if launcher and not store.is_shared else ""
+            each = f"{launcher.on_each()} " if launcher and not tier.is_shared else ""
             made += comment(
                 f"at the end, where the results there are needed ({counted(len(results), 'file')} that nobody read):"
             )

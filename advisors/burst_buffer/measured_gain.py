@@ -1,10 +1,10 @@
-"""What moving files to a store wins, by the range of factors that was measured elsewhere."""
+"""What moving files to a tier wins, by the range of factors that was measured elsewhere."""
 
 from __future__ import annotations
 
 import math
 
-from vani.advisors.base import Gain
+from vani.advisors.rule import Gain
 
 __all__ = ["measured_gain"]
 
@@ -17,7 +17,7 @@ def measured_gain(
     method: str,
     share: float = 1.0,
 ) -> Gain | None:
-    """The gain for a store that needs at least `floor_s`, by a measured range of factors (least, most).
+    """The gain for a tier that needs at least `floor_s`, by a measured range of factors (least, most).
 
     `share` is what a second of `before_s`, in which any process is at it, costs the run. None where no time passed.
     """

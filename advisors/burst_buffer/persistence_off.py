@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import GiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.burst_buffer.measured_gain import measured_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
 from vani.advisors.data_files import data_files, folder_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import files_share
 from vani.units import KiB, MiB, format_bytes, format_count, format_rate, format_share
@@ -60,7 +60,7 @@ class StageIn(Rule):
     Recommends
         To copy them before the program starts, each node the part that it reads where that is all that fits, and to
         let the program read there. Only if copying and reading there take less time than reading took; the lines
-        are those of the store that the machine has: folder of the node, DataWarp, Slurm burst buffer,
+        are those of the burst buffer that the machine has: folder of the node, DataWarp, Slurm burst buffer,
         Rabbit, BeeOND, UnifyFS, GekkoFS.
     Stays silent when
         There are no inputs, or few and small ones (those are broadcast: POS001); they are read once, in large
@@ -139,19 +139,19 @@ class StageIn(Rule):
         # A node touches no more than it reads: where each byte is read once, that is a part.
         everywhere = nodes > 1 and one.read >= nodes * one.distinct
         touch = min(one.distinct, math.ceil(one.read / nodes))
-        candidates = staging.stores(profile, system, spare=self.spare, memory_share=self.memory_share)
-        store = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=touch)
-        if isinstance(store, str) and touch > one.distinct / nodes:
+        candidates = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
+        tier = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=touch)
+        if isinstance(tier, str) and touch > one.distinct / nodes:
             # All of it fits nowhere: a part per node may, if the program can be told to read only that.
             part = math.ceil(one.distinct / nodes)
-            store = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=part)
+            tier = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=part)
             touch, everywhere = part, False
-        if isinstance(store, str):
-            return store
+        if isinstance(tier, str):
+            return tier
         disk, where = staging.file_system_of((f for _, f in one.files), system)
         rate = staging.read_rate(disk, profile)
-        copied = touch * nodes if not store.is_shared else one.distinct
-        gain = self._gain(one, store, rate, copied, nodes, profile)
+        copied = touch * nodes if not tier.is_shared else one.distinct
+        gain = self._gain(one, tier, rate, copied, nodes, profile)
         if isinstance(gain, str):
             return gain
         plan = Plan(
@@ -165,9 +165,9 @@ class StageIn(Rule):
             everywhere=everywhere,
             file=one.files[0][1].path if one.count == 1 else None,
         )
-        is_part = nodes > 1 and not everywhere and not store.is_shared
+        is_part = nodes > 1 and not everywhere and not tier.is_shared
         recommended: dict[str, Value] = {
-            "directory": place(store, plan, one.folder),
+            "directory": place(tier, plan, one.folder),
             "bytes_per_node": touch,
             "each_node_holds": "its part" if is_part else "all",
         }
@@ -185,7 +185,7 @@ class StageIn(Rule):
             evidence.append(Evidence("dataset.files", profile.dataset.files))
         if profile.job.nodes is not None:
             evidence.append(Evidence("job.nodes", profile.job.nodes))
-        evidence += [Evidence(name, value) for name, value in store.evidence]
+        evidence += [Evidence(name, value) for name, value in tier.evidence]
         if disk is not None and disk.max_bandwidth.read:
             evidence.append(Evidence(f"{where}.max_bandwidth.read", disk.max_bandwidth.read))
         single = one.count == 1
@@ -196,15 +196,15 @@ class StageIn(Rule):
                 one.files[0][1].apps[0] if one.files[0][1].apps else None,
             ),
             reason=self._sentence(
-                one, why, store, touch, is_part=is_part, profile=profile, has_gain=gain is not None
+                one, why, tier, touch, is_part=is_part, profile=profile, has_gain=gain is not None
             ),
-            confidence=round(store.certainty * (0.6 if is_part else 0.8), 2),
+            confidence=round(tier.certainty * (0.6 if is_part else 0.8), 2),
             touched_s=one.busy_s * files_share([file for _, file in one.files], profile),
             recommended=recommended,
             current={"directory": one.folder},
             evidence=evidence,
             gain=gain,
-            apply=lines(store, plan),
+            apply=lines(tier, plan),
             files=frozenset(file.path for _, file in one.files),
         )
 
@@ -218,15 +218,15 @@ class StageIn(Rule):
         return None
 
     def _gain(
-        self, one: Inputs, store: staging.Store, rate: float | None, copied: int, nodes: int, profile: Profile
+        self, one: Inputs, tier: staging.Tier, rate: float | None, copied: int, nodes: int, profile: Profile
     ) -> Gain | str | None:
         """None where a rate is missing, a sentence where staging does not pay."""
         if rate is None or not one.busy_s:
             return None
-        there = store.writes(nodes)
+        there = tier.writes(nodes)
         copy = copied / min(rate, there or rate)
         read = staging.local_s(
-            store,
+            tier,
             read=one.read,
             written=0,
             operations=one.operations,
@@ -245,7 +245,7 @@ class StageIn(Rule):
             one.busy_s,
             copy + read,
             (float(self.least_factor), float(self.most_factor)),
-            f"copy at {format_rate(min(rate, there or rate))} and read from {store.name}, at best {copy + read:.3g} s; "
+            f"copy at {format_rate(min(rate, there or rate))} and read from {tier.name}, at best {copy + read:.3g} s; "
             f"range measured for CosmoFlow ({self.least_factor} to {self.most_factor} times, Vani paper, figure 7)",
             share=files_share([file for _, file in one.files], profile),
         )
@@ -254,7 +254,7 @@ class StageIn(Rule):
         self,
         one: Inputs,
         why: str,
-        store: staging.Store,
+        tier: staging.Tier,
         touch: int,
         *,
         is_part: bool,
@@ -267,18 +267,18 @@ class StageIn(Rule):
             else f"{format_count(one.count)} input files in {one.folder} ({format_bytes(one.distinct)})"
         )
         size = (
-            "" if store.capacity is None else f" of the {format_bytes(store.capacity)} that may be used there"
+            "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
         )
-        per = "" if store.is_shared or (profile.job.nodes or 1) == 1 else " per node"
-        text = f"{what}: {why}. Copied to {store.name} first, they take {format_bytes(touch)}{per}{size}."
+        per = "" if tier.is_shared or (profile.job.nodes or 1) == 1 else " per node"
+        text = f"{what}: {why}. Copied to {tier.name} first, they take {format_bytes(touch)}{per}{size}."
         if is_part:
             text += " That is a part for each node: the program must read only its node's files."
         if profile.job.nodes is None:
             text += " How many nodes the job has is not known, so each is taken to hold all."
-        if store.because:
-            text += f" Note: {store.because}."
+        if tier.because:
+            text += f" Note: {tier.because}."
         if not has_gain:
-            text += " For an expected gain, supply rates of the file system and of the store in --system."
+            text += " For an expected gain, supply rates of the file system and of the burst buffer in --system."
         return text
 
 

@@ -1,4 +1,4 @@
-"""Lines of a job script that bring files near the compute nodes, and the results back, for each kind of store.
+"""Lines of a job script that bring files near the compute nodes, and the results back, for each kind of tier.
 
 Lines for the shell are POSIX sh with every path quoted. Directives of batch systems (`#DW`, `#BB_LUA`, `#SBATCH`)
 are no shell: they have no quotes, so a path that holds white space cannot be written in them, and a comment says so.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.launchers import LAUNCHERS, Launcher, launcher_of
-from vani.models.staging import Store
+from vani.models.staging import Tier
 from vani.units import GiB
 
 __all__ = ["Plan", "lines", "place", "shell_path"]
@@ -37,7 +37,7 @@ class Plan:
     folders
         Folders of now, in the order of their new names under `name` (see `place`).
     stage_in, stage_out
-        Copy before and after; `stage_out` goes to the folder of now, or where the store is a link to it, beside it.
+        Copy before and after; `stage_out` goes to the folder of now, or where the tier is a link to it, beside it.
     total, per_node
         Bytes over all nodes and on each.
     everywhere
@@ -71,17 +71,17 @@ class Plan:
         return launcher_of(self.scheduler)
 
 
-def lines(store: Store, plan: Plan) -> list[str]:
-    """The lines for this store."""
+def lines(tier: Tier, plan: Plan) -> list[str]:
+    """The lines for this tier."""
     for key, make in _MAKERS.items():
-        if key in store.type:
-            return [*_requests(store), *make(store, plan)]
-    return [*_requests(store), *_node_local(store, plan)]
+        if key in tier.type:
+            return [*_requests(tier), *make(tier, plan)]
+    return [*_requests(tier), *_node_local(tier, plan)]
 
 
-def place(store: Store, plan: Plan, folder: str) -> str:
-    """Where a folder of now lies on the store, in variables where the store has some."""
-    base = _base(store, plan)
+def place(tier: Tier, plan: Plan, folder: str) -> str:
+    """Where a folder of now lies on the tier, in variables where the tier has some."""
+    base = _base(tier, plan)
     below = posixpath.relpath(folder, _top(plan)) if folder != _top(plan) else ""
     return posixpath.join(base, below) if below and not below.startswith("..") else base
 
@@ -105,23 +105,23 @@ def _top(plan: Plan) -> str:
     return posixpath.commonpath(folders) or "."
 
 
-def _base(store: Store, plan: Plan) -> str:
+def _base(tier: Tier, plan: Plan) -> str:
     for key, folder in _FOLDERS.items():
-        if key in store.type:
-            return posixpath.join(folder(store, plan), plan.name)
-    return posixpath.join(store.dir or "/dev/shm", plan.name)
+        if key in tier.type:
+            return posixpath.join(folder(tier, plan), plan.name)
+    return posixpath.join(tier.dir or "/dev/shm", plan.name)
 
 
-def _requests(store: Store) -> list[str]:
-    return [line for line in store.request if line.isprintable()]
+def _requests(tier: Tier) -> list[str]:
+    return [line for line in tier.request if line.isprintable()]
 
 
-def _node_local(store: Store, plan: Plan) -> list[str]:
+def _node_local(tier: Tier, plan: Plan) -> list[str]:
     launcher = plan.launcher
     each = f"{launcher.on_each()} " if launcher else ""
     made = comment("once on every node of the job:") if launcher is None and plan.nodes is None else []
     for folder in plan.folders:
-        source, target = quoted_path(folder), shell_path(place(store, plan, folder))
+        source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
             made += comment(_HIDDEN)
             continue
@@ -170,11 +170,11 @@ def _copy_out(source: str, target: str, launcher: Launcher | None) -> str:
     return f"{launcher.on_each()} sh -c '{script}' sh {target} {source}"
 
 
-def _datawarp(store: Store, plan: Plan) -> list[str]:
+def _datawarp(tier: Tier, plan: Plan) -> list[str]:
     mode = "striped" if plan.shared or plan.stage_in else "private"
     made = [f"#DW jobdw type=scratch capacity={_capacity(plan.total)} access_mode={mode}"]
     for folder in plan.folders:
-        there = place(store, plan, folder)
+        there = place(tier, plan, folder)
         if plan.file is not None:
             what, here, there = "file", plan.file, posixpath.join(there, posixpath.basename(plan.file))
         else:
@@ -186,17 +186,17 @@ def _datawarp(store: Store, plan: Plan) -> list[str]:
                 made.append(f"#DW stage_out type=directory source={there} destination={folder}")
         else:
             made += comment(_HIDDEN)
-        made += _instead(place(store, plan, folder), folder)
+        made += _instead(place(tier, plan, folder), folder)
     return made
 
 
-def _rabbit(store: Store, plan: Plan) -> list[str]:
+def _rabbit(tier: Tier, plan: Plan) -> list[str]:
     kind = "lustre" if plan.shared or (plan.stage_in and not plan.everywhere) else "xfs"
     # Of xfs the capacity is that of a compute node, of lustre that of the job.
     size = _capacity(plan.total if kind == "lustre" else plan.per_node)
     made = [f"#DW jobdw type={kind} capacity={size} name={_RABBIT_NAME}"]
     for folder in plan.folders:
-        there = place(store, plan, folder)
+        there = place(tier, plan, folder)
         source = plan.file or folder
         if not (_is_word(source) and _is_word(there)):
             made += comment(_HIDDEN)
@@ -212,25 +212,25 @@ def _rabbit(store: Store, plan: Plan) -> list[str]:
             '#FLUX: """',
         ]
     for folder in plan.folders:
-        made += _instead(place(store, plan, folder), folder)
+        made += _instead(place(tier, plan, folder), folder)
     return made
 
 
-def _slurm(store: Store, plan: Plan) -> list[str]:
+def _slurm(tier: Tier, plan: Plan) -> list[str]:
     access = "striped" if plan.shared or plan.stage_in else "private"
     made = [f'#SBATCH --bb="capacity={_capacity(plan.total)} access={access} type=scratch"']
-    return made + _by_hand(store, plan)
+    return made + _by_hand(tier, plan)
 
 
-def _lua(store: Store, plan: Plan) -> list[str]:
-    pool = f"pool={store.name} " if re.fullmatch(r"[A-Za-z0-9_]+", store.name) else ""
+def _lua(tier: Tier, plan: Plan) -> list[str]:
+    pool = f"pool={tier.name} " if re.fullmatch(r"[A-Za-z0-9_]+", tier.name) else ""
     made = [f"#BB_LUA {pool}capacity={-(-plan.total // GiB)}G"]
     made += comment("the site's script defines further options and where the space is mounted")
-    return made + _by_hand(store, plan)
+    return made + _by_hand(tier, plan)
 
 
-def _beeond(store: Store, plan: Plan) -> list[str]:
-    mount = shell_path(store.dir or "/mnt/beeond")
+def _beeond(tier: Tier, plan: Plan) -> list[str]:
+    mount = shell_path(tier.dir or "/mnt/beeond")
     launcher = plan.launcher or LAUNCHERS["slurm"]
     made = [
         f"{launcher.hosts} > beeond.nodes",
@@ -238,20 +238,20 @@ def _beeond(store: Store, plan: Plan) -> list[str]:
         *comment("-d is a folder on a disk of each node: the site says which"),
     ]
     for folder in plan.folders:
-        source, target = quoted_path(folder), shell_path(place(store, plan, folder))
+        source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
             made += comment(_HIDDEN)
             continue
         made.append(f"mkdir -p {target}")
         if plan.stage_in:
             made.append(f"beeond-cp copy -n beeond.nodes {source} {target}")
-        made += _instead(place(store, plan, folder), folder)
+        made += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
             made.append(f"beeond-cp copy -n beeond.nodes {target} {source}")
     return [*made, "beeond stop -n beeond.nodes -L -d"]
 
 
-def _unifyfs(store: Store, plan: Plan) -> list[str]:
+def _unifyfs(tier: Tier, plan: Plan) -> list[str]:
     made = [
         f"export UNIFYFS_LOGIO_SPILL_SIZE={max(plan.per_node, 4 * GiB)}",
         "export UNIFYFS_LOGIO_SPILL_DIR=/dev/shm",
@@ -260,7 +260,7 @@ def _unifyfs(store: Store, plan: Plan) -> list[str]:
         made += ["export UNIFYFS_CLIENT_FSYNC_PERSIST=off", "export UNIFYFS_CLEANUP=on"]
     if not plan.shared and not plan.stage_in:
         made += ["export UNIFYFS_CLIENT_LOCAL_EXTENTS=on", *comment("each rank reads only what it wrote")]
-    ways = [(quoted_path(f), shell_path(place(store, plan, f))) for f in plan.folders]
+    ways = [(quoted_path(f), shell_path(place(tier, plan, f))) for f in plan.folders]
     stage_in = " --stage-in=stage-in.txt" if plan.stage_in else ""
     stage_out = " --stage-out=stage-out.txt" if plan.stage_out else ""
     for source, target in ways:
@@ -273,7 +273,7 @@ def _unifyfs(store: Store, plan: Plan) -> list[str]:
             )
     made.append(f'unifyfs start --share-dir="$PWD"{stage_in}')
     for folder in plan.folders:
-        made += _instead(place(store, plan, folder), folder)
+        made += _instead(place(tier, plan, folder), folder)
     made += comment("a file that another node reads must be laminated (chmod a-w) first")
     if plan.stage_out:
         made += comment(
@@ -282,8 +282,8 @@ def _unifyfs(store: Store, plan: Plan) -> list[str]:
     return [*made, f"unifyfs terminate{stage_out}"]
 
 
-def _gekkofs(store: Store, plan: Plan) -> list[str]:
-    mount = shell_path(store.dir or "/tmp/gekkofs")
+def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
+    mount = shell_path(tier.dir or "/tmp/gekkofs")
     launcher = plan.launcher
     each = f"{launcher.on_each()} " if launcher else ""
     made = [
@@ -291,13 +291,13 @@ def _gekkofs(store: Store, plan: Plan) -> list[str]:
         f'{each}gkfs_daemon -r /dev/shm/gkfs -m {mount} -H "$LIBGKFS_HOSTS_FILE" &',
     ]
     for folder in plan.folders:
-        source, target = quoted_path(folder), shell_path(place(store, plan, folder))
+        source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
             made += comment(_HIDDEN)
             continue
         if plan.stage_in:
             made.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {source}/. {target}/")
-        made += _instead(place(store, plan, folder), folder)
+        made += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
             made.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {target}/. {source}/")
     return [
@@ -306,18 +306,18 @@ def _gekkofs(store: Store, plan: Plan) -> list[str]:
     ]
 
 
-def _by_hand(store: Store, plan: Plan) -> list[str]:
-    """Copies by the job itself, on a store that all of its nodes see."""
+def _by_hand(tier: Tier, plan: Plan) -> list[str]:
+    """Copies by the job itself, on a tier that all of its nodes see."""
     made: list[str] = []
     for folder in plan.folders:
-        source, target = quoted_path(folder), shell_path(place(store, plan, folder))
+        source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
             made += comment(_HIDDEN)
             continue
         made.append(f"mkdir -p {target}")
         if plan.stage_in:
             made.append(f"mpirun -np {COPIERS} dcp -p {source}/ {target}/")
-        made += _instead(place(store, plan, folder), folder)
+        made += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
             made.append(f"mpirun -np {COPIERS} dcp -p {target}/ {source}/")
     return made
@@ -341,19 +341,19 @@ def _is_word(path: str) -> bool:
 
 _RABBIT_NAME = "vani"
 
-_FOLDERS: dict[str, Callable[[Store, Plan], str]] = {
+_FOLDERS: dict[str, Callable[[Tier, Plan], str]] = {
     "datawarp": lambda _, plan: "$DW_JOB_STRIPED" if plan.shared or plan.stage_in else "$DW_JOB_PRIVATE",
     "rabbit": lambda *_: f"$DW_JOB_{_RABBIT_NAME}",
     "nnf": lambda *_: f"$DW_JOB_{_RABBIT_NAME}",
-    "beeond": lambda store, _: store.dir or "/mnt/beeond",
-    "unifyfs": lambda store, _: store.dir or "/unifyfs",
-    "gekkofs": lambda store, _: store.dir or "/tmp/gekkofs",
-    "gkfs": lambda store, _: store.dir or "/tmp/gekkofs",
-    "lua": lambda store, _: store.dir or "$BB_LUA_DIR",
-    "slurm": lambda store, _: store.dir or "$SLURM_BB_DIR",
+    "beeond": lambda tier, _: tier.dir or "/mnt/beeond",
+    "unifyfs": lambda tier, _: tier.dir or "/unifyfs",
+    "gekkofs": lambda tier, _: tier.dir or "/tmp/gekkofs",
+    "gkfs": lambda tier, _: tier.dir or "/tmp/gekkofs",
+    "lua": lambda tier, _: tier.dir or "$BB_LUA_DIR",
+    "slurm": lambda tier, _: tier.dir or "$SLURM_BB_DIR",
 }
 
-_MAKERS: dict[str, Callable[[Store, Plan], Sequence[str]]] = {
+_MAKERS: dict[str, Callable[[Tier, Plan], Sequence[str]]] = {
     "datawarp": _datawarp,
     "rabbit": _rabbit,
     "nnf": _rabbit,

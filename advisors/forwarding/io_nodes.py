@@ -6,10 +6,10 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.forwarding.curve_measurement import measure_it
 from vani.advisors.launchers import launcher_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import forwarding
 from vani.models.run_time import of_profile_s
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
@@ -17,6 +17,9 @@ from vani.units import counted, format_bytes, format_rate, format_seconds, forma
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import Forwarding, System
+
+
+_FIXED = {"lnet_router": "LNet routers", "dvs": "DVS servers"}
 
 
 @dataclass(frozen=True)
@@ -256,7 +259,7 @@ class IONodes(Rule):
 
     def _placement(self, layer: Forwarding, traffic: _Traffic, profile: Profile) -> Verdict:
         """Where I/O nodes are fixed: whether the job's nodes crowd those before which they lie."""
-        what = "LNet routers" if layer.kind == "lnet_routers" else "I/O nodes"
+        what = _FIXED.get(layer.kind or "", "I/O nodes")
         fixed = f"how many {what} serve a job is not the user's to choose here"
         if layer.user_can_choose is None and layer.kind is None:
             fixed = "that users can choose the number of I/O nodes is not in the system description"
@@ -354,7 +357,7 @@ def _lines(nodes: int, count: int, layer: Forwarding, scheduler: str | None) -> 
             if count
             else "leave out the #DW lines, and write to the file system"
         )
-    if layer.kind != "gekkofwd":
+    if layer.kind != "user_level":
         return comment(f"give this job {_nodes(count)}, as the guide of the site says")
     if count == 0:
         return [

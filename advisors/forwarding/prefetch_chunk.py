@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.models.forwarding import prefetch_chunk
 from vani.models.run_time import of_profile_s
 from vani.units import MiB, counted, format_bytes, format_share
@@ -56,7 +56,7 @@ class PrefetchChunk(Rule):
         layer, nodes = system.forwarding, profile.job.nodes or 1
         if layer is None or not layer.compute_nodes_per_io_node:
             return self.nothing("the machine has no forwarding layer with a known ratio")
-        if layer.kind == "lnet_routers":
+        if layer.kind == "lnet_router":
             return self.nothing("LNet routers hand requests on and read nothing ahead")
         if "prefetch_chunk" not in layer.site_can_set:
             return self.nothing(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RequestSplit(Rule):
         layer, nodes = system.forwarding, profile.job.nodes or 1
         if layer is None or not layer.compute_nodes_per_io_node:
             return self.nothing("the machine has no forwarding layer with a known ratio")
-        if layer.kind == "lnet_routers":
+        if layer.kind == "lnet_router":
             return self.nothing("LNet routers hand requests on and serve none")
         if "request_split" not in layer.site_can_set:
             return self.nothing(

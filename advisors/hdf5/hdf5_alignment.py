@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
 from vani.advisors.file_layout import Pieces, pieces_of
 from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:

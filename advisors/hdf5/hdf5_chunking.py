@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import aggregated, process_rate
 from vani.units import KiB, MiB, format_bytes, format_count
 

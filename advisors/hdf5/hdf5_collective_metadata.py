@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
 from vani.advisors.hdf5.use import Use, uses
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, flushes_most, may_hold_flushing
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import small_share
 from vani.units import KiB, format_count, format_seconds, format_share
 

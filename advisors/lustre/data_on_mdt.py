@@ -6,10 +6,10 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.site_layouts import keeps_own_layout
 from vani.models.pfl import STRIPE_UNIT, Component, Layout
 from vani.models.run_time import of_files_s

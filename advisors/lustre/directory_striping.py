@@ -6,10 +6,10 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
 from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.models.run_time import of_profile_s
 from vani.units import format_count, format_share
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, seconds
 from vani.models.run_time import cost_s
 
 if TYPE_CHECKING:

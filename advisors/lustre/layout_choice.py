@@ -7,33 +7,36 @@ keeps what neighbouring processes access at the same moment in stripes of their 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from vani.advisors.base import Evidence, Gain, seconds
 from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.movers import Movers, movers_of
 from vani.advisors.placement import Lustre, lustre_under
-from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
-from vani.models import contention, striping
+from vani.advisors.rule import Evidence, Gain, seconds
+from vani.advisors.site_layouts import default_stripes, keeps_own_layout, site_rule, targets_text
+from vani.models import calibration, contention, striping
 from vani.models.contention import Burst, Path
 from vani.models.run_time import of_files_s
 from vani.units import MiB, format_bytes, format_rate, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile, Sizes
-    from vani.schema.system import FileSystem, System
+    from vani.schema.system import FileSystem, StripingRule, System
 
 __all__ = [
     "Case",
     "Choice",
-    "Layout",
+    "Striping",
     "choose",
     "evidence",
     "gain",
     "process_rate",
     "sentence",
     "spent_s",
+    "with_gain",
 ]
 
 
@@ -43,45 +46,69 @@ class Choice:
 
     min_stripe_size: int
     max_guessed_size: int
+    min_part: int
     reach: float
+    collective_reach: float
     margin: float
     process_rate: float
-    large_transfer: int
     processes_per_node: int
     target_rate: float
+    cached_per_node: int
+    cached_per_target: int
+    max_collective_size: int
 
 
 @dataclass(frozen=True)
-class Layout:
-    """What a file gets, and what it is thought to have; None is unknown, -1 targets are all."""
+class Striping:
+    """What a file gets, and what it is thought to have; None is unknown, -1 targets are all.
+
+    `rule` is the site's own rule where that gave count, size and pool.
+    """
 
     count: int
     size: int
     default_count: int | None
     default_size: int | None
+    rule: StripingRule | None = None
+
+    @property
+    def pool(self) -> str | None:
+        return self.rule.pool if self.rule else None
 
     @property
     def changes(self) -> bool:
-        return (self.count, self.size) != (self.default_count, self.default_size)
+        return self.pool is not None or (self.count, self.size) != (self.default_count, self.default_size)
+
+    @property
+    def options(self) -> str:
+        """As `lfs setstripe` and `lfs migrate` take it."""
+        pool = "" if self.pool is None else f" -p {shlex.quote(self.pool)}"
+        return f"-c {self.count} -S {lfs_size(self.size)}{pool}"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One file and the layout that it should have."""
+    """One file and the layout that it should have. `cached`: its bytes stay in the memory of the nodes that write."""
 
     index: int
     file: FileEntity
     reads: bool
-    parallelism: int
+    movers: Movers
     path: Path
     burst: Burst
-    layout: Layout
-    has_distance: bool
+    layout: Striping
+    size_from: SizeFrom
     place: Lustre
+    cached: bool = False
+    interleaved: bool = False
 
     @property
     def busy_s(self) -> float:
         return seconds(self.file.io.busy_s.read) if self.reads else seconds(self.file.io.busy_s.write)
+
+
+SizeFrom: TypeAlias = Literal["distance", "transfer", "aggregators", "site"]
+"""What a stripe size follows: simultaneous offsets, the usual transfer, what aggregators write, a rule of the site."""
 
 
 def spent_s(group: Sequence[Case], profile: Profile) -> float:
@@ -95,8 +122,8 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if isinstance(place, str):
         return place
     reads = (file.io.bytes.read or 0) > (file.io.bytes.written or 0)
-    parallelism = max(1, file.readers if reads else file.writers)
-    if parallelism < 2:
+    movers = movers_of(file, profile, reads=reads)
+    if movers.processes < 2:
         return "each large shared file is moved by one process: more targets serve many"
     disk, rule = place.figures, site_rule(extent(file) or 0, place)
     kept = None if rule else keeps_own_layout(disk)
@@ -105,99 +132,155 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     path = contention.path_of(system, disk, reads=reads, target_rate=by.target_rate)
     if isinstance(path, str):
         return path
-    rate = process_rate(file, by, reads=reads)
-    size, has_distance = _stripe_size(file, by, reads=reads, parallelism=parallelism)
-    nodes = min(parallelism, profile.job.nodes or math.ceil(parallelism / by.processes_per_node))
-    burst = Burst(bytes=float(extent(file) or size), nodes=nodes, processes=parallelism)
-    count = _count(burst, path, disk, by, rate=rate, size=size)
-    default = disk.stripe_count if disk else None
-    layout = Layout(count, size, default, disk.stripe_size if disk else None)
+    distance = None if movers.collective else _distance(file, movers.processes, reads=reads)
+    interleaved = distance is not None and distance < by.min_stripe_size
+    nodes = min(movers.processes, profile.job.nodes or math.ceil(movers.processes / by.processes_per_node))
+    # Records of a node's processes lie one after another, so that one lock serves them.
+    piece = min(distance * max(1, movers.processes // nodes), MiB - 1) if distance and interleaved else None
+    burst = Burst(bytes=float(extent(file) or 1), nodes=nodes, processes=movers.processes, piece=piece)
+    cached = rule is None and not reads and not movers.collective and _is_cached(file, burst, by)
+    if cached:
+        count = contention.neat(burst.bytes / by.cached_per_target, _most(burst, disk, by.min_stripe_size))
+    else:
+        reach = by.collective_reach if movers.collective else by.reach
+        rate = process_rate(file, movers, by, reads=reads)
+        count = _count(burst, path, disk, by, rate=rate, reach=reach)
+    size, size_from = _stripe_size(file, movers, distance, count, by, reads=reads)
+    # A file of three stripes lies on three targets, whatever its stripe count.
+    most = _most(burst, disk, size)
+    if distance is not None and not interleaved:
+        # In one step each process is at one stripe, or at as many as its run has.
+        most = max(1, min(most, movers.processes * max(1, distance // size)))
+    if interleaved and nodes > 1 and not cached:
+        count = max(count, nodes)
+    count = contention.neat(min(count, most), most)
+    default, default_size = default_stripes(disk, extent(file) or 0)
+    layout = Striping(count, size, default, default_size)
     if rule is not None:
-        layout = Layout(rule.stripe_count, rule.stripe_size or size, default, layout.default_size)
+        layout = Striping(rule.stripe_count, rule.stripe_size or size, default, default_size, rule)
     elif default is not None and not 0 < default < count:
+        if cached:
+            return (
+                "the large shared files are written to the memory of the nodes, and nothing flushes them: "
+                "their layout hardly shows"
+            )
         # The default has as many targets or more (-1 is all): fewer is not this question.
-        layout = Layout(default, size, default, layout.default_size)
+        layout = Striping(default, size, default, default_size)
     if not layout.changes:
         return "the default layout of the file system already fits the large shared files"
-    return Case(index, file, reads, parallelism, path, burst, layout, has_distance, place)
+    found: SizeFrom = "site" if rule is not None and rule.stripe_size else size_from
+    return Case(index, file, reads, movers, path, burst, layout, found, place, cached, interleaved)
 
 
-def _count(burst: Burst, path: Path, disk: FileSystem | None, by: Choice, *, rate: float, size: int) -> int:
-    # A file of three stripes lies on three targets, whatever its stripe count.
+def _is_cached(file: FileEntity, burst: Burst, by: Choice) -> bool:
+    """Nothing waits for the file's bytes to leave the nodes that write them."""
+    return not file.io.ops.sync and burst.bytes / burst.nodes <= by.cached_per_node
+
+
+def _most(burst: Burst, disk: FileSystem | None, size: int) -> int:
     limits = [math.ceil(burst.bytes / size), contention.LUSTRE_MAX_STRIPES]
     limits += [n for n in (disk.targets, disk.max_stripe_count) if n] if disk else []
-    most = min(limits)
+    return max(1, min(limits))
+
+
+def _count(
+    burst: Burst, path: Path, disk: FileSystem | None, by: Choice, *, rate: float, reach: float
+) -> int:
+    most = _most(burst, disk, by.min_stripe_size)
     offered = striping.equation_3_count(rate, burst.processes, path.target)
-    return contention.neat(
-        min(offered, contention.fewest_targets(burst, path, most, by.reach) * by.margin), most
-    )
+    wanted = contention.fewest_targets(burst, path, most, reach) * by.margin
+    return contention.neat(min(offered, wanted), most)
 
 
-def process_rate(file: FileEntity, by: Choice, *, reads: bool) -> float:
-    """Bytes per second of one process: equation 3's "I/O bandwidth of a single process"."""
-    moved, time = (
-        (file.io.bytes.read, file.io.time_s.read) if reads else (file.io.bytes.written, file.io.time_s.write)
-    )
-    measured = moved / time if moved and time else 0.0
-    sizes = _sizes(file, reads=reads)
-    is_large = sizes is None or sizes.p50 is None or sizes.p50 >= by.large_transfer
-    rate = max(measured, by.process_rate) if is_large or not measured else measured
-    # Writes that end in the client's memory are measured at its speed.
-    return min(rate, contention.PROCESS_RATE)
+def process_rate(file: FileEntity, movers: Movers, by: Choice, *, reads: bool) -> float:
+    """Bytes per second of one process: equation 3's "I/O bandwidth of a single process".
+
+    What was measured on the present layout is limited by it: a process can do that at least, never at most. Reads
+    and writes that nothing flushes are measured at the speed of memory.
+    """
+    synced = None if reads else file.io.bandwidth.write_synced
+    return min(max(by.process_rate, (synced or 0.0) / movers.processes), contention.PROCESS_RATE)
 
 
-def _stripe_size(file: FileEntity, by: Choice, *, reads: bool, parallelism: int) -> tuple[int, bool]:
-    """The stripe size in bytes, and whether the processes' simultaneous offsets gave it."""
+def _distance(file: FileEntity, processes: int, *, reads: bool) -> int | None:
+    """Bytes between the offsets that neighbouring processes access at the same moment."""
     pattern, bytes_, footprint = file.io.access_pattern, file.io.bytes, file.io.footprint
-    run = None
-    if pattern is not None:
+    if pattern is None:
+        return None
+    return striping.step_distance(
+        stride=file.stride,
+        shares=(pattern.consecutive, pattern.strided, pattern.random),
+        footprint=footprint.read if reads else footprint.written,
+        processes=processes,
         # The pattern is that of both directions together, so the runs are, too.
-        run = striping.mean_run(
+        mean_run=striping.mean_run(
             moved=bytes_.total,
-            distinct=(footprint.read or 0) + (footprint.written or 0),
             operations=file.io.ops.read + file.io.ops.write,
             jumps=pattern.sequential + pattern.random,
             streams=file.readers + file.writers,
-        )
-    distance = striping.step_distance(
-        stride=file.stride,
-        shares=(pattern.consecutive, pattern.strided, pattern.random) if pattern else None,
-        footprint=footprint.read if reads else footprint.written,
-        processes=parallelism,
-        mean_run=run,
+        ),
     )
+
+
+def _stripe_size(
+    file: FileEntity, movers: Movers, distance: int | None, count: int, by: Choice, *, reads: bool
+) -> tuple[int, SizeFrom]:
+    """The stripe size in bytes, and what it follows."""
     if distance is not None:
-        return striping.whole_stripes(distance, by.min_stripe_size), True
+        part = striping.parted(distance, movers.processes, count, by.min_part)
+        return striping.whole_stripes(part, by.min_stripe_size), "distance"
     sizes = _sizes(file, reads=reads)
     usual = sizes.common[0][0] if sizes and sizes.common else None
     if not usual or usual % striping.STRIPE_UNIT:
-        return MiB, False  # Lustre's own default: no size is aligned with such transfers.
-    return striping.whole_stripes(usual, MiB, by.max_guessed_size), False
+        # Lustre's own default: no size is aligned with such transfers.
+        return MiB, "aggregators" if movers.collective else "transfer"
+    if movers.collective:
+        # ROMIO cuts what aggregators write at stripes: one that is larger leaves targets idle in each round.
+        return striping.whole_stripes(min(usual, by.max_collective_size), MiB), "aggregators"
+    return striping.whole_stripes(usual, MiB, by.max_guessed_size), "transfer"
 
 
-def gain(group: Sequence[Case], profile: Profile) -> Gain | None:
-    """Seconds of the run for moving bytes of these files; None where the count stays or is unknown."""
+def gain(group: Sequence[Case], profile: Profile, system: System) -> Gain | str:
+    """Seconds of the run for moving bytes of these files; a sentence where the count stays or none is known."""
     first = group[0]
     before, after = first.layout.default_count, first.layout.count
+    if before is None:
+        return "For an expected gain, supply the default stripe count (`lfs getstripe -d`) in --system."
+    if first.cached:
+        return (
+            "Nothing flushes what is written, and the memory of the nodes takes it: the layout hardly shows in the "
+            "run, and no gain is expected."
+        )
     spent = spent_s(group, profile)
-    if before is None or before < 1 or not (after > before or after == -1) or not spent:
-        return None
-    least, expected, most = contention.ratio(
-        _with(first.burst, before, first.path), _with(first.burst, after, first.path), first.path
+    if before < 1 or not (after > before or after == -1) or not spent:
+        return ""
+    if first.movers.collective:
+        return (
+            "How much of a collective call is exchange between processes is not modelled, so no gain is given: "
+            "measure a run with the new layout."
+        )
+    old, new = (
+        sum(contention.predict(_with(case, count), case.path).seconds for case in group)
+        for count in (before, after)
     )
+    found = calibration.anchored(spent, old, new, generic=system.generic)
+    if isinstance(found, str):
+        return found
     return Gain(
         metric="read_time_s" if first.reads else "write_time_s",
         before_s=spent,
-        after_s=min(spent, spent / expected),
-        best_s=min(spent, spent / most),
-        worst_s=min(spent, spent / least),
+        after_s=found.after_s,
+        best_s=found.best_s,
+        worst_s=found.worst_s,
         method=f"contention model (docs/models.md) from the default of {targets_text(before)}: "
-        f"{_rates(first)}; low: all stages overlap, or repetitions differ by {contention.VARIATION}",
+        f"{_rates(first)}; range: nine of ten measured runs",
     )
 
 
-def _with(burst: Burst, count: int, path: Path) -> Burst:
-    return replace(burst, stripe_count=count if count > 0 else path.targets or burst.processes)
+def _with(case: Case, count: int) -> Burst:
+    moved = case.file.io.bytes.read if case.reads else case.file.io.bytes.written
+    wide = count if count > 0 else case.path.targets or case.burst.processes
+    return replace(case.burst, bytes=float(moved or case.burst.bytes), stripe_count=wide)
 
 
 def _rates(case: Case) -> str:
@@ -205,6 +288,14 @@ def _rates(case: Case) -> str:
     if case.path.client:
         text += f", node {format_rate(case.path.client)} x {case.burst.nodes}"
     return text + (f" (assumed: {'; '.join(case.path.assumed)})" if case.path.assumed else "")
+
+
+_BECAUSE: Final[Mapping[SizeFrom, str]] = {
+    "distance": "the distance between what neighbours access at the same time",
+    "transfer": "a multiple of the usual transfer",
+    "aggregators": "what an aggregator writes at a time",
+    "site": "as the site has it",
+}
 
 
 def sentence(group: Sequence[Case]) -> str:
@@ -215,21 +306,48 @@ def sentence(group: Sequence[Case]) -> str:
     has = (
         "" if layout.default_count is None else f", and new files lie on {targets_text(layout.default_count)}"
     )
-    why = (
-        "the distance between what neighbours access at the same time"
-        if first.has_distance
-        else "a multiple of the usual transfer"
+    who = f"{first.movers.processes} processes"
+    if first.movers.collective:
+        who += " in collective calls"
+    one = layout.count == 1
+    if first.cached:
+        enough = "is enough" if one else "are enough"
+    else:
+        enough = "carries what they offer" if one else "carry what they offer"
+    text = f"{who} {verb} {what} ({format_bytes(extent(first.file))}){has}: "
+    text += (
+        _site_sentence(layout, layout.rule)
+        if layout.rule is not None
+        else (
+            f"{targets_text(layout.count)} of {format_rate(first.path.target)} "
+            f"{enough}, in stripes of "
+            f"{lfs_size(layout.size)}, {_BECAUSE[first.size_from]}."
+        )
     )
-    text = (
-        f"{first.parallelism} processes {verb} {what} ({format_bytes(extent(first.file))}){has}: "
-        f"{targets_text(layout.count)} of {format_rate(first.path.target)} carry what they offer, in stripes of "
-        f"{lfs_size(layout.size)}, {why}."
-    )
+    if first.interleaved and not first.cached:
+        text = (
+            "Collective buffering or larger records come first: records of less than a stripe alternate between "
+            f"processes, and each takes a lock from the one before. {text}"
+        )
+    if first.movers.collective:
+        text += " Aggregators follow the stripes: set `cb_nodes` with them (MIO002)."
     if first.place.because:
         text += f" Note: {first.place.because}."
-    if layout.default_count is None:
-        text += " For an expected gain, supply the default stripe count (`lfs getstripe -d`) in --system."
     return text
+
+
+def _site_sentence(layout: Striping, rule: StripingRule) -> str:
+    pool = f" of the pool {rule.pool}" if rule.pool else ""
+    text = (
+        f"for files from {format_bytes(rule.above)} on the site asks for {targets_text(layout.count)}{pool}, in "
+        f"stripes of {lfs_size(layout.size)}"
+    )
+    return f"{text}: {rule.reason.rstrip('.')}." if rule.reason else f"{text}."
+
+
+def with_gain(text: str, gain: Gain | str) -> str:
+    """The sentences, and why no gain is given where there is none."""
+    return f"{text} {gain}" if isinstance(gain, str) and gain else text
 
 
 def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:
@@ -246,11 +364,11 @@ def evidence(group: Sequence[Case]) -> list[Evidence]:
         found += [
             Evidence(f"{where}.path", file.path),
             Evidence(f"{where}.{size}", footprint),
-            Evidence(f"{where}.{'readers' if case.reads else 'writers'}", case.parallelism),
+            Evidence(f"{where}.{'readers' if case.reads else 'writers'}", case.movers.calling),
         ]
         if file.stride is not None:
             found.append(Evidence(f"{where}.stride", file.stride))
-        elif case.has_distance and file.io.access_pattern is not None:
+        elif case.size_from == "distance" and file.io.access_pattern is not None:
             found.append(
                 Evidence(f"{where}.io.access_pattern.consecutive", file.io.access_pattern.consecutive)
             )
@@ -262,4 +380,8 @@ def evidence(group: Sequence[Case]) -> list[Evidence]:
             Evidence(f"{prefix}.targets", disk.targets),
             Evidence(f"{prefix}.bandwidth_per_target.{direction}", rate),
         ]
+        if (rule := group[0].layout.rule) is not None:
+            found.append(
+                Evidence(f"{prefix}.striping_rules[{disk.striping_rules.index(rule)}].above", rule.above)
+            )
     return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Finding, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.rule import Finding, Gain, Target, Verdict
 from vani.units import format_bytes, lfs_size
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class MigrateInputs(LayoutRule):
         groups = self.groups(many, profile, system)
         if isinstance(groups, str):
             return self.nothing(groups)
-        return [_finding(group, profile) for group in groups]
+        return [_finding(group, profile, system) for group in groups]
 
     def objection(self, case: Case) -> str | None:
         if case.layout.default_count == case.layout.count:
@@ -85,23 +85,28 @@ class MigrateInputs(LayoutRule):
         return None
 
 
-def _finding(group: Sequence[Case], profile: Profile) -> Finding:
+def _finding(group: Sequence[Case], profile: Profile, system: System) -> Finding:
     first, layout = group[0], group[0].layout
     app = first.file.apps[0] if first.file.apps else None
+    gain = layout_choice.gain(group, profile, system)
     copied = sum(extent(case.file) or 0 for case in group)
     return Finding(
         target=Target("file", first.file.path, app)
         if len(group) == 1
         else Target("directory", folder_of(first.file.path), app),
-        reason=f"{layout_choice.sentence(group)} Migrating copies {format_bytes(copied)} once and pays where later "
-        "runs read the data again; `lfs getstripe` shows whether the layout is still the default.",
+        reason=f"{layout_choice.with_gain(layout_choice.sentence(group), gain)} Migrating copies "
+        f"{format_bytes(copied)} once and pays where later runs read the data again; `lfs getstripe` shows whether "
+        "the layout is still the default.",
         # The layout of the file itself is not in the profile: the default is a guess.
-        confidence=round(first.place.certainty * (0.7 if first.has_distance else 0.5), 2),
+        confidence=round(
+            first.place.certainty * (0.7 if first.size_from in ("distance", "site") else 0.5), 2
+        ),
         touched_s=layout_choice.spent_s(group, profile),
-        recommended={"stripe_count": layout.count, "stripe_size": layout.size},
+        recommended={"stripe_count": layout.count, "stripe_size": layout.size}
+        | ({"pool": layout.pool} if layout.pool else {}),
         current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
         evidence=layout_choice.evidence(group),
-        gain=layout_choice.gain(group, profile),
+        gain=gain if isinstance(gain, Gain) else None,
         apply=_commands(group),
         files=frozenset(case.file.path for case in group),
     )
@@ -109,9 +114,8 @@ def _finding(group: Sequence[Case], profile: Profile) -> Finding:
 
 def _commands(group: Sequence[Case]) -> list[str]:
     layout = group[0].layout
-    options = f"-c {layout.count} -S {lfs_size(layout.size)}"
     paths = [quoted_path(case.file.path) for case in group]
-    lines = [f"lfs migrate {options} {path}" for path in paths if path]
+    lines = [f"lfs migrate {layout.options} {path}" for path in paths if path]
     if None in paths:
         lines += comment("a path with control characters is left out: type it yourself")
     return lines

@@ -6,12 +6,12 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.metadata import SERVED, share_of
 from vani.advisors.placement import places
-from vani.advisors.site_layouts import keeps_own_layout
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.site_layouts import default_stripes, keeps_own_layout
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count
 
@@ -83,19 +83,20 @@ class NarrowFiles(Rule):
         disk = place.figures
         if kept := keeps_own_layout(disk):
             return kept
-        if disk is None or disk.stripe_count is None:
+        largest = max((extent(file) or 0 for _, file in files), default=0)
+        count, _ = default_stripes(disk, largest)
+        if disk is None or count is None:
             return "the default stripe count is not known; supply it (`lfs getstripe -d`) in --system"
-        if disk.stripe_count == 1:
+        if count == 1:
             return "new files have one stripe already"
         if disk.targets and len(files) < disk.targets:
             return "there are fewer files than targets: stripes let them use more of these"
-        largest = max((extent(file) or 0 for _, file in files), default=0)
         if largest > self.max_bytes:
             return "the largest file of one process may not fit on one target"
         quoted = quoted_path(folder or ".")
         reason = (
             f"{format_count(len(files))} files in {folder or '.'} are written by one process each, and new files "
-            f"lie on {'all' if disk.stripe_count < 0 else disk.stripe_count} targets: with one stripe each they still "
+            f"lie on {'all' if count < 0 else count} targets: with one stripe each they still "
             "use all targets, and each create, stat and unlink asks one server. No model says what a stripe costs "
             "there: for an expected gain, supply a trace of the same run in a folder with one stripe."
         )
@@ -108,11 +109,13 @@ class NarrowFiles(Rule):
             touched_s=of_files_s([file for _, file in files], profile, "metadata")
             * share_of((file.io for _, file in files), SERVED),
             recommended={"stripe_count": 1},
-            current={"stripe_count": disk.stripe_count},
+            current={"stripe_count": count},
             evidence=[
                 Evidence("files[]", len(files)),
                 *(Evidence(f"files[{index}].path", file.path) for index, file in files[:SHOWN]),
-                Evidence(f"{place.prefix}.stripe_count", disk.stripe_count),
+                Evidence(f"{place.prefix}.site_pfl", disk.site_pfl)
+                if disk.site_pfl
+                else Evidence(f"{place.prefix}.stripe_count", count),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
             apply=[f"lfs setstripe -c 1 {quoted}"]

@@ -7,11 +7,11 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.placement import places
-from vani.advisors.site_layouts import keeps_own_layout
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.site_layouts import default_stripes, keeps_own_layout
 from vani.models import contention
 from vani.models.contention import Burst
 from vani.models.run_time import of_files_s
@@ -155,7 +155,9 @@ class Overstriping(Rule):
             confidence=round(0.5 * place.certainty, 2),
             touched_s=of_files_s([file], profile, "write"),
             recommended={"overstripe_count": count, "stripe_size": MiB},
-            current={"stripe_count": disk.stripe_count, "stripe_size": disk.stripe_size},
+            current=dict(
+                zip(("stripe_count", "stripe_size"), default_stripes(disk, extent(file) or 0), strict=True)
+            ),
             evidence=[
                 Evidence(f"files[{index}].path", file.path),
                 Evidence(f"files[{index}].writers", file.writers),
@@ -183,7 +185,7 @@ def _gain(
 ) -> Gain | None:
     nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write"), place.figures
     path = contention.path_of(system, disk)
-    before = disk.stripe_count if disk else None
+    before, _ = default_stripes(disk, extent(file) or 0)
     if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):
         return None
     # The records of a node's processes lie one after another, so one lock serves them.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Finding, Stripes, Target, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.rule import Finding, Gain, Stripes, Target, Verdict
 from vani.units import lfs_size
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class StripeCount(LayoutRule):
         times `margin`, made a power of two or three times one, and never more than the file system has or the
         site allows. The stripe size is the distance between neighbouring processes' simultaneous offsets, a
         multiple of 64 KiB; where that is not known, a multiple of the transfer size. New files get it from
-        their folder. Where the site has a composite layout of its own, only the site's own rules are followed.
+        their folder. Where the site asks to keep its layout (`layout_policy`), only its own rules are followed,
+        pool and all.
     Stays silent when
         No file is shared, or none of them large; all that are large are inputs (see LUS008); the data is not
         on Lustre, or nobody knows where it is; the default layout is already the recommended one; the site
@@ -79,31 +80,32 @@ class StripeCount(LayoutRule):
         groups = self.groups(made, profile, system)
         if isinstance(groups, str):
             return self.nothing(groups)
-        return [self._finding(group, profile) for group in groups]
+        return [self._finding(group, profile, system) for group in groups]
 
-    def _finding(self, group: Sequence[Case], profile: Profile) -> Finding:
+    def _finding(self, group: Sequence[Case], profile: Profile, system: System) -> Finding:
         first = group[0]
         layout, place = first.layout, first.place
         folder = folder_of(first.file.path)
         app = first.file.apps[0] if first.file.apps else None
         quoted = quoted_path(folder)
-        options = f"-c {layout.count} -S {lfs_size(layout.size)}"
+        gain = layout_choice.gain(group, profile, system)
         evidence = layout_choice.evidence(group)
         machine = tuple(item for item in evidence if item.attribute.startswith("system."))
         return Finding(
             target=Target("file", first.file.path, app)
             if len(group) == 1
             else Target("directory", folder, app),
-            reason=layout_choice.sentence(group),
-            confidence=round(place.certainty * (0.8 if first.has_distance else 0.6), 2),
+            reason=layout_choice.with_gain(layout_choice.sentence(group), gain),
+            confidence=round(place.certainty * (0.8 if first.size_from in ("distance", "site") else 0.6), 2),
             touched_s=layout_choice.spent_s(group, profile),
-            recommended={"stripe_count": layout.count, "stripe_size": layout.size},
+            recommended={"stripe_count": layout.count, "stripe_size": layout.size}
+            | ({"pool": layout.pool} if layout.pool else {}),
             current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
             evidence=evidence,
             stripes=Stripes(self.id, layout.count, layout.size, machine),
-            gain=layout_choice.gain(group, profile),
+            gain=gain if isinstance(gain, Gain) else None,
             # A layout is fixed when a file is created, so the folder passes it on.
-            apply=[f"lfs setstripe {options} {quoted}"]
+            apply=[f"lfs setstripe {layout.options} {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(case.file.path for case in group),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
 from vani.models.io_time import HARDLY, IOTime, io_time
 from vani.schema.damage import damage
 from vani.units import format_seconds, format_share

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, extent, listed, target_of
 from vani.advisors.file_layout import Pieces, pieces_of
-from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines
+from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines, per_host
 from vani.advisors.mpiio.use import Use, set_hints, uses
+from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.units import MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -25,18 +25,18 @@ class Aggregators(MatchingRule):
         (or that LUS002 recommends), or the block of GPFS, the processes, the nodes, and the hints that the
         program sets.
     Why
-        Two aggregators that share a target or a block take its lock from each other; targets without an
-        aggregator are idle; and where the aggregators do not divide the processes, some serve more than
-        others.
+        Two aggregators that share a target or a block take its lock from each other, and targets without an
+        aggregator are idle.
     Recommends
-        `cb_nodes`: on Lustre a number that divides the processes and is a multiple of the stripe count, or else
-        divides it; as many as there are nodes, where that is known. `cb_buffer_size`: whole stripes or blocks,
-        from 4 MiB on.
+        `cb_nodes`: on Lustre one for each stripe of the file, with `cb_config_list` where that is more than one per
+        node; of fewer processes, as many as divide the stripes. `cb_buffer_size`: whole stripes or blocks, from 4 MiB
+        on.
     Stays silent when
         No app uses MPI-IO or its calls are independent; the files are small; stripes or blocks are not known;
         the program sets these very hints. On GPFS `cb_nodes` stays what it is: one per node.
     Source
-        ROMIO users guide (`cb_nodes`, `cb_buffer_size`); Lustre manual, section 19.2 (one client per stripe).
+        ROMIO users guide (`cb_nodes`, `cb_config_list`, `cb_buffer_size`); its driver for Lustre cuts `cb_nodes` to the
+        stripe count; Lustre manual, section 19.2 (one client per stripe).
     Example
         64 processes on 8 nodes, a file on 16 targets in stripes of 4 MiB: `cb_nodes 16`, `cb_buffer_size
         4194304`.
@@ -85,7 +85,9 @@ class Aggregators(MatchingRule):
         nodes = profile.job.nodes
         hints: dict[str, str | int] = {}
         if pieces.targets is not None:
-            hints["cb_nodes"] = aggregators(use.app.processes, pieces.targets, nodes)
+            hints["cb_nodes"] = aggregators(use.app.processes, pieces.targets)
+            if nodes and (hosts := per_host(int(hints["cb_nodes"]), nodes)):
+                hints["cb_config_list"] = hosts
         hints["cb_buffer_size"] = buffer_size(pieces.size)
         own = set_hints(use.layer, hints)
         if own == {key: str(value) for key, value in hints.items()}:
@@ -131,11 +133,12 @@ def _sentence(
         text = (
             f"{listed(use.folder, items)} on {pieces.targets} "
             f"target{'s' if pieces.targets > 1 else ''} in stripes of {size} ({pieces.because}): {count} "
-            f"aggregator{'s' if count > 1 else ''} serve {format_count(use.app.processes // count)} processes each"
-            " and share no stripe."
+            f"aggregator{'s' if count > 1 else ''} for {format_count(use.app.processes)} processes share no target."
         )
     if nodes is None:
-        text += " For as many as there are nodes, supply --job job.yaml."
+        text += (
+            " By default ROMIO puts one on each node: for `cb_config_list`, which allows more, supply --job job.yaml."
+        )
     return text + " The gain is not known: supply the time of a run with these hints."
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import aggregated, process_rate, sizes_of
 from vani.units import KiB, format_bytes, format_count, format_share
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.units import format_bytes
 
 if TYPE_CHECKING:

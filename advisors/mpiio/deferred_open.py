@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, metadata_s, target_of
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, OPENING, may_hold_flushing
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.use import Use, set_hints, uses
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.units import format_count
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
 from vani.advisors.mpiio.use import Use, uses
 from vani.advisors.placement import gpfs_under
+from vani.advisors.rule import Evidence, Finding, Rule, Verdict
 from vani.models.certainty import certainty
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Final
 from vani.advisors.commands import comment
 from vani.units import GiB, KiB, MiB
 
-__all__ = ["CRAY", "HINTS", "aggregators", "buffer_size", "checked", "hint_lines"]
+__all__ = ["CRAY", "HINTS", "aggregators", "buffer_size", "checked", "hint_lines", "per_host"]
 
 _SWITCH = re.compile("enable|disable|automatic")
 _BOOLEAN = re.compile("true|false")
@@ -108,16 +108,19 @@ def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[
     return lines
 
 
-def aggregators(ranks: int, targets: int, nodes: int | None) -> int:
-    """`cb_nodes`: divides the ranks, and is a multiple of the targets or, failing that, divides them.
+def aggregators(ranks: int, targets: int) -> int:
+    """`cb_nodes`: one for each target; of fewer ranks than targets, as many as divide the targets.
 
-    Each target is then written by equally many aggregators, and each aggregator serves equally many ranks. As
-    many as there are nodes where that is known (ROMIO's default is one on each), else one for each target.
+    More than there are stripes are cut by ROMIO's driver for Lustre (`romio_lustre_co_ratio` is 1), and aggregators
+    that do not divide the stripes write unequal shares.
     """
-    divisors = [d for d in range(1, ranks + 1) if ranks % d == 0]
-    most = max(targets, nodes or 0)
-    multiples = [d for d in divisors if d % targets == 0 and d <= most]
-    return max(multiples or [d for d in divisors if targets % d == 0])
+    return max(d for d in range(1, min(ranks, targets) + 1) if targets % d == 0)
+
+
+def per_host(count: int, nodes: int) -> str | None:
+    """`cb_config_list` for more aggregators than nodes, of which the default `*:1` puts one on each."""
+    most = -(-count // nodes)
+    return f"*:{most}" if most > 1 else None
 
 
 def buffer_size(unit: int, least: int = 4 * MiB, most: int = 64 * MiB) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.commands import comment
 from vani.advisors.data_files import extent
 from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.site_layouts import exception
 from vani.errors import InputError
 from vani.models.pfl import parse_options, usage

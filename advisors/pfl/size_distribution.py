@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention
 from vani.models.contention import Burst
@@ -173,7 +173,7 @@ class SizeDistribution(Rule):
                 "tarazu_ini": layout.to_ini(),
                 "compared": _compared(layout, sizes, disk.targets or 1),
             },
-            current={"stripe_count": disk.stripe_count},
+            current={"layout": disk.site_pfl} if disk.site_pfl else {"stripe_count": disk.stripe_count},
             evidence=[
                 Evidence("files[]", len(files)),
                 *(Evidence(f"files[{index}].size", extent(file)) for index, file in files[:SHOWN]),
@@ -195,7 +195,8 @@ class SizeDistribution(Rule):
         profile: Profile,
     ) -> Gain | None:
         """Each file's time over the model's ratio of its stripes; the bytes' mean width is what counts."""
-        default = disk.stripe_count
+        # From one composite layout to another, each file's widths before and after would have to be compared.
+        default = None if disk.site_pfl else disk.stripe_count
         busy = sum(seconds(file.io.busy_s.write) for _, file in files)
         before = of_files_s([file for _, file in files], profile, "write")
         if default is None or default < 1 or not before:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.units import KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment, quoted_path, text_literal
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.broadcast import broadcast_s
 from vani.models.run_time import of_files_s
 from vani.units import MiB, format_bytes, format_count, format_seconds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:

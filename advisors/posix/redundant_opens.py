@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, listed, metadata_s, target_of
 from vani.advisors.metadata import (
@@ -16,6 +15,7 @@ from vani.advisors.metadata import (
     may_hold_flushing,
     time_of,
 )
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import SMALL, aggregated, process_rate, sizes_of, small_share
 from vani.models.small_io import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.commands import comment
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_seconds, format_share
 

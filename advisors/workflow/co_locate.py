@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.advisors.commands import comment
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.units import MiB, counted, format_bytes
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.measures.survey import unfilled
 from vani.calls import Layer
 from vani.schema.formats import format_of_name
-from vani.schema.profile import FileEntity, Role
+from vani.schema.profile import FileEntity
+from vani.schema.profile.dataset import Role
 
 __all__ = ["ROLES", "UNSIZED", "files", "format_by_library", "format_of_file", "roles", "sizes"]
 

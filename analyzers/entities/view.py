@@ -16,7 +16,8 @@ from vani.analyzers.iostats import ByGroup, empty_stats, stats_by
 from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.library_time import ANY, LIBRARIES
 from vani.calls import FileClass, Layer
-from vani.schema.profile import IOStats, LayerName, LibraryTime
+from vani.schema.profile import IOStats, LibraryTime
+from vani.schema.profile.quantities import LayerName
 
 if TYPE_CHECKING:
     from vani.schema.job import Job

@@ -32,7 +32,7 @@ _MAX_DEPTH = 100
 _MAX_NODES = 1_000_000
 """Of libyaml, each takes 10 us and 400 bytes: a short text can hold one per two bytes."""
 _MAX_ENTRIES = 12_000_000
-"""Lines and commas of a text that `emit` wrote; each takes at most 1 us and 250 bytes. A profile of 60 MB has 4e6."""
+"""Lines and commas of what `yaml_text` wrote; each takes at most 1 us and 250 bytes. A profile of 60 MB has 4e6."""
 _SHORT = 1 << 20
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0x[0-9a-fA-F]+|0o[0-7]+")

@@ -1,6 +1,6 @@
 """A fast reader of what the writer wrote.
 
-libyaml needs 50 s for a profile of 50,000 files, this 6 s. What `emit` writes is so narrow that lines and the JSON
+libyaml needs 50 s for a profile of 50,000 files, this 6 s. What `yaml_text` writes is so narrow that lines and the JSON
 decoder do: whatever is not exactly in that form, right or wrong, is left to libyaml.
 """
 
@@ -19,7 +19,7 @@ MAX_KEYS: Final = 100_000
 
 
 class _Foreign(Exception):  # noqa: N818 - not an error: another reader's turn
-    """The text is not in the form that `emit` writes."""
+    """The text is not in the form that `yaml_text` writes."""
 
 
 _LINE = re.compile(rf'( *)({DASH})?(?:({NAME}|"(?:[^"\\]|\\.){{0,900}}"):(?= |$))?(?: ?(.+))?')
@@ -32,7 +32,7 @@ Line: TypeAlias = tuple[int, bool, "str | None", "str | None"]
 
 
 def parse_own(text: str) -> dict[str, Any] | None:
-    """Read what `emit` wrote; None for any other text."""
+    """Read what `yaml_text` wrote; None for any other text."""
     lines = own_lines(text)
     if lines is None:
         return None
@@ -44,7 +44,7 @@ def parse_own(text: str) -> dict[str, Any] | None:
 
 
 def own_lines(text: str) -> list[Line] | None:
-    """The lines of what `emit` wrote, and one behind them; None for most other texts."""
+    """The lines of what `yaml_text` wrote, and one behind them; None for most other texts."""
     if not text.endswith("\n"):
         return None
     if "\\" in text:
@@ -80,7 +80,7 @@ def _as_halves(match: re.Match[str]) -> str:
 
 
 def line_in(lines: list[Line], path: tuple[int | str, ...]) -> int:
-    """See `line_of`; `lines` are those of what `emit` wrote."""
+    """See `line_of`; `lines` are those of what `yaml_text` wrote."""
     at, indent, found = 0, 0, 1
     for part in path:
         child = _entry(lines, at, indent, part)

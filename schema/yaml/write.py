@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from vani.schema.yaml.layout import BARE, DASH, INDENT
 
-__all__ = ["WIDTH", "emit"]
+__all__ = ["WIDTH", "yaml_text"]
 
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
@@ -21,7 +21,7 @@ WIDTH = 128
 _FLOW_DEPTH = 3
 
 
-def emit(tree: Mapping[str, object]) -> str:
+def yaml_text(tree: Mapping[str, object]) -> str:
     """Write a tree as YAML text that ends in a newline; the same tree gives the same text.
 
     Collections that fit into `WIDTH` columns stand on one line. Floats are rounded to nine
@@ -37,12 +37,12 @@ def emit(tree: Mapping[str, object]) -> str:
     if not tree:
         return "{}\n"
     lines: list[str] = []
-    _emit_mapping(tree, "", "", lines)
+    _write_mapping(tree, "", "", lines)
     lines.append("")
     return "\n".join(lines)
 
 
-def _emit_mapping(tree: Mapping[Any, object], first: str, rest: str, lines: list[str]) -> None:
+def _write_mapping(tree: Mapping[Any, object], first: str, rest: str, lines: list[str]) -> None:
     """Append `tree` in block style; its first line begins with `first`, all others with `rest`."""
     indent = first
     for key, value in tree.items():
@@ -59,21 +59,21 @@ def _emit_mapping(tree: Mapping[Any, object], first: str, rest: str, lines: list
             continue
         lines.append(head)
         if isinstance(value, Mapping):
-            _emit_mapping(value, rest + INDENT, rest + INDENT, lines)
+            _write_mapping(value, rest + INDENT, rest + INDENT, lines)
         else:
-            _emit_list(cast("Collection[object]", value), rest, lines)
+            _write_list(cast("Collection[object]", value), rest, lines)
 
 
-def _emit_list(items: Collection[object], rest: str, lines: list[str]) -> None:
+def _write_list(items: Collection[object], rest: str, lines: list[str]) -> None:
     for item in items:
         short = _short(item, WIDTH - len(rest) - len(DASH), 0)
         if short is not None:
             lines.append(f"{rest}{DASH}{short}")
         elif isinstance(item, Mapping):
-            _emit_mapping(item, rest + DASH, rest + INDENT, lines)
+            _write_mapping(item, rest + DASH, rest + INDENT, lines)
         else:
             lines.append(rest + DASH.rstrip())
-            _emit_list(cast("Collection[object]", item), rest + INDENT, lines)
+            _write_list(cast("Collection[object]", item), rest + INDENT, lines)
 
 
 def _short(value: object, room: int, depth: int) -> str | None:

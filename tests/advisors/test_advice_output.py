@@ -14,11 +14,11 @@ import yaml
 from builders import profile, shared, system
 from click.testing import CliRunner
 
+from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import page_text, rules
-from vani.advisors.judge import advise_document
 from vani.advisors.pages import pages
 from vani.advisors.settings import read_settings
-from vani.cli.main import commands
+from vani.cli.main import commands, main
 from vani.errors import InputError
 from vani.render.advice import markdown, sarif
 from vani.schema.advice import Advice
@@ -50,13 +50,22 @@ def saved(tmp_path):
     return path
 
 
-def vani(*arguments: object, status: int = 0):
-    done = subprocess.run(
-        [sys.executable, "-m", "vani", *map(str, arguments)],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
-    assert done.returncode == status, done.stderr
-    return done
+@pytest.fixture
+def vani(capfd):
+    """Run `vani` in this process."""
+
+    def run(*arguments: object, status: int = 0):
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        done = capfd.readouterr()
+        assert leaving.value.code == status, done.err
+        return done
+
+    return run
+
+
+def read_yaml(text: str) -> dict:
+    return yaml.load(text, yaml.CSafeLoader)
 
 
 # --- SARIF ----------------------------------------------------------------------------------------
@@ -127,32 +136,32 @@ def test_recommendations_come_by_seconds_won():
 
 
 @pytest.mark.parametrize("kind", ["text", "yaml", "json", "markdown", "sarif"])
-def test_every_format_goes_to_stdout_and_to_a_file(saved, tmp_path, kind):
+def test_every_format_goes_to_stdout_and_to_a_file(vani, saved, tmp_path, kind):
     machine = tmp_path / "system.yaml"
     first = vani("advise", saved, "--system", machine, "--format", kind)
     vani("advise", saved, "--system", machine, "--format", kind, "-o", tmp_path / "out")
-    assert (tmp_path / "out").read_text() == first.stdout
-    assert first.stderr == ""
-    reads = {"yaml": yaml.safe_load, "json": json.loads, "sarif": json.loads}.get(kind, str)
-    assert reads(first.stdout)
+    assert (tmp_path / "out").read_text() == first.out
+    assert first.err == ""
+    reads = {"yaml": read_yaml, "json": json.loads, "sarif": json.loads}.get(kind, str)
+    assert reads(first.out)
 
 
-def test_yaml_and_json_are_the_same_advice(saved):
-    as_yaml = yaml.safe_load(vani("advise", saved).stdout)
-    as_json = json.loads(vani("advise", saved, "--format", "json").stdout)
+def test_yaml_and_json_are_the_same_advice(vani, saved):
+    as_yaml = read_yaml(vani("advise", saved).out)
+    as_json = json.loads(vani("advise", saved, "--format", "json").out)
     assert as_yaml.keys() == as_json.keys()
     assert [one["rule"] for one in as_yaml["recommendations"]] == [one["rule"] for one in as_json["recommendations"]]
 
 
-def test_the_script_is_written_beside_the_advice(saved, tmp_path):
+def test_the_script_is_written_beside_the_advice(vani, saved, tmp_path):
     done = vani("advise", saved, "--system", tmp_path / "system.yaml", "--script", tmp_path / "apply.sh")
-    assert done.stdout.startswith("schema: vani.advice/1")
+    assert done.out.startswith("schema: vani.advice/1")
     assert (tmp_path / "apply.sh").read_text().startswith("#!/bin/sh\n")
 
 
-def test_one_file_for_advice_and_script_is_refused(saved, tmp_path):
+def test_one_file_for_advice_and_script_is_refused(vani, saved, tmp_path):
     done = vani("advise", saved, "-o", tmp_path / "x", "--script", tmp_path / "x", status=2)
-    assert len(done.stderr.splitlines()) == 1
+    assert len(done.err.splitlines()) == 1
 
 
 # --- vani.toml ------------------------------------------------------------------------------------
@@ -164,18 +173,18 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_thresholds_of_a_file_are_those_of_the_rule(saved, tmp_path):
+def test_thresholds_of_a_file_are_those_of_the_rule(vani, saved, tmp_path):
     config = write(tmp_path, '[check]\nx = 1\n[advise.thresholds.LUS002]\nmin_bytes = "2G"\n')
     machine = tmp_path / "system.yaml"
     before = vani("advise", saved, "--system", machine, "--select", "LUS002", "--format", "json")
     after = vani("advise", saved, "--system", machine, "--select", "LUS002", "--format", "json", "--config", config)
-    assert json.loads(before.stdout)["recommendations"]
-    assert not json.loads(after.stdout)["recommendations"]
+    assert json.loads(before.out)["recommendations"]
+    assert not json.loads(after.out)["recommendations"]
 
 
-def test_select_and_ignore_of_a_file(saved, tmp_path):
+def test_select_and_ignore_of_a_file(vani, saved, tmp_path):
     config = write(tmp_path, '[advise]\nselect = ["LUS", "MAT"]\nignore = "MAT001"\n')
-    found = json.loads(vani("advise", saved, "--format", "json", "--config", config).stdout)
+    found = json.loads(vani("advise", saved, "--format", "json", "--config", config).out)
     asked = {one["rule"] for key in ("recommendations", "no_recommendation") for one in found[key]}
     assert asked == {rule.id for rule in rules() if rule.id.startswith("LUS")}
 
@@ -197,12 +206,12 @@ def test_select_and_ignore_of_a_file(saved, tmp_path):
         ("[advise", "not TOML"),
     ],
 )
-def test_a_wrong_setting_is_one_line(saved, tmp_path, text, sentence):
+def test_a_wrong_setting_is_one_line(vani, saved, tmp_path, text, sentence):
     # Even where the rule is not asked.
     done = vani("advise", saved, "--select", "MAT001", "--config", write(tmp_path, text), status=2)
-    assert len(done.stderr.splitlines()) == 1
-    assert sentence in done.stderr
-    assert done.stdout == ""
+    assert len(done.err.splitlines()) == 1
+    assert sentence in done.err
+    assert done.out == ""
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"\0", b"a" * ((1 << 20) + 1)])

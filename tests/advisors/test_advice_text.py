@@ -9,7 +9,7 @@ import pytest
 from builders import profile, shared, system
 from rich.console import Console
 
-from vani.advisors.judge import advise_document
+from vani.advisors.advise import advise_document
 from vani.render.advice.screen import render
 from vani.units import GiB, MiB
 

@@ -24,7 +24,7 @@ CASES = Path(__file__).parent / "cases"
 def load_cases() -> list[Any]:
     found = []
     for path in sorted(CASES.glob("*.yaml")):
-        tree = yaml.safe_load(path.read_text())
+        tree = yaml.load(path.read_text(), yaml.CSafeLoader)
         rule = tree.pop("rule")
         found += [pytest.param(rule, case, id=f"{rule}-{name}") for name, case in tree.items()]
     return found

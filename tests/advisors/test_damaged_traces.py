@@ -11,8 +11,8 @@ import pytest
 from builders import profile, shared, system
 from rich.console import Console
 
+from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import page_text, rules
-from vani.advisors.judge import advise_document
 from vani.api import profile as profiled
 from vani.render.advice import markdown, sarif, screen
 from vani.schema.advice import Advice

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.advisors import catalogue
-from vani.advisors.base import Finding, Gain, Rule, Target
+from vani.advisors.advise import advise_document
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.conflicts import Judged, resolve
-from vani.advisors.judge import _of_run, _together, advise_document, judge
+from vani.advisors.gains import of_run, together
+from vani.advisors.judge import judge
 from vani.advisors.matter.io_share import IOShare
+from vani.advisors.rule import Finding, Gain, Rule, Target
 from vani.errors import DocumentError, InputError, VaniError
 from vani.models.io_time import io_time
 from vani.render.wording import expected_gain
@@ -145,7 +147,7 @@ def test_no_gain_exceeds_the_io_time(
 ):
     time = io_time(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls))
     told = Gain(metric, before, after, best, worst, "")
-    gain = _of_run(replace(Plain.finding, gain=told, touched_s=before, acts_on=acts_on), time)
+    gain = of_run(replace(Plain.finding, gain=told, touched_s=before, acts_on=acts_on), time)
     most = time.slowest_s if acts_on == "file_system" else time.calls_s
     slack = 1e-9 * (before + 1)
     assert gain.touched_s <= most
@@ -160,7 +162,7 @@ def test_no_gain_exceeds_the_io_time(
 def test_a_part_that_takes_longer_than_the_slowest_process_is_scaled_and_its_factor_stays():
     # Eight processes are at it for 60 s, one after another, and the slowest of them for 20 s.
     time = io_time(profile(slowest_s=20, busy_s=60))
-    gain = _of_run(replace(Plain.finding, gain=Gain("x", 60, 30, 15, 60, "")), time).gain
+    gain = of_run(replace(Plain.finding, gain=Gain("x", 60, 30, 15, 60, "")), time).gain
     assert (gain.before_s, gain.after_s, gain.best_s, gain.worst_s) == (20, 10, 5, 20)
 
 
@@ -232,14 +234,14 @@ def test_all_together_win_no_more_than_the_first_line_names(gains, slowest, busy
     for before, left, in_libraries in gains:
         gain = Gain("x", before, before * left, before * left, before, "")
         acts_on = "libraries" if in_libraries else "file_system"
-        finding = _of_run(replace(Plain.finding, gain=gain, acts_on=acts_on), time)
+        finding = of_run(replace(Plain.finding, gain=gain, acts_on=acts_on), time)
         judged.append(Judged(Plain, finding, finding.gain.seconds))
-    together = [one.gain.seconds for one in _together(judged, time)]
+    won = [one.gain.seconds for one in together(judged, time)]
     slack = 1e-9 * (runtime + 1)
-    assert sum(together) <= time.calls_s + slack
-    of_files = [s for s, one in zip(together, judged, strict=True) if one.finding.acts_on == "file_system"]
+    assert sum(won) <= time.calls_s + slack
+    of_files = [s for s, one in zip(won, judged, strict=True) if one.finding.acts_on == "file_system"]
     assert sum(of_files) <= time.slowest_s + slack
-    assert all(new <= one.seconds + slack for new, one in zip(together, judged, strict=True))
+    assert all(new <= one.seconds + slack for new, one in zip(won, judged, strict=True))
 
 
 @pytest.mark.parametrize(

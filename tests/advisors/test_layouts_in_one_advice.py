@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from builders import profile, shared, system
 
-from vani.advisors.base import Finding, Gain, Target
 from vani.advisors.catalogue import find
 from vani.advisors.judge import judge
 from vani.advisors.placement import lustre_under
+from vani.advisors.rule import Finding, Gain, Target
 from vani.schema.advice import Advice, ProfileRef, Recommendation, SystemRef
 from vani.units import GiB, MiB
 
@@ -51,7 +51,7 @@ def test_aggregators_match_the_stripes_as_the_users_thresholds_have_them(reach):
 
 def test_a_lower_reach_takes_fewer_targets():
     few, many = (
-        of("LUS002", advise(thresholds={"stripe-count": {"reach": reach}})).recommended["stripe_count"]
+        of("LUS002", advise(thresholds={"stripe-count": {"collective_reach": reach}})).recommended["stripe_count"]
         for reach in (0.3, 0.9)
     )
     assert few < many

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import io_stats, profile, shared, system
 
-from vani.advisors.judge import advise_document
+from vani.advisors.advise import advise_document
 from vani.advisors.metadata import (
     MAY_HOLD_FLUSHING,
     OPENING,

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani.advisors.base import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
-from vani.advisors.judge import advise_document, judge
+from vani.advisors.judge import judge
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.errors import VaniError
 from vani.schema.advice import ProfileRef, SystemRef
 from vani.schema.profile import Profile

@@ -12,7 +12,7 @@ import pytest
 from builders import file, profile, shared, system
 
 import vani
-from vani.advisors.judge import advise_document
+from vani.advisors.advise import advise_document
 from vani.schema.document import dumps, loads
 from vani.schema.long_profile import excerpt, most_important
 from vani.schema.profile import Profile

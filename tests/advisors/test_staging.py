@@ -1,4 +1,4 @@
-"""Where files can lie, what fits, and the lines for each kind of store."""
+"""Where files can lie, what fits, and the lines for each kind of tier."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PATHS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_
 )
 
 
-def store(type: str = "tmpfs", kind: str = "node_local", **more) -> staging.Store:
+def tier(type: str = "tmpfs", kind: str = "node_local", **more) -> staging.Tier:
     settings = {"dir": "/dev/shm", "uses_memory": False, "capacity": None, "read": None, "write": None} | more
-    return staging.Store(name="store", kind=kind, type=type, **settings)
+    return staging.Tier(name="tier", kind=kind, type=type, **settings)
 
 
 def plan(**more) -> Plan:
@@ -32,8 +32,8 @@ def plan(**more) -> Plan:
     return Plan(**(settings | {"scheduler": "slurm"} | more))
 
 
-def stores(a_profile=None, a_system=None, **more):
-    return staging.stores(
+def tiers(a_profile=None, a_system=None, **more):
+    return staging.tiers(
         a_profile or profile(), a_system or system(), **({"spare": 0.2, "memory_share": 0.5} | more)
     )
 
@@ -41,25 +41,25 @@ def stores(a_profile=None, a_system=None, **more):
 def test_the_job_knows_its_nodes_better_than_the_machine():
     near = {"name": "nvme", "kind": "node_local", "type": "nvme", "dir": "/nvme", "capacity_per_node": 1000}
     machine = system(change={"burst_buffers": [near]})
-    assert stores(a_system=machine)[0].capacity == 800
+    assert tiers(a_system=machine)[0].capacity == 800
     told = profile(change={"storage.node_local.capacity_per_node": 500})
-    assert stores(told, machine)[0].capacity == 400
-    assert stores(told, machine)[0].evidence == (("storage.node_local.capacity_per_node", 500),)
+    assert tiers(told, machine)[0].capacity == 400
+    assert tiers(told, machine)[0].evidence == (("storage.node_local.capacity_per_node", 500),)
 
 
 def test_half_of_the_memory_where_nobody_knows_more():
     told = profile(change={"job.memory_per_node": 1000})
-    (found,) = stores(told)
+    (found,) = tiers(told)
     assert (found.dir, found.capacity, found.evidence) == ("/dev/shm", 400, (("job.memory_per_node", 1000),))
-    (found,) = stores(profile(change={"job.node_local_bb_dirs": ["/local"]}))
+    (found,) = tiers(profile(change={"job.node_local_bb_dirs": ["/local"]}))
     assert (found.dir, found.capacity, found.uses_memory) == ("/local", None, False)
-    assert stores(profile(change={"job.node_local_bb_dirs": []})) == []
+    assert tiers(profile(change={"job.node_local_bb_dirs": []})) == []
 
 
 @pytest.mark.parametrize(("type", "in_memory"), [("tmpfs", True), ("ramfs", True), ("rootfs", True), ("ext4", False)])
 def test_tmp_on_a_ram_disk_is_memory(type, in_memory):
     change = {"job.node_local_bb_dirs": ["/tmp"], "storage.node_local.dir": "/tmp", "storage.node_local.type": type}
-    (found,) = stores(profile(change=change | {"job.memory_per_node": 1000}))
+    (found,) = tiers(profile(change=change | {"job.memory_per_node": 1000}))
     assert (found.dir, found.type, found.uses_memory) == ("/tmp", type, in_memory)
     # Of a disk without a known size nothing is known; of memory, half is assumed to be left.
     assert found.capacity == (400 if in_memory else None)
@@ -67,11 +67,11 @@ def test_tmp_on_a_ram_disk_is_memory(type, in_memory):
 
 def test_a_described_tmpfs_is_memory_whether_its_description_says_so_or_not():
     near = {"name": "shm", "kind": "node_local", "type": "tmpfs", "dir": "/tmp"}
-    assert stores(a_system=system(change={"burst_buffers": [near]}))[0].uses_memory
+    assert tiers(a_system=system(change={"burst_buffers": [near]}))[0].uses_memory
 
 
 def test_the_nearest_that_holds_it_is_chosen():
-    small, large = store(capacity=10), store("datawarp", "shared", dir=None, capacity=1000)
+    small, large = tier(capacity=10), tier("datawarp", "shared", dir=None, capacity=1000)
     assert staging.choose([small, large], total=40, nodes=4, shared=False) is small
     assert staging.choose([small, large], total=41, nodes=4, shared=False) is large
     assert staging.choose([small, large], total=40, nodes=4, shared=True) is large
@@ -98,13 +98,13 @@ def test_what_lies_near(path, near):
 
 
 def test_time_on_the_store():
-    one = store(read=10.0, write=5.0)
+    one = tier(read=10.0, write=5.0)
     times = {"read": 100, "written": 50, "operations": 1e6, "nodes": 2, "concurrency": 4.0}
     assert staging.local_s(one, **times) == pytest.approx(5 + 5 + 0.5)
-    assert staging.local_s(store(read=10.0), **times) is None
-    assert staging.local_s(store(read=10.0), **(times | {"written": 0})) == pytest.approx(5.5)
+    assert staging.local_s(tier(read=10.0), **times) is None
+    assert staging.local_s(tier(read=10.0), **(times | {"written": 0})) == pytest.approx(5.5)
     assert staging.concurrency(IOStats.model_validate(io_stats(time_s=8, busy_s=2))) == 4
-    assert store("datawarp", "shared", read=10.0, most_read=15.0).reads(4) == 15
+    assert tier("datawarp", "shared", read=10.0, most_read=15.0).reads(4) == 15
 
 
 def test_a_gain_is_the_middle_of_what_was_measured_and_never_below_what_the_store_needs():
@@ -191,7 +191,7 @@ def test_variables_in_folders_stay_variables():
             "shared",
             {"stage_in": False},
             [
-                "#BB_LUA pool=store capacity=8G",
+                "#BB_LUA pool=tier capacity=8G",
                 "# the site's script defines further options and where the space is mounted",
                 "mkdir -p /dev/shm/in",
                 "# give the program /dev/shm/in instead of /data/in",
@@ -247,18 +247,18 @@ def test_variables_in_folders_stay_variables():
 def test_lines_of_each_store(type, kind, more, wanted):
     folder = more.pop("dir", "/dev/shm")
     settings = {"stage_in": True, "scheduler": "pbs" if type == "rabbit" else "slurm"} | more
-    assert lines(store(type, kind, dir=folder), plan(**settings)) == wanted
+    assert lines(tier(type, kind, dir=folder), plan(**settings)) == wanted
 
 
 def test_a_directive_cannot_hold_white_space():
     for type in ("datawarp", "rabbit"):
-        made = lines(store(type, "shared"), plan(folders=("/data/my in",), stage_in=True, scheduler="slurm"))
+        made = lines(tier(type, "shared"), plan(folders=("/data/my in",), stage_in=True, scheduler="slurm"))
         assert "# a path that cannot be written here is left out: type it yourself" in made
         assert not any(line.startswith("#DW") and "my in" in line for line in made)
 
 
 def test_requests_of_the_machine_come_first():
-    assert lines(store(request=("#SBATCH -C nvme",)), plan())[0] == "#SBATCH -C nvme"
+    assert lines(tier(request=("#SBATCH -C nvme",)), plan())[0] == "#SBATCH -C nvme"
 
 
 @pytest.mark.parametrize("scheduler", [*LAUNCHERS, None, "other"])
@@ -267,7 +267,7 @@ def test_requests_of_the_machine_come_first():
 def test_lines_are_posix_sh_whatever_the_paths(scheduler, nodes, folder):
     for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm", "lua"):
         for more in ({"stage_in": True}, {"stage_out": True}, {"everywhere": True, "stage_in": True}, {}):
-            made = lines(store(type), plan(folders=(folder,), nodes=nodes, scheduler=scheduler, **more))
+            made = lines(tier(type), plan(folders=(folder,), nodes=nodes, scheduler=scheduler, **more))
             assert all(line.isprintable() for line in made)
             assert "\n" not in "".join(made)
 
@@ -279,7 +279,7 @@ def test_lines_are_posix_sh_whatever_the_paths(scheduler, nodes, folder):
 def test_sh_reads_the_lines(folder, tmp_path):
     for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm"):
         for more in ({"stage_in": True}, {"stage_out": True}, {"nodes": None, "scheduler": None}):
-            text = "\n".join(lines(store(type), plan(folders=(folder,), **more)))
+            text = "\n".join(lines(tier(type), plan(folders=(folder,), **more)))
             done = subprocess.run(
                 ["sh", "-n"], input=text, text=True, capture_output=True, cwd=tmp_path, check=False
             )
@@ -293,7 +293,7 @@ def test_each_process_copies_its_part(tmp_path):
         path = source / f"sub {number % 2}" / f"file {number}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(str(number))
-    made = lines(store(dir=str(target)), plan(folders=(str(source),), stage_in=True))
+    made = lines(tier(dir=str(target)), plan(folders=(str(source),), stage_in=True))
     copy = next(line for line in made if "awk" in line)
     fake = tmp_path / "srun"
     fake.write_text('#!/bin/sh\nshift 2\nfor r in 0 1 2; do SLURM_PROCID=$r SLURM_NTASKS=3 "$@"; done\n')
@@ -306,5 +306,5 @@ def test_each_process_copies_its_part(tmp_path):
 
 def test_folders_keep_their_places_below_each_other():
     two = plan(name="run", folders=("/data/run/proj", "/data/run/diff"))
-    assert place(store(), two, "/data/run/proj") == "/dev/shm/run/proj"
-    assert place(store(), plan(), "/data/in") == "/dev/shm/in"
+    assert place(tier(), two, "/data/run/proj") == "/dev/shm/run/proj"
+    assert place(tier(), plan(), "/data/in") == "/dev/shm/in"

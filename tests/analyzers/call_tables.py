@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from vani.analyzers.characterise import Options, characterise
 from vani.calls import CALLS, FILES, FUNCTIONS, FileClass, Flag, Kind, Layer
 from vani.engine.run import Engine
-from vani.readers.base import Limit, Piece
+from vani.readers.trace_reader import Limit, Piece
 from vani.schema.profile import Profile
 from vani.store.read import Store, open_store
 from vani.store.write import write_store

@@ -186,7 +186,7 @@ def test_a_summary_that_cannot_be_written_is_told_before_anything_is(run, projec
 
 @pytest.mark.parametrize("command", [["check"], ["diff", CM1], ["baseline", "save"]])
 def test_a_profile_without_an_end_is_refused(run, project, monkeypatch, command):
-    monkeypatch.setattr("vani.gate.reading.MAX_BYTES", 1 << 20)
+    monkeypatch.setattr("vani.gate.profile_tree.MAX_BYTES", 1 << 20)
     done = run(*command, "/dev/zero")
     assert (done.status, done.out) == (2, "")
     assert done.line == "/dev/zero: is longer than 1 MiB; name a profile or a trace"
@@ -406,11 +406,11 @@ class TestLargeProfiles:
         size = "[[check.budget]]\nexpect = 'files[bytes.written > 0, role=output].size <= 1'\nlevel = 'note'\n"
         (project / "vani.toml").write_text(self.POLICY + size)
         with monkeypatch.context() as patch:
-            patch.setattr("vani.gate.reading.SHORT_BYTES", 1 << 40)
+            patch.setattr("vani.gate.profile_tree.SHORT_BYTES", 1 << 40)
             whole = vani.check(large)
         with monkeypatch.context() as patch:
-            patch.setattr("vani.gate.reading.SHORT_BYTES", 0)
-            patch.setattr("vani.gate.reading.loads", _of_no_more_than(1000))
+            patch.setattr("vani.gate.profile_tree.SHORT_BYTES", 0)
+            patch.setattr("vani.gate.profile_tree.loads", _of_no_more_than(1000))
             assert vani.check(large) == whole
         assert whole.counts.note == 800  # four of six are output
 
@@ -424,7 +424,7 @@ class TestLargeProfiles:
         ],
     )
     def test_a_fault_in_what_is_looked_at_is_told(self, run, project, monkeypatch, old, new):
-        monkeypatch.setattr("vani.gate.reading.SHORT_BYTES", 0)
+        monkeypatch.setattr("vani.gate.profile_tree.SHORT_BYTES", 0)
         path = of_many_files(project / "p.yaml", 50)
         path.write_text(new.join(path.read_text().rsplit(old, 1)))
         (project / "vani.toml").write_text(HOLDS + "[[check.budget]]\nexpect = 'files[role=output].opens <= 1e9'\n")

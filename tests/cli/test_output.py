@@ -25,7 +25,7 @@ def test_stdout_is_the_document_and_nothing_else(run, mix, extra):
     done = run("profile", mix, *extra)
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("schema: vani.profile/2\n")
-    assert yaml.safe_load(done.out)["workflow"]["processes"] == 4
+    assert yaml.load(done.out, yaml.CSafeLoader)["workflow"]["processes"] == 4
 
 
 def test_a_file_holds_what_stdout_would(run, mix, desk):
@@ -58,10 +58,10 @@ def test_the_demo_runs_where_the_terminal_knows_few_letters(desk):
 
 
 def test_every_file_is_listed_on_demand_and_none_if_so_asked(run, mix):
-    everything = yaml.safe_load(run("profile", mix, "--files", "all").out)
+    everything = yaml.load(run("profile", mix, "--files", "all").out, yaml.CSafeLoader)
     assert len(everything["files"]) == everything["workflow"]["files"]["total"] == 57
-    assert yaml.safe_load(run("profile", mix, "--files", "0").out)["files"] == []
-    three = yaml.safe_load(run("profile", mix, "--files", "3").out)
+    assert yaml.load(run("profile", mix, "--files", "0").out, yaml.CSafeLoader)["files"] == []
+    three = yaml.load(run("profile", mix, "--files", "3").out, yaml.CSafeLoader)
     assert three["files"] == everything["files"][:3]
     assert three["workflow"] == everything["workflow"]
 
@@ -130,7 +130,7 @@ def test_an_existing_file_is_replaced_and_a_link_is_followed_or_replaced_whole(r
 def test_a_damaged_trace_is_profiled_as_far_as_it_goes(run, cut):
     done = run("profile", cut)
     assert (done.status, done.err) == (0, "")
-    trace = yaml.safe_load(done.out)["traces"][0]
+    trace = yaml.load(done.out, yaml.CSafeLoader)["traces"][0]
     assert trace["complete"] is False
     assert "1.ts" in trace["problems"][0]
 

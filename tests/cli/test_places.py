@@ -72,7 +72,7 @@ READ = "is read by this command: it is not overwritten; name another file"
         "profile T --job job.yaml -o job.yaml",
         "profile T --system m.yaml -o m.yaml",
         "profile T --scheduler-file sched.json -o sched.json",
-        "report T --scheduler-file sched.json -o sched.json",
+        "report T --format txt --scheduler-file sched.json -o sched.json",
         "plot ops p.yaml --scheduler-file p.json -o p.json",
     ],
 )

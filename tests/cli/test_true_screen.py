@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -46,20 +48,19 @@ def _time_by_function(stores) -> Counter[str]:
     """Time of counted calls on files of the data set, by function, straight from the store."""
     found: Counter[str] = Counter()
     for store in stores:
-        table = pq.read_table(store / "_functions.parquet")
-        names = dict(zip(*(table[c].to_pylist() for c in ("func", "name")), strict=True))
+        functions = pq.read_table(store / "_functions.parquet")
+        names = dict(zip(*(functions[c].to_pylist() for c in ("func", "name")), strict=True))
         files = pq.read_table(store / "_files.parquet")
-        dataset = {
-            code
-            for code, kind in zip(files["file"].to_pylist(), files["class"].to_pylist(), strict=True)
-            if kind == FileClass.DATASET
-        }
+        dataset = files.filter(pc.equal(files["class"], int(FileClass.DATASET)))["file"]
         columns = ["func", "layer", "flags", "file", "duration_ns"]
         for part in sorted((store / "calls").glob("*.parquet")):
-            table = pq.read_table(part, columns=columns)
-            for func, layer, flags, file, lasts in zip(*(table[c].to_pylist() for c in columns), strict=True):
-                if layer <= Layer.STDIO and not flags & Flag.NESTED and file in dataset:
-                    found[names[func]] += lasts
+            calls = pq.read_table(part, columns=columns)
+            nested = pc.bit_wise_and(pc.cast(calls["flags"], pa.int64()), int(Flag.NESTED))
+            outermost = pc.and_(pc.less_equal(calls["layer"], int(Layer.STDIO)), pc.equal(nested, 0))
+            counted = calls.filter(pc.and_(outermost, pc.is_in(calls["file"], value_set=dataset)))
+            sums = counted.group_by("func").aggregate([("duration_ns", "sum")])
+            for func, lasts in zip(*(sums[c].to_pylist() for c in ("func", "duration_ns_sum")), strict=True):
+                found[names[func]] += lasts
     return found
 
 
@@ -88,7 +89,7 @@ def _the_cause_is_the_function_with_most_time(profile, screen, stores):
 
 
 def _the_shares_can_be_recomputed(profile, screen):
-    tree = yaml.safe_load(profile.to_yaml())
+    tree = yaml.load(profile.to_yaml(), yaml.CSafeLoader)
     workflow = tree["workflow"]
     shown = re.search(
         r"I/O takes ([\d.]+ %) of the run(?: \([^)]*\))?(?:, ([\d.]+ %) in the slowest)?", screen

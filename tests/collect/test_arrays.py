@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_files import FITS, fits_cards, fits_data, fits_header, netcdf
 
-from vani.collect.arrays import NotInstalled, array_of, raw_array
+from vani.collect.arrays import NotInstalled, raw_array
 from vani.collect.headers import netcdf_array, npy_array, stored_array
+from vani.collect.largest_array import array_of
 
 SOON = time.monotonic() + 3600
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from vani.collect.command import NoAnswer
-from vani.collect.system import detect, parse_burst_buffers, parse_lfs_version
+from vani.collect.command import NoAnswer, ask
+from vani.collect.lustre import parse_version
+from vani.collect.system import detect, parse_burst_buffers
+from vani.models.pfl import parse_options
 from vani.schema.document import dumps, loads
 from vani.schema.system import System
 from vani.systems import load_system
@@ -89,6 +92,7 @@ def test_a_machine_describes_itself(node):
     assert lustre.mounts == ["/lustre/scratch", "/scratch"]
     assert (lustre.name, lustre.targets, lustre.metadata_targets, lustre.capacity) == ("scratch", 2, 1, 10240000000)
     assert (lustre.stripe_count, lustre.stripe_size, lustre.site_pfl, lustre.overstriping) == (4, 1 << 20, None, False)
+    assert (lustre.metadata_capacity, lustre.metadata_free) == (1024000000, 1022976000)
     assert (gpfs.block_size, gpfs.subblock_size) == (16 << 20, 8192)
     assert nfs.mounts == ["/home"]
     assert [fs.type for fs in system.file_systems][-1] == "nfs"
@@ -132,10 +136,9 @@ def test_a_machine_without_anything_is_described_all_the_same(tmp_path):
     assert loads(dumps(system), System) == system
 
 
-def test_a_composite_default_is_the_sites_layout(node):
+def test_a_composite_default_is_the_layout_of_the_folder(node):
     layout = "lcm_layout_gen: 0\n  lcme_id: 1\n lcme_extent.e_end: 4194304\n stripe_count: 1\n lcme_id: 2\n lcme_extent.e_end: EOF\n stripe_count: -1\n"
-    answers = ANSWERS | {("lfs", "getstripe"): layout}
-    system, _ = detect({}, node, programs=lambda command: answers[command[0], command[1]])
+    system, _ = detect({}, node, programs=lambda command: layout if "getstripe" in command else programs(command))
     lustre = next(one for one in system.file_systems if one.type == "lustre")
     assert lustre.site_pfl == "-E 4194304 -c 1 -E -1 -c -1"
 
@@ -149,8 +152,8 @@ def test_datawarp_and_rabbit_are_seen_inside_a_job(node):
 
 
 def test_versions_and_pools_are_read():
-    assert parse_lfs_version("lfs 2.15.3_ddn1\n") == (2, 15, 3)
-    assert parse_lfs_version("nothing") is None
+    assert parse_version("lfs 2.15.3_ddn1\n") == (2, 15, 3)
+    assert parse_version("nothing") is None
     assert parse_burst_buffers("") == []
     assert parse_burst_buffers("Name=lua TotalSpace=0\n") == [("lua", 0)]
 
@@ -218,3 +221,128 @@ def test_a_folder_of_data_that_is_not_there_is_wrong_usage(tmp_path):
     assert found.returncode == 2
     assert "no such folder" in found.stderr
     assert found.stdout == ""
+
+
+# In the form of the Lustre manual's example of `lfs getstripe` on a folder with a self-extending layout, for Orion's
+# default layout as its site states it.
+SELF_EXTENDING = """/scratch
+  lcm_layout_gen:    0
+  lcm_mirror_count:  1
+  lcm_entry_count:   6
+    lcme_id:             N/A
+    lcme_mirror_id:      N/A
+    lcme_flags:          0
+    lcme_extent.e_start: 0
+    lcme_extent.e_end:   262144
+      stripe_count:  0       stripe_size:   262144       pattern:       mdt       stripe_offset: -1
+
+    lcme_id:             N/A
+    lcme_mirror_id:      N/A
+    lcme_flags:          0
+    lcme_extent.e_start: 262144
+    lcme_extent.e_end:   8388608
+      stripe_count:  1       stripe_size:   1048576       pattern:       raid0       stripe_offset: -1 pool: performance
+
+    lcme_id:             N/A
+    lcme_mirror_id:      N/A
+    lcme_flags:          0
+    lcme_extent.e_start: 8388608
+    lcme_extent.e_end:   8388608
+      stripe_count:  1       stripe_size:   1048576       pattern:       raid0       stripe_offset: -1 pool: capacity
+
+    lcme_id:             N/A
+    lcme_mirror_id:      N/A
+    lcme_flags:          extension
+    lcme_extent.e_start: 8388608
+    lcme_extent.e_end:   137438953472
+      stripe_count:  0       extension_size: 17179869184       pattern:       raid0       stripe_offset: -1 pool: capacity
+
+    lcme_id:             N/A
+    lcme_mirror_id:      N/A
+    lcme_flags:          0
+    lcme_extent.e_start: 137438953472
+    lcme_extent.e_end:   137438953472
+      stripe_count:  8       stripe_size:   1048576       pattern:       raid0       stripe_offset: -1 pool: capacity
+
+    lcme_id:             N/A
+    lcme_mirror_id:      N/A
+    lcme_flags:          extension
+    lcme_extent.e_start: 137438953472
+    lcme_extent.e_end:   EOF
+      stripe_count:  0       extension_size: 274877906944       pattern:       raid0       stripe_offset: -1 pool: capacity
+"""
+IMPORT = """mdc.scratch-MDT0000-mdc-ffff8b1e4a5c3000.import=
+import:
+    name: scratch-MDT0000-mdc-ffff8b1e4a5c3000
+    target: scratch-MDT0000_UUID
+    state: FULL
+    connect_flags: [ write_grant, server_lock, version, acl, xattr, dir_migrate, FLAGS flr ]
+    connect_data:
+       flags: 0xa0425af2e3440078
+       instance: 12
+       target_version: VERSION
+    import_flags: [ replayable, pingable, connect_tried ]
+"""
+
+
+@pytest.fixture
+def stand_ins(tmp_path, monkeypatch):
+    """Programs that print what they are told; the machine has no others."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def install(name, cases):
+        lines = [f"{pattern}) cat <<'END'\n{text}END\n;;" for pattern, text in cases.items()]
+        script = folder / name
+        script.write_text("#!/bin/sh\nPATH=/usr/bin:/bin\ncase \"$*\" in\n" + "\n".join(lines) + "\nesac\n")
+        script.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(folder))
+    return install
+
+
+def lustre_of(node, **more):
+    system, missing = detect({}, node, programs=ask, **more)
+    at = next(i for i, one in enumerate(system.file_systems) if one.type == "lustre")
+    return system.file_systems[at], system.sources, f"file_systems[{at}]", missing
+
+
+def test_a_composite_default_is_found_and_says_nothing_of_what_the_site_asks(node, stand_ins):
+    stand_ins("lfs", {"df*": DF, "getstripe*": SELF_EXTENDING, "--version": "lfs 2.15.3\n"})
+    lustre, sources, place, _ = lustre_of(node)
+    assert lustre.site_pfl == (
+        "-E 262144 -L mdt -E 8388608 -c 1 -S 1048576 -p performance "
+        "-E 137438953472 -z 17179869184 -c 1 -S 1048576 -p capacity -E -1 -z 274877906944 -c 8 -S 1048576 -p capacity"
+    )
+    assert len(parse_options(lustre.site_pfl).components) == 4
+    assert lustre.layout_policy is None
+    assert lustre.striping_rules == []
+    # What the first component has is possible; the limit itself no client can read.
+    assert lustre.dom_size == 262144
+    assert "may be larger" in sources[f"{place}.dom_size"]
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "flags", "works", "version", "why"),
+    [
+        ("2.15.3", "2.15.4.1", "overstriping,", True, "2.15.4", "lctl get_param mdc.scratch-*.import"),
+        # Both are new enough, and have not agreed: the server has it switched off.
+        ("2.15.3", "2.15.4.1", "", False, "2.15.4", "lctl get_param mdc.scratch-*.import"),
+        ("2.15.3", "2.12.9.0", None, False, "2.12.9", "2.15.3; lctl get_param mdc.scratch-*.import: 2.12.9"),
+        ("2.15.3", "2.14.0.0", None, True, "2.14.0", "2.15.3; lctl get_param mdc.scratch-*.import: 2.14.0"),
+        ("2.12.9", None, None, False, None, "lfs --version: 2.12.9, from 2.13 on"),
+        ("2.15.3", None, None, None, None, "not known: the client is 2.15.3, and of the servers nothing is told"),
+    ],
+)
+def test_overstriping_is_told_by_what_client_and_servers_agree_on(
+    node, stand_ins, client, server, flags, works, version, why
+):
+    stand_ins("lfs", {"df*": DF, "getstripe*": "stripe_count: 1 stripe_size: 1048576\n", "--version": f"lfs {client}\n"})
+    if server is not None:
+        text = IMPORT.replace("VERSION", server)
+        text = text.replace("FLAGS", flags) if flags is not None else re.sub(r"(?m)^ *connect_flags.*\n", "", text)
+        stand_ins("lctl", {"get_param*mdc.scratch-*.import": text})
+    lustre, sources, place, missing = lustre_of(node)
+    assert (lustre.overstriping, lustre.version) == (works, version)
+    assert why in sources[f"{place}.overstriping"]
+    assert any("overstriping" in line for line in missing) == (works is None)

@@ -150,7 +150,14 @@ COMPOSITE = """\
 
 
 def test_lfs_df_counts_targets():
-    assert parse_df(DF) == {"osts": 2, "mdts": 1, "capacity": 10000000 * 1024, "free": 7000000 * 1024}
+    assert parse_df(DF) == {
+        "osts": 2,
+        "mdts": 1,
+        "capacity": 10000000 * 1024,
+        "free": 7000000 * 1024,
+        "mdt_capacity": 1000000 * 1024,
+        "mdt_free": 999000 * 1024,
+    }
     assert parse_df("") == {}
 
 

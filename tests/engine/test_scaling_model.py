@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from benchmarks.scaling import page_with
 from benchmarks.scaling_model import CAP, Machine, Measured, StageCost, Workload, predict, saturates
+from benchmarks.scaling_page import page_with
 
 FREE = StageCost(
     seconds_per_call=0.0,

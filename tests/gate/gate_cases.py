@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from vani import api
-from vani.gate.policy import Asked, read_policy
-from vani.gate.reading import Figures, read_figures
-from vani.gate.verdict import judge
+from vani.gate.asked import Asked
+from vani.gate.policy import read_policy
+from vani.gate.profile_tree import Figures, read_figures
+from vani.gate.verdict import verdict_on
 from vani.schema.check import Check
 from vani.schema.document import dumps, loads
 from vani.schema.profile import Profile
@@ -103,7 +104,7 @@ def verdict(
 ) -> Check:
     settings = {"today": TODAY, "fail_on": None, "allow_empty": False, "version": "0"} | options
     runs = [figures(one).tree for one in baselines or []]
-    return judge(asked, figures(profile), runs, [], settings.pop("rules", None), **settings)
+    return verdict_on(asked, figures(profile), runs, [], settings.pop("rules", None), **settings)
 
 
 def found(check: Check) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from gate_cases import TODAY, figures, made, of_version_1, policy, put, verdict
 
 from vani.gate.baselines import baseline_of, runs_of
 from vani.gate.difference import Side, compare
-from vani.gate.verdict import judge
+from vani.gate.verdict import verdict_on
 from vani.render.diff.text import render
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
@@ -78,7 +78,7 @@ def test_a_saved_baseline_keeps_flushing_kinds_of_metadata_and_folders(tmp_path)
     # In another order: folders are told apart by their paths.
     more["folders"].reverse()
     more["folders"][0]["creates"] += 1
-    check = judge(asked, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
+    check = verdict_on(asked, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
     assert [one.target for one in check.judgements if one.status == "fail"] == [more["folders"][0]["path"]]
 
 

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.errors import DocumentError, InputError
+from vani.gate.asked import no_policy
 from vani.gate.baselines import located
-from vani.gate.policy import find_policy, no_policy, project_folder, read_policy
+from vani.gate.policy import read_policy
+from vani.gate.policy_search import find_policy, project_folder
 from vani.schema.toml_text import line_of, parse
 
 WHOLE = """\

@@ -246,10 +246,9 @@ def test_equation_2():
 
 
 def test_the_benchmark_prints_regret_by_what_is_held_out(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["benchmarks.models", "--forwarding"])
     monkeypatch.setattr("benchmarks.forwarding.LEGAL", {"forwarded only": LEGAL["forwarded only"]})
     monkeypatch.setattr("benchmarks.forwarding.RUNS", RUNS / "nowhere")
-    models.main()
+    models.main(["--forwarding"])
     shown = capsys.readouterr().out
     for title in ALIKE:
         assert f"held out: {title}" in shown

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from vani.calls import CALLS, Layer
-from vani.readers.base import Piece
 from vani.readers.recorder.call_table import Buffer, call_table_parts
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.signatures import CallTable
+from vani.readers.trace_reader import Piece
 
 
 @dataclass

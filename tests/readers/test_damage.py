@@ -34,10 +34,10 @@ from tests.traces.recorder_writer import (
     zframe,
 )
 from vani.errors import TraceError
-from vani.readers.base import Piece
 from vani.readers.recorder.frames import MOST_TABLE_BYTES
 from vani.readers.recorder.grammar import MOST_GRAMMAR_BYTES
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.trace_reader import Piece
 
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"
 BROKEN = BUNDLED.parent / "broken"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vani.calls import Flag, Kind, Layer
-from vani.readers.functions import Rule, layer_of, meaning_of
+from vani.readers.functions import PositionRule, layer_of, meaning_of
 from vani.readers.recorder.reader import RecorderReader
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
@@ -111,7 +111,7 @@ def test_calls_that_move_data_say_how_they_relate_to_the_position():
             if layer_of(name) in FILE_SYSTEM and meaning.kind in (Kind.READ, Kind.WRITE):
                 at = name.startswith(("pread", "pwrite"))
                 assert (
-                    meaning.rule == (Rule.AT if at else Rule.ADVANCE) and meaning.size and meaning.path >= 0
+                    meaning.rule == (PositionRule.AT if at else PositionRule.ADVANCE) and meaning.size and meaning.path >= 0
                 )
                 assert (meaning.offset >= 0) == at
 

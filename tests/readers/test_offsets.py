@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from vani.calls import Flag, Kind, Layer
 from vani.columns import to_numpy
 from vani.readers import open_workload
-from vani.readers.base import Piece
+from vani.readers.trace_reader import Piece
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -20,7 +20,7 @@ import pytest
 import vani
 from vani.errors import InputError
 from vani.readers import open_trace
-from vani.readers.base import Piece
+from vani.readers.trace_reader import Piece
 
 CM1 = Path(__file__).parent.parent / "data" / "parquet" / "cm1-lassen"
 MOST_MEMORY = 1 << 30

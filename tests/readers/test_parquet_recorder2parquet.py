@@ -16,12 +16,12 @@ import vani
 from vani.calls import CALLS
 from vani.errors import InputError, UnknownFormatError
 from vani.readers import open_trace
-from vani.readers.base import Piece
 from vani.readers.functions import layer_of
 from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
 from vani.readers.recorder.call_table_files import CallTableFiles
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.recorder.source import open_source
+from vani.readers.trace_reader import Piece
 
 BROKEN = Path(__file__).parent.parent / "data" / "broken"
 TRACES = Path(__file__).parent.parent / "data" / "traces"

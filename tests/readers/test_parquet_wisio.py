@@ -16,9 +16,9 @@ import vani
 from vani.calls import CALLS, FileClass, Flag, Kind
 from vani.errors import InputError, UnknownFormatError
 from vani.readers import open_trace
-from vani.readers.base import BATCH_ROWS, Piece
 from vani.readers.parquet.reader import RankCounter
 from vani.readers.parquet.wisio import WisIOReader, spelled_whole
+from vani.readers.trace_reader import BATCH_ROWS, Piece
 
 CM1 = Path(__file__).parent.parent / "data" / "parquet" / "cm1-lassen"
 BROKEN = Path(__file__).parent.parent / "data" / "broken"

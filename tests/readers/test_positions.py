@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.calls import Flag, Kind
-from vani.readers.functions import Rule
+from vani.readers.functions import PositionRule
 from vani.readers.positions import NO_VALUE, Positions
 
 PRIVATE, OTHER, SHARED = 0, 1, 2
@@ -28,7 +28,7 @@ NEW = Flag.CREATE | Flag.TRUNCATE
 class Op:
     """One call on a file."""
 
-    rule: Rule
+    rule: PositionRule
     kind: Kind = Kind.METADATA
     value: int | None = None
     size: int | None = None
@@ -39,43 +39,43 @@ class Op:
 
 
 def opens(flags: Flag = NONE, **where: int) -> Op:
-    return Op(Rule.OPEN, flags=Flag.OPEN | flags, **where)
+    return Op(PositionRule.OPEN, flags=Flag.OPEN | flags, **where)
 
 
 def reads(size: int | None, **where: int) -> Op:
-    return Op(Rule.ADVANCE, Kind.READ, size=size, **where)
+    return Op(PositionRule.ADVANCE, Kind.READ, size=size, **where)
 
 
 def writes(size: int | None, **where: int) -> Op:
-    return Op(Rule.ADVANCE, Kind.WRITE, size=size, **where)
+    return Op(PositionRule.ADVANCE, Kind.WRITE, size=size, **where)
 
 
 def pwrites(size: int, offset: int | None, **where: int) -> Op:
-    return Op(Rule.AT, Kind.WRITE, offset, size, **where)
+    return Op(PositionRule.AT, Kind.WRITE, offset, size, **where)
 
 
 def preads(size: int, offset: int | None, **where: int) -> Op:
-    return Op(Rule.AT, Kind.READ, offset, size, **where)
+    return Op(PositionRule.AT, Kind.READ, offset, size, **where)
 
 
-def seeks(rule: Rule, value: int, **where: int) -> Op:
+def seeks(rule: PositionRule, value: int, **where: int) -> Op:
     return Op(rule, value=value, flags=Flag.SEEK, **where)
 
 
 def resizes(length: int | None, **where: int) -> Op:
-    return Op(Rule.RESIZE, value=length, flags=Flag.RESIZE, **where)
+    return Op(PositionRule.RESIZE, value=length, flags=Flag.RESIZE, **where)
 
 
 def removes(**where: int) -> Op:
-    return Op(Rule.GONE, flags=Flag.REMOVE, **where)
+    return Op(PositionRule.GONE, flags=Flag.REMOVE, **where)
 
 
 def renames(old: int, new: int, **where: int) -> Op:
-    return Op(Rule.GONE, flags=Flag.RENAME, file=old, rename_to=new, **where)
+    return Op(PositionRule.GONE, flags=Flag.RENAME, file=old, rename_to=new, **where)
 
 
 def duplicates(**where: int) -> Op:
-    return Op(Rule.FORGET, flags=Flag.WRITABLE, **where)
+    return Op(PositionRule.FORGET, flags=Flag.WRITABLE, **where)
 
 
 def offsets(ops: list[Op], cuts: Iterable[int] = ()) -> list[int | None]:
@@ -129,12 +129,12 @@ class Process:
             return None
         if op.rename_to is not None:
             self.forget(op.rename_to)
-        if op.file in self.assumed and op.rule in (Rule.AT, Rule.ADVANCE):
+        if op.file in self.assumed and op.rule in (PositionRule.AT, PositionRule.ADVANCE):
             self.assumed.discard(op.file)
             if op.kind == Kind.READ:
                 end = None
         match op.rule:
-            case Rule.OPEN:
+            case PositionRule.OPEN:
                 position, self.append[op.file] = 0, bool(op.flags & Flag.APPEND)
                 anew = op.flags & Flag.TRUNCATE or (op.flags & Flag.CREATE and op.file in self.gone)
                 self.gone.discard(op.file)
@@ -144,34 +144,34 @@ class Process:
                 elif alone and op.flags & Flag.CREATE and end is None and op.file not in self.used:
                     end = 0
                     self.assumed.add(op.file)
-            case Rule.GONE:
+            case PositionRule.GONE:
                 self.gone.add(op.file)
-            case Rule.FORGET:
+            case PositionRule.FORGET:
                 self.forget(op.file)
                 position = end = None
-            case Rule.RESIZE:
+            case PositionRule.RESIZE:
                 found = op.value
                 end = op.value if alone else None
                 self.assumed.discard(op.file)
                 if op.value is None:
                     self.used.add(op.file)
-            case Rule.SEEK_SET | Rule.SEEK_CUR | Rule.SEEK_END:
-                base = {Rule.SEEK_SET: 0, Rule.SEEK_CUR: position, Rule.SEEK_END: end}[op.rule]
+            case PositionRule.SEEK_SET | PositionRule.SEEK_CUR | PositionRule.SEEK_END:
+                base = {PositionRule.SEEK_SET: 0, PositionRule.SEEK_CUR: position, PositionRule.SEEK_END: end}[op.rule]
                 found = position = None if base is None else base + op.value
-            case Rule.AT:
+            case PositionRule.AT:
                 found = op.value
                 if op.kind == Kind.WRITE and end is not None:
                     end = max(end, op.value + op.size)
-            case Rule.ADVANCE if op.kind == Kind.READ:
+            case PositionRule.ADVANCE if op.kind == Kind.READ:
                 found = position
                 if position is not None:
                     position += op.size if end is None else min(op.size, max(0, end - position))
-            case Rule.ADVANCE:
+            case PositionRule.ADVANCE:
                 found = end if self.append.get(op.file) else position
                 position = None if found is None else found + op.size
                 if end is not None and position is not None:
                     end = max(end, position)
-        if op.rule in (Rule.AT, Rule.ADVANCE):
+        if op.rule in (PositionRule.AT, PositionRule.ADVANCE):
             self.used.add(op.file)
         self.position[op.file], self.end[op.file] = position, end
         return found
@@ -194,7 +194,7 @@ OPS = st.one_of(
     # Seeks that cannot lead to before the beginning, which fail: forwards only.
     st.builds(
         lambda rule, value, file: seeks(rule, value, file=file),
-        st.sampled_from([Rule.SEEK_SET, Rule.SEEK_CUR, Rule.SEEK_END]), SIZES, FILES,
+        st.sampled_from([PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END]), SIZES, FILES,
     ),
     st.builds(lambda length, file: resizes(length, file=file), st.one_of(SIZES, st.none()), FILES),
     st.builds(lambda file: removes(file=file), FILES),
@@ -218,7 +218,7 @@ def test_processes_do_not_see_each_others_positions(runs, cuts):
 @given(
     # Files that end again and again somewhere else: each call hangs on the one before.
     body=st.lists(
-        st.sampled_from([seeks(Rule.SEEK_END, 0), seeks(Rule.SEEK_END, 3), writes(10), reads(25), reads(5), resizes(30)]),
+        st.sampled_from([seeks(PositionRule.SEEK_END, 0), seeks(PositionRule.SEEK_END, 3), writes(10), reads(25), reads(5), resizes(30)]),
         min_size=2, max_size=8,
     ),
     times=st.integers(20, 60),
@@ -248,7 +248,7 @@ def test_a_read_at_the_end_of_a_file_moves_what_is_there():
     ops = [
         opens(NEW),
         writes(15),
-        seeks(Rule.SEEK_SET, 0),
+        seeks(PositionRule.SEEK_SET, 0),
         reads(10),
         reads(10),
         reads(10),
@@ -259,13 +259,13 @@ def test_a_read_at_the_end_of_a_file_moves_what_is_there():
 
 
 def test_the_end_of_a_file_that_several_processes_use_is_not_known():
-    ops = [opens(NEW, file=SHARED), writes(15, file=SHARED), seeks(Rule.SEEK_SET, 0, file=SHARED)]
-    ops += [reads(10, file=SHARED)] * 3 + [seeks(Rule.SEEK_END, 0, file=SHARED), writes(1, file=SHARED)]
+    ops = [opens(NEW, file=SHARED), writes(15, file=SHARED), seeks(PositionRule.SEEK_SET, 0, file=SHARED)]
+    ops += [reads(10, file=SHARED)] * 3 + [seeks(PositionRule.SEEK_END, 0, file=SHARED), writes(1, file=SHARED)]
     assert offsets(ops) == [None, 0, 0, 0, 10, 20, None, None]
 
 
 def test_the_end_of_a_file_that_was_there_before_is_not_known():
-    assert offsets([opens(), reads(10), seeks(Rule.SEEK_END, -4), reads(4)]) == [None, 0, None, None]
+    assert offsets([opens(), reads(10), seeks(PositionRule.SEEK_END, -4), reads(4)]) == [None, 0, None, None]
 
 
 def test_appended_data_lies_behind_what_was_written_and_is_marked():
@@ -275,7 +275,7 @@ def test_appended_data_lies_behind_what_was_written_and_is_marked():
         opens(Flag.APPEND),
         writes(5),
         writes(5),
-        seeks(Rule.SEEK_SET, 0),
+        seeks(PositionRule.SEEK_SET, 0),
         writes(5),
     ]
     assert offsets(ops) == [None, 0, None, 10, 15, 0, 20]
@@ -293,7 +293,7 @@ def test_an_append_to_a_shared_file_has_no_known_offset():
 
 
 def test_pread_and_pwrite_do_not_move_the_position():
-    assert offsets([opens(NEW), pwrites(10, 90), preads(5, 7), writes(3), seeks(Rule.SEEK_END, 0)]) == [
+    assert offsets([opens(NEW), pwrites(10, 90), preads(5, 7), writes(3), seeks(PositionRule.SEEK_END, 0)]) == [
         None,
         90,
         7,
@@ -308,9 +308,9 @@ def test_truncation_moves_the_end_and_not_the_position():
         writes(10),
         resizes(4),
         writes(1),
-        seeks(Rule.SEEK_END, 0),
+        seeks(PositionRule.SEEK_END, 0),
         resizes(2),
-        seeks(Rule.SEEK_END, 0),
+        seeks(PositionRule.SEEK_END, 0),
     ]
     assert offsets(ops) == [None, 0, 4, 10, 11, 2, 2]
 
@@ -321,8 +321,8 @@ def test_after_a_call_of_unknown_size_the_position_is_unknown_until_it_is_set():
         writes(10),
         reads(None),
         reads(5),
-        seeks(Rule.SEEK_CUR, 3),
-        seeks(Rule.SEEK_SET, 40),
+        seeks(PositionRule.SEEK_CUR, 3),
+        seeks(PositionRule.SEEK_SET, 40),
         reads(5),
     ]
     found = offsets(ops)
@@ -330,28 +330,28 @@ def test_after_a_call_of_unknown_size_the_position_is_unknown_until_it_is_set():
 
 
 def test_a_seek_to_before_the_beginning_has_no_offset():
-    assert offsets([opens(), seeks(Rule.SEEK_SET, -4096)]) == [None, None]
+    assert offsets([opens(), seeks(PositionRule.SEEK_SET, -4096)]) == [None, None]
 
 
 def test_a_file_that_was_read_before_it_is_opened_with_o_creat_was_not_empty():
     # Without O_CREAT the first open found a file; the second one empties nothing.
-    ops = [opens(), reads(100), opens(Flag.CREATE), reads(60), reads(60), seeks(Rule.SEEK_END, 0)]
+    ops = [opens(), reads(100), opens(Flag.CREATE), reads(60), reads(60), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [1], [2], [3]):
         assert offsets(ops, cuts) == [None, 0, None, 0, 60, None]
 
 
 def test_a_failed_look_before_o_creat_does_not_count_as_use():
     # open without O_CREAT of a file that is not there, then open with it: the end is known from then on.
-    assert offsets([opens(), opens(Flag.CREATE), writes(5), seeks(Rule.SEEK_END, 0)]) == [None, None, 0, 5]
+    assert offsets([opens(), opens(Flag.CREATE), writes(5), seeks(PositionRule.SEEK_END, 0)]) == [None, None, 0, 5]
 
 
 @pytest.mark.parametrize("value", [2**62, -(2**62), 2**63 - 1])
 def test_offsets_near_the_limits_of_64_bits_neither_warn_nor_fail(value):
     ops = [
         opens(NEW),
-        seeks(Rule.SEEK_SET, value),
+        seeks(PositionRule.SEEK_SET, value),
         writes(2**62),
-        seeks(Rule.SEEK_CUR, value),
+        seeks(PositionRule.SEEK_CUR, value),
         reads(2**62),
         pwrites(2**62, value),
     ]
@@ -359,19 +359,19 @@ def test_offsets_near_the_limits_of_64_bits_neither_warn_nor_fail(value):
 
 
 def test_a_batch_without_files_has_no_offsets():
-    ops = [Op(Rule.NONE), Op(Rule.NONE, file=-1), Op(Rule.ADVANCE, Kind.READ, size=5, file=-1)]
+    ops = [Op(PositionRule.NONE), Op(PositionRule.NONE, file=-1), Op(PositionRule.ADVANCE, Kind.READ, size=5, file=-1)]
     assert offsets(ops) == [None, None, None]
 
 
 def test_what_is_made_under_a_name_that_was_removed_begins_empty():
     # 100 bytes, removed; the new file of that name holds 10 when its end is asked for.
-    ops = [opens(NEW), writes(100), removes(), opens(Flag.CREATE), writes(10), seeks(Rule.SEEK_END, 0)]
+    ops = [opens(NEW), writes(100), removes(), opens(Flag.CREATE), writes(10), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [2], [3], [4]):
         assert offsets(ops, cuts) == [None, 0, None, None, 0, 10]
 
 
 def test_a_removed_file_that_is_still_open_keeps_its_end():
-    assert offsets([opens(NEW), writes(100), removes(), seeks(Rule.SEEK_END, 0)])[-1] == 100
+    assert offsets([opens(NEW), writes(100), removes(), seeks(PositionRule.SEEK_END, 0)])[-1] == 100
 
 
 def test_how_long_a_file_is_that_a_rename_put_under_a_name_is_unknown():
@@ -385,7 +385,7 @@ def test_how_long_a_file_is_that_a_rename_put_under_a_name_is_unknown():
         opens(file=OTHER),
         reads(60, file=OTHER),
         reads(60, file=OTHER),
-        seeks(Rule.SEEK_END, 0, file=OTHER),
+        seeks(PositionRule.SEEK_END, 0, file=OTHER),
     ]
     for cuts in ([], [4], [5], [6]):
         assert offsets(ops, cuts) == [None, 0, None, 0, None, None, 0, 60, None]
@@ -397,14 +397,14 @@ def test_position_and_end_are_unknown_behind_a_descriptor_that_is_not_followed()
         writes(6000),
         duplicates(),
         writes(1),
-        seeks(Rule.SEEK_END, 0),
-        seeks(Rule.SEEK_SET, 3),
+        seeks(PositionRule.SEEK_END, 0),
+        seeks(PositionRule.SEEK_SET, 3),
     ]
     assert offsets(ops) == [None, 0, None, None, None, 3]
 
 
 def test_a_file_that_is_opened_with_o_creat_and_read_before_it_is_written_was_not_empty():
     # As Fortran opens its inputs, where no STATUS is given: O_RDWR | O_CREAT.
-    ops = [opens(Flag.CREATE), reads(8192), reads(8192), seeks(Rule.SEEK_END, 0)]
+    ops = [opens(Flag.CREATE), reads(8192), reads(8192), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [1], [2]):
         assert offsets(ops, cuts) == [None, 0, 8192, None]

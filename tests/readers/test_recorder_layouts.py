@@ -16,9 +16,9 @@ from tests.traces.recorder_oracle import decode_trace
 from tests.traces.recorder_writer import Call, write_trace
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.base import Piece
 from vani.readers.recorder.probe import is_recorder, probe
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.trace_reader import Piece
 
 RAW = ["2.3", "2.4", "2.5p"]
 

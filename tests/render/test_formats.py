@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import vani
+from vani.api import plot
+from vani.errors import InputError
 from vani.garbage import collection_paused
 from vani.render.json_text import json_text
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("advice", "check", "diff", "profile")
+FOLDERS = ("advice", "check", "diff", "graph", "plots.image", "profile", "report", "rules")
 SOURCES = [path for folder in ("vani", "schema", "advisors") for path in (ROOT / folder).rglob("*.py")]
 
 
@@ -28,11 +31,33 @@ def test_a_format_is_a_module_with_one_public_function(folder):
 
 def test_a_format_that_is_not_in_the_list_is_no_format():
     # Modules beside the formats can be imported, but are none.
-    with pytest.raises(KeyError):
+    with pytest.raises(InputError, match=r"^unknown format 'judgement'; known are text, json, sarif, "):
         import_module("vani.render.check").FORMATS.render("judgement", None)
 
 
-@pytest.mark.parametrize("command", ["advise", "check", "diff"])
+def test_the_library_refuses_a_format_before_it_works(tmp_path):
+    # Was: every name but two was a page in HTML.
+    with pytest.raises(InputError, match=r"^unknown format 'pdf'; known are html, markdown, txt$"):
+        vani.report(tmp_path / "none.yaml", format="pdf")
+    with pytest.raises(InputError, match=r"^unknown format 'jpg'; known are svg, png, json$"):
+        plot("ops", tmp_path / "none.yaml", format="jpg")
+
+
+def test_the_name_of_a_file_tells_the_format_of_those_that_can_be_told():
+    reports, images = (import_module(f"vani.render.{one}").FORMATS for one in ("report", "plots.image"))
+    assert [reports.of_file(Path(f"r{end}")) for end in (".htm", ".HTML", ".md", ".txt", ".log", "")] == [
+        "html", "html", "markdown", "txt", None, None,
+    ]  # fmt: skip
+    assert images.needed_for(Path("a.b.PNG")) == "png"
+    for end, line in (
+        (".jpg", r"^x\.jpg: unknown image format '\.jpg'; did you mean '\.png'\?$"),
+        ("", r"^x: no image format is named; end the name in \.svg, \.png or \.json$"),
+    ):
+        with pytest.raises(InputError, match=line):
+            images.needed_for(Path(f"x{end}"))
+
+
+@pytest.mark.parametrize("command", ["advise", "check", "diff", "report"])
 def test_a_command_offers_the_formats_that_there_are(command):
     folder = {"advise": "advice"}.get(command, command)
     module = import_module(f"vani.cli.{command}")

@@ -60,7 +60,7 @@ def hostile(tmp_path, monkeypatch):
     """A profile whose app and files have names that a terminal would obey."""
     monkeypatch.chdir(tmp_path)
     golden = Path(__file__).parents[1] / "golden" / "v3-posix-mix-4r.yaml"
-    tree = yaml.safe_load(golden.read_text())
+    tree = yaml.load(golden.read_text(), yaml.CSafeLoader)
     for app in tree["apps"]:
         app["name"] = NAME
     for file in tree["files"]:

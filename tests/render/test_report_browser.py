@@ -19,7 +19,7 @@ from report_inputs import ROOT, hostile, inputs_of
 from vani import api
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing
-from vani.render.report.page import page as written
+from vani.render.report.html import render as written
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `test` has it)")
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

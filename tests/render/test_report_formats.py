@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 from report_inputs import file_at, golden, hostile, inputs_of, judged, with_files
 
-from vani.render.report.markdown import MOST_LETTERS, markdown
-from vani.render.report.text import text
+from vani.render.report.markdown import MOST_LETTERS
+from vani.render.report.markdown import render as markdown
+from vani.render.report.txt import render as text
 
 WRITERS = [markdown, text]
 

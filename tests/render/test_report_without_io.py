@@ -8,9 +8,9 @@ import pytest
 from report_inputs import golden, inputs_of
 
 from vani import api
-from vani.render.report.page import page
+from vani.render.report.html import render as page
 from vani.render.report.prepared import prepare
-from vani.render.report.text import text
+from vani.render.report.txt import render as text
 from vani.render.report.unknowns import unknowns
 from vani.schema.profile import Profile
 

@@ -14,7 +14,7 @@ from vani.schema.profile import Profile
 from vani.schema.reading import Reading
 from vani.schema.yaml import read
 from vani.schema.yaml.read import line_of, parse
-from vani.schema.yaml.write import emit
+from vani.schema.yaml.write import yaml_text
 
 HEAD = "schema: vani.profile/2\n"
 
@@ -60,7 +60,7 @@ def test_whatever_vani_writes_it_reads_without_libyaml(monkeypatch):
             {chosen.choice(ODD): {"z": chosen.choice(ODD) * 9}},
         ]
         trees.append({f"{chosen.choice(ODD)}{i}": chosen.choice(values) for i in range(5)})
-    texts = [emit(tree) for tree in trees]
+    texts = [yaml_text(tree) for tree in trees]
     by_libyaml = [read._build(read._compose(text, ""), "") for text in texts]
     monkeypatch.setattr(read, "_compose", None)
     assert [parse(text, "") for text in texts] == by_libyaml
@@ -74,7 +74,7 @@ def test_the_line_in_a_long_document_is_that_in_a_short_one(monkeypatch):
         ],
         'a "key" \\': {"k": "v" * 130, "l": []},
     }
-    text = emit(tree)
+    text = yaml_text(tree)
 
     def paths(node, path=()):
         yield from (path, (*path, "nothing"), (*path[:1], "label", *path[1:]), (*path, 99))

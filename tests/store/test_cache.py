@@ -522,3 +522,7 @@ def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path):
 def test_a_store_of_another_trace_is_not_found(store):
     assert find_store(store, "0" * 64) is None
     assert manifest.read_manifest(store).digest != "0" * 64
+
+
+def test_tests_neither_read_nor_fill_the_users_cache():
+    assert Path(os.environ["VANI_CACHE"]).parent.name.startswith("vani-tests-")

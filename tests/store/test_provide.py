@@ -91,12 +91,12 @@ def test_a_report_of_a_trace_decodes_it_once_whatever_the_cache_takes(
 
 def test_a_report_writes_the_profile_once_for_its_digest(trace, monkeypatch):
     profile, written = vani.profile(trace), []
-    real = document.emit
+    real = document.yaml_text
 
     def counted(tree):
         written.append(tree["schema"])
         return real(tree)
 
-    monkeypatch.setattr(document, "emit", counted)
+    monkeypatch.setattr(document, "yaml_text", counted)
     vani.report(profile)
     assert [schema for schema in written if schema.startswith("vani.profile/")] == ["vani.profile/2"]

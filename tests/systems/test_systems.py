@@ -27,7 +27,7 @@ def figures(tree, path=""):
 def test_the_machines_of_the_papers_are_there():
     papers = {"lassen", "titan", "cetus", "taihulight", "marenostrum4", "grid5000-lustre", "tarazu-testbed"}
     others = {"frontier-orion", "perlmutter", "generic-lustre", "generic-gpfs", "generic-nfs", "tianhe-prototype"}
-    assert set(known_systems()) == papers | others
+    assert papers | others <= set(known_systems())
 
 
 @pytest.mark.parametrize("name", known_systems())

@@ -16,13 +16,15 @@ from vani.api.convert import convert
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
+from vani.api.plot import plot
 from vani.api.profile import profile
-from vani.api.report import report
+from vani.api.report import Reported, report, reported
 from vani.api.save_baseline import save_baseline
 
 __all__ = [
     "JUDGED_FILES",
     "Characterised",
+    "Reported",
     "advise",
     "baseline_figures",
     "characterise",
@@ -31,7 +33,9 @@ __all__ = [
     "diff",
     "files_of_gate",
     "heat_map",
+    "plot",
     "profile",
     "report",
+    "reported",
     "save_baseline",
 ]

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.given import PathLike, system_of
+from vani.api.run import Run
+from vani.api.source import is_trace, profile_of
 
 if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -29,13 +33,16 @@ def advise(
     thresholds: Mapping[str, Mapping[str, int | float | str]] | None = None,
     config: PathLike | None = None,
     files: int | None = JUDGED_FILES,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
 ) -> Advice:
     """Judge a profile by every rule of the catalogue.
 
     Parameters
     ----------
     profile
-        A profile, or the path of one.
+        A profile, the path of one, or a trace, which is profiled first.
     system
         A machine's description: its path, a bundled machine's name, or the model.
     select, ignore
@@ -47,28 +54,40 @@ def advise(
         `select` given here replaces the file's, what is ignored adds up.
     files
         Of a profile that lists more files, judge those with the most I/O time; None judges all.
+    store, scheduler, progress
+        As in `profile`, for a trace.
 
     Raises
     ------
     InputError
-        A document that cannot be read, or a rule or threshold that does not exist.
+        A document or a trace that cannot be read, or a rule or threshold that does not exist.
     """
     from vani.schema.reading import Reading  # noqa: PLC0415
 
-    # A long profile is read while the rules are imported.
-    source = Reading(profile) if isinstance(profile, (str, Path)) else profile
-    from vani.advisors.judge import advise_document  # noqa: PLC0415
+    source: PathLike | Profile | Reading = profile
+    if isinstance(profile, (str, Path)) and not is_trace(profile):
+        # A long profile is read while the rules are imported.
+        source = Reading(profile)
+    from vani.advisors.advise import advise_document  # noqa: PLC0415
+    from vani.advisors.catalogue import pick  # noqa: PLC0415
     from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
 
     settings = Settings() if config is None else read_settings(Path(config))
     merged = {key: dict(values) for key, values in settings.thresholds.items()}
     for key, values in (thresholds or {}).items():
         merged[key] = merged.get(key, {}) | dict(values)
+    chosen = settings.select if select is None else select
+    passed_over = [*settings.ignore, *(ignore or ())]
+    if isinstance(source, (str, Path)):
+        # Before a trace is profiled: a misspelt rule should not cost minutes.
+        pick(chosen, passed_over)
+        with Run([source], store=store, scheduler=scheduler, progress=progress) as run:
+            source = profile_of(run, source, system=system, files=files)
     return advise_document(
         source,
         system_of(system),
-        select=settings.select if select is None else select,
-        ignore=[*settings.ignore, *(ignore or ())],
+        select=chosen,
+        ignore=passed_over,
         thresholds=merged,
         files=files,
     )

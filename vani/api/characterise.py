@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.analyzers.entities.view import View
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.readers.base import TraceReader
+    from vani.readers.trace_reader import TraceReader
     from vani.schema.job import Job
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -86,7 +86,7 @@ def characterise_in(
         workload = opening.result()
     engine = run.engine
     refused = [(str(path), str(error)) for path, error in workload.refused]
-    engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
+    engine.check_workers(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
 
     def from_stores(stores: list[Store]) -> Characterised:
         readers: list[TraceReader] = []

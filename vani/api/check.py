@@ -11,13 +11,15 @@ import vani
 from vani.api.advise import JUDGED_FILES
 from vani.api.figures import figures_of, policy_asked
 from vani.api.given import PathLike, system_of
+from vani.api.run import Run
 from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.gate.advice import AskedRules
-    from vani.gate.policy import Asked
-    from vani.gate.reading import Figures
+    from vani.gate.asked import Asked
+    from vani.gate.profile_tree import Figures
     from vani.schema.check import Check, Level
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -36,6 +38,8 @@ def check(
     allow_empty: bool = False,
     update_baseline: bool = False,
     today: date | None = None,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Check:
     """Hold a profile against a policy and against the runs of a baseline.
@@ -43,7 +47,7 @@ def check(
     Parameters
     ----------
     profile
-        A profile, its path, or the directory of a trace, which is profiled first (all files listed).
+        A profile, its path, or a trace, which is profiled first (all files listed).
     policy
         vani.toml or .vani.yaml; None: the nearest one from the working directory upwards, if `search`.
     baselines
@@ -58,6 +62,8 @@ def check(
         Afterwards, whatever the verdict, make the baseline anew from this profile alone.
     today
         The day that exceptions are judged by; that of UTC by default.
+    store, scheduler, progress
+        As in `profile`, for a trace.
 
     Raises
     ------
@@ -65,7 +71,7 @@ def check(
         A document that cannot be used, or nothing to check.
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-    from vani.gate.verdict import columns_asked, judge  # noqa: PLC0415
+    from vani.gate.verdict import columns_asked, verdict_on  # noqa: PLC0415
 
     asked = policy_asked(policy, search=search)
     target = None
@@ -73,10 +79,12 @@ def check(
         target = saved.update_place(asked, [Path(one) for one in baselines])
     columns = columns_asked(asked)
     files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1)
-    figures = figures_of(profile, columns, files, system=system, progress=progress)
+    # Before a trace is profiled: a name that stands for nothing should not cost minutes.
     places = saved.chosen(asked, [str(one) for one in baselines], missing_ok=update_baseline)
     earlier = [saved.read_runs(place, columns) for place in places]
-    found = judge(
+    with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
+        figures = figures_of(run, profile, columns, files, system=system)
+    found = verdict_on(
         asked,
         figures,
         [run for one in earlier for run in one.runs],

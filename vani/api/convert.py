@@ -68,7 +68,9 @@ def convert(
     engine = Engine(scheduler, progress=progress)
     places = []
     try:
-        engine.check(version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent)
+        engine.check_workers(
+            version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent
+        )
         for reader in workload.readers:
             place = target if len(workload.readers) == 1 else target / reader.path.name
             run = decoding(reader, engine)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import vani
 from vani.api.figures import figures_of, lists_all_files, policy_asked
 from vani.api.given import PathLike
+from vani.api.run import Run
+from vani.api.source import is_trace
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
     from vani.schema.diff import Diff
     from vani.schema.profile import Profile
 
@@ -23,6 +26,8 @@ def diff(
     b: PathLike | Profile,
     *,
     strip: Sequence[str] | None = None,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Diff:
     """Compare two profiles, traces or baselines, attribute by attribute.
@@ -31,25 +36,28 @@ def diff(
     ----------
     strip
         Beginnings of paths that differ from run to run; None: those of the nearest policy.
+    store, scheduler, progress
+        As in `profile`, for traces.
 
     Raises
     ------
     InputError
-        A document that cannot be used.
+        A document or a trace that cannot be used.
     """
     from vani.gate.baselines import read_runs  # noqa: PLC0415 - loads the models
     from vani.gate.difference import FILE_COLUMNS, Side, compare  # noqa: PLC0415
     from vani.schema.check import Source  # noqa: PLC0415
 
-    def side(one: PathLike | Profile) -> Side:
-        if isinstance(one, (str, Path)) and Path(one).is_file():
-            earlier = read_runs(Path(one), FILE_COLUMNS)
+    def side(run: Run, one: PathLike | Profile) -> Side:
+        if isinstance(one, (str, Path)) and not is_trace(one):
+            earlier = read_runs(Path(one), FILE_COLUMNS, todo="name a profile or a trace")
             return Side(
                 earlier.source, earlier.runs, all(map(lists_all_files, earlier.runs)), earlier.is_saved
             )
-        figures = figures_of(one, FILE_COLUMNS, 1, progress=progress)
+        figures = figures_of(run, one, FILE_COLUMNS, 1)
         source = Source(path=figures.path, sha256=figures.sha256)
         return Side(source, (figures.tree,), lists_all_files(figures.tree))
 
     found = policy_asked(None, search=True).strip if strip is None else strip
-    return compare(side(a), side(b), strip=found, version=vani.__version__)
+    with Run([a, b], store=store, scheduler=scheduler, progress=progress) as run:
+        return compare(side(run, a), side(run, b), strip=found, version=vani.__version__)

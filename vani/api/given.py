@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vani.readers.base import TraceReader
+    from vani.readers.trace_reader import TraceReader
     from vani.schema.job import Job
     from vani.schema.system import System
 

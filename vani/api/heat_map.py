@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.api.given import PathLike
 from vani.api.run import Run
+from vani.api.source import profile_of, read_profile
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def heat_map(
     Parameters
     ----------
     profile
-        A profile, or the path of one.
+        A profile, the path of one, or a trace, which is profiled first.
     store
         The store, or the folder of stores, that the profile was made from; the user's cache directory by default.
     decode
@@ -48,10 +49,8 @@ def heat_map(
     InputError
         The profile cannot be read, or `store` is no folder.
     """
-    from vani.schema.profile import Profile as Model  # noqa: PLC0415 - loads pydantic
-
-    model = Model.load(profile) if isinstance(profile, (str, Path)) else profile
-    with Run((), store=store, scheduler=scheduler, progress=progress) as run:
+    with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
+        model = read_profile(profile_of(run, profile, files=1))
         return heat_map_in(run, model, store=store, decode=decode)
 
 

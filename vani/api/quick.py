@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from vani.analyzers.measurements import TraceFacts
     from vani.calls import Occurrences
-    from vani.readers.base import CountsCalls, TraceReader
+    from vani.readers.trace_reader import CountsCalls, TraceReader
     from vani.schema.job import Job
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -30,9 +30,9 @@ def quick_profile(
     """Count the calls of a workload on the grammars of its traces; raises InputError where there are none."""
     from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
     from vani.analyzers.quick.profile import quick_profile as counted  # noqa: PLC0415
-    from vani.readers.base import CountsCalls  # noqa: PLC0415
     from vani.readers.identity import unchanged  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415
+    from vani.readers.trace_reader import CountsCalls  # noqa: PLC0415
 
     workload = open_workload([Path(t) for t in traces])
     found = []
@@ -63,7 +63,7 @@ def _counted_once(reader: CountsCalls) -> Occurrences:
     """The occurrences of a trace whose tables are forgotten once they have been counted."""
     from vani.allocator import give_back  # noqa: PLC0415
     from vani.calls import Occurrences  # noqa: PLC0415 - loads Arrow
-    from vani.readers.base import KeepsTables  # noqa: PLC0415
+    from vani.readers.trace_reader import KeepsTables  # noqa: PLC0415
 
     counted = reader.occurrences()
 

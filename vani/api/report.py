@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vani.api.given import PathLike
 from vani.api.report_inputs import report_inputs
+from vani.render.report import FORMATS, WITH_PLOTS
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["report", "written_report"]
+__all__ = ["Reported", "report", "reported"]
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A report, and the profile that it is about."""
+
+    text: str
+    profile: Profile
 
 
 def report(
@@ -24,7 +33,7 @@ def report(
     advice: PathLike | Advice | None = None,
     system: PathLike | System | None = None,
     store: PathLike | None = None,
-    format: Literal["html", "markdown", "txt"] = "html",
+    format: str = "html",
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> str:
@@ -33,7 +42,7 @@ def report(
     Parameters
     ----------
     profile
-        A profile, the path of one, or a directory that a tracer left, which is profiled first.
+        A profile, the path of one, or a trace, which is profiled first.
     advice
         Advice that was made from this profile; by default all rules are asked.
     system
@@ -47,30 +56,38 @@ def report(
     Raises
     ------
     InputError
-        A document that cannot be read, or advice that was made from another profile.
+        A document or a trace that cannot be read, advice that was made from another profile, or no such format.
     """
+    return reported(
+        profile,
+        advice=advice,
+        system=system,
+        store=store,
+        format=format,
+        scheduler=scheduler,
+        progress=progress,
+    ).text
+
+
+def reported(
+    profile: PathLike | Profile,
+    *,
+    advice: PathLike | Advice | None = None,
+    system: PathLike | System | None = None,
+    store: PathLike | None = None,
+    format: str = "html",
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> Reported:
+    """Like `report`, but keeps the profile, which may have been made here."""
+    FORMATS.check(format)
     found = report_inputs(
         profile,
         advice=advice,
         system=system,
         store=store,
-        with_heat_map=format == "html",
+        with_heat_map=format in WITH_PLOTS,
         scheduler=scheduler,
         progress=progress,
     )
-    return written_report(found, format)
-
-
-def written_report(inputs: Inputs, format: Literal["html", "markdown", "txt"]) -> str:
-    """The report as `report` gives it."""
-    if format == "markdown":
-        from vani.render.report.markdown import markdown  # noqa: PLC0415
-
-        return markdown(inputs)
-    if format == "txt":
-        from vani.render.report.text import text  # noqa: PLC0415
-
-        return text(inputs)
-    from vani.render.report.page import page  # noqa: PLC0415
-
-    return page(inputs)
+    return Reported(FORMATS.render(format, found), found.profile)

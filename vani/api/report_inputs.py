@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.advise import JUDGED_FILES, advise
-from vani.api.characterise import characterise_in
 from vani.api.given import PathLike
 from vani.api.heat_map import heat_map_in
 from vani.api.run import Run
+from vani.api.source import profile_of, read_profile
 from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
@@ -46,13 +46,10 @@ def report_inputs(
     """
     from vani.render.report.prepared import Inputs  # noqa: PLC0415 - loads pydantic
 
-    source: PathLike | Profile = profile
-    traces = [profile] if isinstance(profile, (str, Path)) else ()
-    with Run(traces, store=store, scheduler=scheduler, progress=progress) as run:
-        if isinstance(profile, (str, Path)) and Path(profile).is_dir():
-            # More files than a profile lists by default: the report shows datasets of many files as one row.
-            source = characterise_in(run, profile, system=system, files=JUDGED_FILES).profile
-        model = _model(source)
+    with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
+        # More files than a profile lists by default: the report shows datasets of many files as one row.
+        source = profile_of(run, profile, system=system, files=JUDGED_FILES)
+        model = read_profile(source)
         judged = _advice(advice, source, system)
         return Inputs(
             profile=model,
@@ -64,15 +61,6 @@ def report_inputs(
             version=vani.__version__,
             rule_findings=_rule_findings(),
         )
-
-
-def _model(source: PathLike | Profile) -> Profile:
-    from vani.schema.document import loads, read_text  # noqa: PLC0415
-    from vani.schema.profile import Profile as Model  # noqa: PLC0415
-
-    if not isinstance(source, (str, Path)):
-        return source
-    return loads(read_text(source), Model, where=str(source))
 
 
 def _digest(source: PathLike | Profile) -> str:

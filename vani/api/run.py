@@ -16,6 +16,7 @@ from vani.engine.scheduler import scheduler_of
 if TYPE_CHECKING:
     from vani.engine.run import Engine, Progress
     from vani.engine.scheduler import SchedulerLike
+    from vani.schema.profile import Profile
     from vani.store.provide import Stores
 
 __all__ = ["Run"]
@@ -26,8 +27,8 @@ class Run:
 
     Parameters
     ----------
-    traces
-        What the run reads: no store is put inside a trace.
+    sources
+        What the run reads, traces among it: no store is put inside a trace.
     store
         The folder of stores that the user named; None is the cache.
     scheduler, progress
@@ -41,13 +42,13 @@ class Run:
 
     def __init__(
         self,
-        traces: Iterable[PathLike],
+        sources: Iterable[PathLike | Profile],
         *,
         store: PathLike | None,
         scheduler: SchedulerLike,
         progress: Progress | None,
     ) -> None:
-        self._traces = [Path(trace) for trace in traces]
+        self._sources = [Path(one) for one in sources if isinstance(one, (str, Path))]
         self._store = store
         # Before a trace is opened: a typing error should not cost minutes.
         self._scheduler = scheduler_of(scheduler)
@@ -67,7 +68,7 @@ class Run:
         """The stores that it uses, which stay in their places."""
         from vani.store.provide import Stores  # noqa: PLC0415 - loads Arrow
 
-        return Stores(self._store, self._until, version=vani.__version__, traces=self._traces)
+        return Stores(self._store, self._until, version=vani.__version__, traces=self._sources)
 
     @cached_property
     def engine(self) -> Engine:

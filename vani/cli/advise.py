@@ -3,94 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 import vani
-from vani.cli.memory import memory_for
-from vani.cli.output import emit_all, quiet_option, shows_summary, summary_console
+from vani.api import JUDGED_FILES
+from vani.cli.options import (
+    FILE,
+    files_option,
+    format_option,
+    output_option,
+    quiet_option,
+    source_argument,
+    system_option,
+)
+from vani.cli.output import emit_all, shows_summary, summary_console
 from vani.cli.places import check_places, system_files
+from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.work import working
 from vani.render.advice import FORMATS
 
 if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
     from vani.schema.advice import Advice
 
 __all__ = ["advise"]
 
 
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    system: str | None
+    select: tuple[str, ...] | None
+    ignore: tuple[str, ...] | None
+    config: Path | None
+    files: int | None
+    store: Path | None
+    scheduler: Scheduler
+
+
+def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Nothing that was given is not an empty list, which would replace that of a file."""
+    del ctx, param
+    return value or None
+
+
 @click.command()
-@click.argument("profile", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
-@click.option("--system", metavar="NAME|FILE", help="The machine: a bundled name or a system.yaml.")
+@source_argument()
+@output_option()
+@system_option()
 @click.option(
     "--script",
-    type=click.Path(path_type=Path),
+    type=FILE,
+    metavar="FILE",
     help="Also write a shell script that shows, applies (--apply) and undoes (--undo) the settings.",
 )
-@click.option("--select", multiple=True, metavar="RULES", help="Ask only these: ids, names or families.")
-@click.option("--ignore", multiple=True, metavar="RULES", help="Do not ask these.")
+@click.option(
+    "--select", multiple=True, metavar="RULES", callback=_none, help="Ask only these: ids, names or families."
+)
+@click.option("--ignore", multiple=True, metavar="RULES", callback=_none, help="Do not ask these.")
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=FILE,
+    metavar="FILE",
     help="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise].",
 )
-@click.option(
-    "--files",
-    metavar="N|all",
-    help="Judge the N files with the most I/O time of those that the profile lists (1000).",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(list(FORMATS)),
-    default="yaml",
-    show_default=True,
-    help="What is written.",
-)
+@files_option("Judge the N files with the most I/O time.", default=JUDGED_FILES, least=1)
+@format_option(FORMATS, default="yaml")
+@decoding_options
 @quiet_option
 def advise(
-    profile: Path,
-    output: Path | None,
-    system: str | None,
-    script: Path | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    config: Path | None,
-    files: str | None,
-    kind: str,
-    quiet: bool,
+    profile: Path, output: Path | None, script: Path | None, kind: str, quiet: bool, **asked: Unpack[_Asked]
 ) -> None:
-    """Recommend storage settings for the workload in PROFILE."""
+    """Recommend storage settings for the workload of a profile.
+
+    A trace, which is a folder or a file, is profiled first.
+    """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output, *filter(None, [script])], chain([profile, config], system_files(system)))
-    with memory_for("documents"):
-        advice = api.advise(
+    with working(profile, quiet=quiet) as progress:
+        read = [
             profile,
-            system=system,
-            select=select or None,
-            ignore=ignore or None,
-            config=config,
-            files=_number_of_files(files),
-        )
+            asked["config"],
+            *scheduler_files(asked["scheduler"]),
+            *system_files(asked["system"]),
+        ]
+        check_places([output, *filter(None, [script])], read)
+        advice = api.advise(profile, **asked, progress=progress)
     emit_all([*_texts(advice, kind, output, script)])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         _show(advice)
-
-
-def _number_of_files(text: str | None) -> int | None:
-    from vani.api import JUDGED_FILES  # noqa: PLC0415
-
-    if text is None:
-        return JUDGED_FILES
-    if text == "all":
-        return None
-    if not text.isdecimal() or not int(text):
-        raise click.BadParameter(f"{text!r} is neither a number of files nor `all`", param_hint="--files")
-    return int(text)
 
 
 def _texts(

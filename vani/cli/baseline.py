@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from vani.cli.output import progress_bar, quiet_option, shows_progress
+from vani.cli.options import FILE, output_option, quiet_option, source_argument
+from vani.cli.output import shows_progress
 from vani.cli.places import check_places
+from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.work import working
 from vani.errors import one_line
 from vani.units import counted
 
+if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
+
 __all__ = ["baseline"]
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    add: bool
+    keep: int
+    store: Path | None
+    scheduler: Scheduler
 
 
 @click.group()
@@ -21,16 +37,8 @@ def baseline() -> None:
 
 
 @baseline.command()
-@click.argument(
-    "profiles", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PROFILE [PROFILE ...]"
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write here; by default what the policy names, or .vani/baseline.yaml beside it.",
-)
+@source_argument("profiles", nargs=-1, required=True, metavar="PROFILE|TRACE ...")
+@output_option("Write here; by default what the policy names, or .vani/baseline.yaml beside it.")
 @click.option("--add", is_flag=True, help="Keep the runs that are there, and add these.")
 @click.option(
     "--keep", type=click.IntRange(1, 100), default=10, show_default=True, help="With --add, keep the newest N runs.",
@@ -38,34 +46,32 @@ def baseline() -> None:
 )  # fmt: skip
 @click.option(
     "--policy",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Names the baseline; the nearest vani.toml or .vani.yaml, from here upwards, by default.",
 )
+@decoding_options
 @quiet_option
 def save(
-    profiles: tuple[Path, ...], output: Path | None, add: bool, keep: int, policy: Path | None, quiet: bool
+    profiles: tuple[Path, ...], output: Path | None, policy: Path | None, quiet: bool, **asked: Unpack[_Asked]
 ) -> None:
     """Make a baseline of profiles or traces of the same program, one run each.
 
-    Several runs tell `vani check` how much figures differ from run to run.
+    Traces are folders or files. Several runs tell `vani check` how much figures differ from run to run.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    if output is not None:
-        check_places([output], chain(profiles, api.files_of_gate(policy, baselines=None)))
-
-    look = shows_progress(quiet=quiet)
-    with progress_bar(show=look and any(one.is_dir() for one in profiles)) as progress:
-        place = api.save_baseline(
-            *profiles, output=output, add=add, keep=keep, policy=policy, progress=progress
-        )
-    if look:
+    with working(*profiles, quiet=quiet) as progress:
+        if output is not None:
+            files = api.files_of_gate(policy, baselines=None)
+            check_places([output], chain(profiles, scheduler_files(asked["scheduler"]), files))
+        place = api.save_baseline(*profiles, output=output, policy=policy, **asked, progress=progress)
+    if shows_progress(quiet=quiet):
         click.echo(f"Saved {one_line(str(place))}; `vani check` compares with it.", err=True)
 
 
 @baseline.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE ...]")
+@click.argument("files", nargs=-1, type=FILE, metavar="[FILE ...]")
 def show(files: tuple[Path, ...]) -> None:
     """Print what baselines hold: key figures, and how far runs differ.
 

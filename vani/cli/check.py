@@ -4,39 +4,58 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import date, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 import vani
-from vani.cli.memory import memory_for
-from vani.cli.output import (
-    emit_all,
-    progress_bar,
-    quiet_option,
-    shows_progress,
-    shows_summary,
-    summary_console,
-)
+from vani.cli.options import FILE, format_option, quiet_option, source_argument, system_option
+from vani.cli.output import emit_all, shows_summary, summary_console
 from vani.cli.places import check_places, system_files
+from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.work import working
 from vani.errors import InputError
 from vani.render.check import FORMATS, OF_HOSTS
 
 if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
     from vani.schema.check import Check, Level
 
 __all__ = ["check"]
 
 
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    policy: Path | None
+    baselines: tuple[str, ...]
+    fail_on: Level | None
+    allow_empty: bool
+    update_baseline: bool
+    system: str | None
+    today: date | None
+    store: Path | None
+    scheduler: Scheduler
+
+
+def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
+    del ctx, param
+    if value is None:
+        return None
+    try:
+        return datetime.strptime(value, "%Y-%m-%d").date()
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no day such as 2026-12-31", param_hint="--today") from None
+
+
 @click.command()
-@click.argument("profile", type=click.Path(path_type=Path), metavar="PROFILE|TRACE")
+@source_argument()
 @click.option(
     "--policy",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="What is asked; the nearest vani.toml or .vani.yaml, from here upwards, by default.",
 )
@@ -47,14 +66,7 @@ __all__ = ["check"]
     metavar="FILE",
     help="Compare with this baseline or profile, a folder or a glob of them; may be given several times.",
 )
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="What is written to stdout, or to the file of -o.",
-)
+@format_option(FORMATS, default="text", help="What is written to stdout, or to the file of -o.")
 @click.option(
     "-o",
     "--output",
@@ -74,61 +86,44 @@ __all__ = ["check"]
     is_flag=True,
     help="Afterwards, passed or failed, make the baseline anew from this run.",
 )
-@click.option("--system", metavar="NAME|FILE", help="The machine that rules judge by.")
-@click.option("--today", metavar="DATE", help="The day by which exceptions expire; today (UTC) by default.")
+@system_option("The machine that rules judge by.")
+@click.option(
+    "--today",
+    metavar="DATE",
+    callback=_day,
+    help="The day by which exceptions expire; today (UTC) by default.",
+)
+@decoding_options
 @quiet_option
 @click.pass_context
 def check(
     ctx: click.Context,
     profile: Path,
-    policy: Path | None,
-    baselines: tuple[str, ...],
     kind: str,
     outputs: tuple[str, ...],
-    fail_on: Level | None,
-    allow_empty: bool,
-    update_baseline: bool,
-    system: str | None,
-    today: str | None,
     quiet: bool,
+    **asked: Unpack[_Asked],
 ) -> None:
     """Hold a profile against a policy and against earlier runs.
 
-    A directory is a trace, which is profiled first. Exit status: 0 all holds, 1 something was found at or above
-    the level of --fail-on, 2 nothing to check or bad input.
+    A trace, which is a folder or a file, is profiled first. Exit status: 0 all holds, 1 something was found at or
+    above the level of --fail-on, 2 nothing to check or bad input.
     """
-    wanted = _outputs(kind, outputs)
-    summary = _summary_place() if any(one == "github" for one, _ in wanted) else None
-    day = _day(today)
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    read_too = api.files_of_gate(policy, baselines=baselines)
-    places = [*(path for _, path in wanted), *filter(None, [summary])]
-    check_places(places, chain([profile], read_too, system_files(system)))
-    show = shows_progress(quiet=quiet) and profile.is_dir()
-    with _memory_for(profile), progress_bar(show=show) as progress:
-        found = api.check(
-            profile,
-            policy=policy,
-            baselines=baselines,
-            system=system,
-            fail_on=fail_on,
-            allow_empty=allow_empty,
-            update_baseline=update_baseline,
-            today=day,
-            progress=progress,
-        )
+    wanted = _outputs(kind, outputs)
+    summary = _summary_place(wanted)
+    with working(profile, quiet=quiet) as progress:
+        read = [profile, *scheduler_files(asked["scheduler"])]
+        read_too = api.files_of_gate(asked["policy"], baselines=asked["baselines"])
+        places = [*(path for _, path in wanted), *summary]
+        check_places(places, chain(read, read_too, system_files(asked["system"])))
+        found = api.check(profile, **asked, progress=progress)
     # All are made before the first is written: a fault in one leaves nothing half done.
     emit_all([(_written(found, one), path) for one, path in wanted])
-    if summary is not None:
-        _summarise(found, summary)
+    _summarise(found, summary)
     _show(found, wanted, quiet=quiet)
     ctx.exit(0 if found.verdict == "pass" else 1)
-
-
-def _memory_for(profile: Path) -> AbstractContextManager[None]:
-    # A trace is profiled first, by the library: it sets nothing of the process.
-    return memory_for("documents") if profile.is_file() else nullcontext()
 
 
 def _show(found: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bool) -> None:
@@ -170,15 +165,6 @@ def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]
     return wanted
 
 
-def _day(text: str | None) -> date | None:
-    if text is None:
-        return None
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").date()
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no day such as 2026-12-31", param_hint="--today") from None
-
-
 def _written(check: Check, kind: str) -> str:
     if kind in OF_HOSTS:
         from vani.render.check.repository import in_repository  # noqa: PLC0415
@@ -187,8 +173,8 @@ def _written(check: Check, kind: str) -> str:
     return FORMATS.render(kind, check, version=vani.__version__)
 
 
-def _summary_place() -> Path | None:
-    """The page of the job, where GitHub runs this and gives one.
+def _summary_place(wanted: Sequence[tuple[str, Path | None]]) -> list[Path]:
+    """The page of the job, where GitHub runs this and gives one, and its format is wanted.
 
     Raises
     ------
@@ -196,29 +182,28 @@ def _summary_place() -> Path | None:
         It cannot be written.
     """
     named = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not named:
-        return None
-    place = Path(named)
-    try:
-        with place.open("ab"):
-            return place
-    except OSError as error:
-        raise _no_summary(place, error) from error
+    if not named or all(kind != "github" for kind, _ in wanted):
+        return []
+    _append(b"", Path(named))
+    return [Path(named)]
 
 
-def _summarise(check: Check, place: Path) -> None:
+def _summarise(check: Check, places: Sequence[Path]) -> None:
     """Append the whole table to the page of the job."""
     from vani.render.check.github import summary  # noqa: PLC0415
     from vani.render.check.repository import in_repository  # noqa: PLC0415
 
+    for place in places:
+        _append(summary(in_repository(check, folder=Path.cwd())).encode(), place)
+
+
+def _append(content: bytes, place: Path) -> None:
     try:
         with place.open("ab") as file:
-            file.write(summary(in_repository(check, folder=Path.cwd())).encode())
+            file.write(content)
     except OSError as error:
-        raise _no_summary(place, error) from error
-
-
-def _no_summary(place: Path, error: OSError) -> InputError:
-    return InputError(
-        f"the summary cannot be written ({error.strerror})", where=place, todo="unset GITHUB_STEP_SUMMARY"
-    )
+        raise InputError(
+            f"the summary cannot be written ({error.strerror})",
+            where=place,
+            todo="unset GITHUB_STEP_SUMMARY",
+        ) from error

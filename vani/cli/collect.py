@@ -6,19 +6,18 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import emit, quiet_option, shows_summary, summary_console
+from vani.cli.options import FILE, output_option, quiet_option
+from vani.cli.output import emit, shows_summary, summary_console
 from vani.cli.places import check_places
 
 __all__ = ["collect"]
 
 
 @click.command()
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here, not to stdout."
-)
+@output_option()
 @click.option(
     "--dataset",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="Folder of the input: formats, sizes, shapes and values are sampled.",
 )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vani.cli.memory import memory_for
-from vani.cli.output import progress_bar, quiet_option, shows_progress, summary_console
+from vani.cli.options import FILE, quiet_option
+from vani.cli.output import progress_bar, shows_progress, summary_console
 from vani.cli.where import where_options
 from vani.errors import one_line
 
@@ -19,8 +20,8 @@ __all__ = ["convert"]
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("trace", type=FILE)
+@click.argument("store", type=FILE)
 @click.option(
     "--call-sites", is_flag=True, help="Keep from which place in a program or library each call was made."
 )

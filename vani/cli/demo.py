@@ -7,6 +7,9 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +17,14 @@ import click
 
 import vani
 from vani.atomic import new_directory, write_text
+from vani.cli.options import FILE
 from vani.errors import InputError
+from vani.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from vani.schema.profile import Profile
 
 __all__ = ["demo"]
 
@@ -26,17 +33,34 @@ _SYSTEM = "generic-lustre"
 _PROFILE, _ADVICE, _REPORT = _DOCUMENTS = ("profile.yaml", "advice.yaml", "report.html")
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """Where the demo works, and how it is shown."""
+
+    console: Console
+    program: str
+    output: Path | None
+    """The folder that is kept."""
+    folder: Path
+    """The folder that is written."""
+    store: Path
+
+    def shown(self, name: str) -> str:
+        """A document as the user would type it."""
+        return _typed(Path(name) if self.output is None else self.output / name)
+
+
 @click.command()
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="Keep profile.yaml, advice.yaml and report.html in this folder.",
 )
 @click.option(
     "--copy",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="Copy the trace to this new folder, and work on the copy.",
 )
@@ -46,49 +70,71 @@ def demo(output: Path | None, copy: Path | None) -> None:
     The trace is of an IOR run of 8 processes that write and read one shared file of 128 MiB. The commands that do it
     are shown, to be copied as they stand.
     """
+    _check_places(output, copy)
+    bundled = _near(Path(vani.__file__).parent / "demo" / _TRACE)
+    trace = bundled if copy is None else _copied(bundled, copy)
+    with _stage(output) as stage:
+        profile = _profile(stage, trace)
+        _advise(stage, profile)
+        size = _report(stage)
+    _farewell(stage, size)
+
+
+@contextmanager
+def _stage(output: Path | None) -> Iterator[_Stage]:
     from rich.console import Console  # noqa: PLC0415 - --help does not need it
 
-    from vani import api  # noqa: PLC0415
-    from vani.render.advice.screen import render as render_advice  # noqa: PLC0415
-    from vani.render.profile.screen import render as render_profile  # noqa: PLC0415
-    from vani.units import format_bytes  # noqa: PLC0415
-
-    _check_places(output, copy)
-    trace = _near(Path(vani.__file__).parent / "demo" / _TRACE)
-    if copy is not None:
-        trace = _copied(trace, copy)
     program = _program()
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 80)
     with tempfile.TemporaryDirectory(prefix="vani-demo-") as scratch:
-        place = Path(scratch) if output is None else _made(output)
-        profile_file, advice_file, report_file = (place / name for name in _DOCUMENTS)
-        shown = {name: _typed(Path(name) if output is None else output / name) for name in _DOCUMENTS}
-        store = Path(scratch) / "store"
+        folder = Path(scratch) if output is None else _made(output)
+        yield _Stage(console, program, output, folder, Path(scratch) / "store")
 
-        _show(console, "Profile the run", f"{program} profile {_typed(trace)} -o {shown[_PROFILE]}")
-        profile = api.profile(trace, store=store)
-        write_text(profile_file, profile.to_yaml())
-        saved = Path(_PROFILE) if output is None else profile_file
-        render_profile(profile, console, saved=saved, program=program)
 
-        console.print()
-        command = f"{program} advise {shown[_PROFILE]} --system {_SYSTEM} -o {shown[_ADVICE]}"
-        _show(console, "Ask for settings", command)
-        advice = api.advise(profile_file, system=_SYSTEM)
-        write_text(advice_file, advice.to_yaml())
-        render_advice(advice, profile, console)
+def _profile(stage: _Stage, trace: Path) -> Profile:
+    from vani import api  # noqa: PLC0415
+    from vani.render.profile.screen import render  # noqa: PLC0415
 
-        console.print()
-        command = f"{program} report {shown[_PROFILE]} --advice {shown[_ADVICE]} -o {shown[_REPORT]}"
-        _show(console, "Write it as a page", command)
-        page = api.report(profile_file, advice=advice_file, store=store)
-        write_text(report_file, page)
-    made = f"{_PROFILE}, {_ADVICE} and {_REPORT} ({format_bytes(len(page.encode()))})"
-    if output is None:
-        console.print(f"-o DIR keeps {made}.", markup=False)
+    _show(stage, "Profile the run", f"profile {_typed(trace)} -o {stage.shown(_PROFILE)}")
+    profile = api.profile(trace, store=stage.store)
+    write_text(stage.folder / _PROFILE, profile.to_yaml())
+    saved = Path(_PROFILE) if stage.output is None else stage.folder / _PROFILE
+    render(profile, stage.console, saved=saved, program=stage.program)
+    stage.console.print()
+    return profile
+
+
+def _advise(stage: _Stage, profile: Profile) -> None:
+    from vani import api  # noqa: PLC0415
+    from vani.render.advice.screen import render  # noqa: PLC0415
+
+    words = f"advise {stage.shown(_PROFILE)} --system {_SYSTEM} -o {stage.shown(_ADVICE)}"
+    _show(stage, "Ask for settings", words)
+    advice = api.advise(stage.folder / _PROFILE, system=_SYSTEM)
+    write_text(stage.folder / _ADVICE, advice.to_yaml())
+    render(advice, profile, stage.console)
+    stage.console.print()
+
+
+def _report(stage: _Stage) -> str:
+    """Write the page; returns its size as text."""
+    from vani import api  # noqa: PLC0415
+
+    words = f"report {stage.shown(_PROFILE)} --advice {stage.shown(_ADVICE)} -o {stage.shown(_REPORT)}"
+    _show(stage, "Write it as a page", words)
+    page = api.report(stage.folder / _PROFILE, advice=stage.folder / _ADVICE, store=stage.store)
+    write_text(stage.folder / _REPORT, page)
+    return format_bytes(len(page.encode()))
+
+
+def _farewell(stage: _Stage, size: str) -> None:
+    made = f"{_PROFILE}, {_ADVICE} and {_REPORT} ({size})"
+    if stage.output is None:
+        stage.console.print(f"-o DIR keeps {made}.", markup=False)
     else:
-        console.print(f"Kept in {output}: {made}.", markup=False, soft_wrap=True)
-    console.print(f"Now your own: {program} profile TRACE -o {_PROFILE}", markup=False, soft_wrap=True)
+        stage.console.print(f"Kept in {stage.output}: {made}.", markup=False, soft_wrap=True)
+    words = f"Now your own: {stage.program} profile TRACE -o {_PROFILE}"
+    stage.console.print(words, markup=False, soft_wrap=True)
 
 
 def _check_places(output: Path | None, copy: Path | None) -> None:
@@ -134,13 +180,13 @@ def _copied(trace: Path, folder: Path) -> Path:
     return folder
 
 
-def _show(console: Console, purpose: str, command: str) -> None:
+def _show(stage: _Stage, purpose: str, words: str) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    console.print(f"{purpose}:", markup=False)
+    stage.console.print(f"{purpose}:", markup=False)
     # A line that is broken could not be copied.
-    console.print(Text(f"  {command}", style="bold"), soft_wrap=True)
-    console.print()
+    stage.console.print(Text(f"  {stage.program} {words}", style="bold"), soft_wrap=True)
+    stage.console.print()
 
 
 def _program() -> str:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.output import emit, progress_bar, quiet_option, shows_progress
+from vani.cli.options import format_option, output_option, quiet_option, source_argument
+from vani.cli.output import emit
 from vani.cli.places import check_places
+from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.work import working
 from vani.render.diff import FORMATS
+
+if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
 
 __all__ = ["diff"]
 
 
 @click.command()
-@click.argument("a", type=click.Path(path_type=Path), metavar="A")
-@click.argument("b", type=click.Path(path_type=Path), metavar="B")
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="What is written.",
-)
+@source_argument("a", metavar="A")
+@source_argument("b", metavar="B")
+@format_option(FORMATS, default="text")
 @click.option("--all", "everything", is_flag=True, help="Also what is within the tolerance, and repetitions.")
 @click.option(
     "--strip",
@@ -32,23 +32,28 @@ __all__ = ["diff"]
     metavar="PATTERN",
     help="Beginning of paths that differs from run to run, such as '/scratch/job*'; that of the policy by default.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here, not to stdout."
-)
+@output_option()
+@decoding_options
 @quiet_option
 def diff(
-    a: Path, b: Path, kind: str, everything: bool, strip: tuple[str, ...], output: Path | None, quiet: bool
+    a: Path,
+    b: Path,
+    kind: str,
+    everything: bool,
+    strip: tuple[str, ...],
+    output: Path | None,
+    store: Path | None,
+    scheduler: Scheduler,
+    quiet: bool,
 ) -> None:
     """Tell what changed from A to B, the most important first.
 
-    A and B are profiles, baselines or traces. Files, apps and phases are matched by name. What exceeds the
-    tolerance and concerns at least 1 % of the I/O time is marked.
+    A and B are profiles, baselines or traces, which are folders or files. Files, apps and phases are matched by
+    name. What exceeds the tolerance and concerns at least 1 % of the I/O time is marked.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], chain([a, b], api.files_of_gate(baselines=None)))
-
-    look = shows_progress(quiet=quiet)
-    with progress_bar(show=look and (a.is_dir() or b.is_dir())) as progress:
-        found = api.diff(a, b, strip=strip or None, progress=progress)
+    with working(a, b, quiet=quiet) as progress:
+        check_places([output], chain([a, b], scheduler_files(scheduler), api.files_of_gate(baselines=None)))
+        found = api.diff(a, b, strip=strip or None, store=store, scheduler=scheduler, progress=progress)
     emit(FORMATS.render(kind, found, everything=everything), output)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from vani.cli.options import format_option
+from vani.render.rules import FORMATS
+
 __all__ = ["explain", "rules"]
 
 
@@ -17,30 +20,19 @@ def explain(rule: str) -> None:
 
 
 @click.command()
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What is written.",
-)
+@format_option(FORMATS, default="text")
 def rules(kind: str) -> None:
     """List the rules: id, name, family and what each finds."""
     from vani.advisors.catalogue import rules as catalogue  # noqa: PLC0415
 
     rows = [
-        {"id": rule.id, "name": rule.name, "family": rule.family, "finding": rule.page().finding}
+        {
+            "id": rule.id,
+            "name": rule.name,
+            "family": rule.family,
+            "finding": rule.page().finding,
+            "thresholds": rule.thresholds(),
+        }
         for rule in catalogue()
     ]
-    if kind == "json":
-        from vani.render.json_text import json_text  # noqa: PLC0415
-
-        thresholds = {rule.id: rule.thresholds() for rule in catalogue()}
-        listed = [row | {"thresholds": thresholds[row["id"]]} for row in rows]
-        click.echo(json_text(listed), nl=False)
-        return
-    wide = {key: max((len(row[key]) for row in rows), default=0) for key in ("name", "family")}
-    for row in rows:
-        name, family = row["name"].ljust(wide["name"]), row["family"].ljust(wide["family"])
-        click.echo(f"{row['id']}  {name}  {family}  {row['finding']}")
+    click.echo(FORMATS.render(kind, rows), nl=False)

@@ -9,8 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from vani.atomic import write_text, write_together
 from vani.errors import InputError
 
@@ -23,13 +21,10 @@ __all__ = [
     "emit",
     "emit_all",
     "progress_bar",
-    "quiet_option",
     "shows_progress",
     "shows_summary",
     "summary_console",
 ]
-
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
 
 _STAGES = {
     "workers": "waiting for workers",

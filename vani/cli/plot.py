@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from vani.cli.output import progress_bar, quiet_option, shows_progress
+from vani.cli.options import output_option, quiet_option, source_argument
 from vani.cli.places import check_places
-from vani.cli.where import scheduler_files, where_options
-from vani.errors import InputError
+from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.work import working
 
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
@@ -34,25 +34,25 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.exit()
 
 
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    width_mm: float
+    dpi: int
+    dark: bool
+    store: Path | None
+    scheduler: Scheduler
+
+
 @click.command()
 @click.argument("kind")
-@click.argument("profile", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    required=True,
-    help="Write here; the name ends in .svg, .png or .json (the Vega-Lite specification).",
-)
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where the decoded calls lie, for plots over time; the user's cache by default.",
+@source_argument()
+@output_option(
+    "Write here; the name ends in .svg, .png or .json (the Vega-Lite specification).", required=True
 )
 @click.option(
     "--width",
+    "width_mm",
     type=click.FloatRange(40, 1000),
     default=160,
     show_default=True,
@@ -71,45 +71,27 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds of plots."
 )
-@where_options
+@decoding_options
 @quiet_option
-def plot(
-    kind: str,
-    profile: Path,
-    output: Path,
-    store: Path | None,
-    width: float,
-    dpi: int,
-    dark: bool,
-    scheduler: Scheduler,
-    quiet: bool,
-) -> None:
-    """Draw one plot of PROFILE, as for a paper.
+def plot(kind: str, profile: Path, output: Path, quiet: bool, **asked: Unpack[_Asked]) -> None:
+    """Draw one plot of a profile, as for a paper.
 
     `vani plot --list` names the kinds. Plots over time need the calls: they are found in the store that
-    `vani profile` keeps, or decoded again from the trace.
+    `vani profile` keeps, or decoded again from the trace. A trace, which is a folder or a file, is profiled first.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.render.plots.catalogue import Missing, draw, plot_of  # noqa: PLC0415
-    from vani.render.plots.image import check_suffix, image  # noqa: PLC0415
-    from vani.schema.profile import Profile  # noqa: PLC0415
+    from vani.atomic import write_bytes  # noqa: PLC0415
+    from vani.render.plots.image import FORMATS  # noqa: PLC0415
+
+    format = FORMATS.needed_for(output)
+    with working(profile, quiet=quiet, with_calls=_takes_calls(kind)) as progress:
+        check_places([output], [profile, *scheduler_files(asked["scheduler"])])
+        content = api.plot(kind, profile, format=format, **asked, progress=progress)
+    write_bytes(output, content)
+
+
+def _takes_calls(kind: str) -> bool:
+    from vani.render.plots.catalogue import plot_of  # noqa: PLC0415
 
     wanted = plot_of(kind)
-    suffix = check_suffix(output)
-    check_places([output], [profile, *scheduler_files(scheduler)])
-    if profile.is_dir():
-        raise InputError(
-            "is a directory, not a profile", where=profile, todo="make one of the trace with `vani profile`"
-        )
-    loaded = Profile.load(profile)
-    heat = None
-    if wanted.needs_calls or wanted.uses_calls:
-        with progress_bar(show=shows_progress(quiet=quiet)) as progress:
-            heat = api.heat_map(loaded, store=store, scheduler=scheduler, progress=progress)
-    found = draw(kind, loaded, heat=heat)
-    if isinstance(found, Missing):
-        raise InputError(f"the plot {kind} cannot be drawn: {found.why}", where=profile)
-    content = image(found, suffix, width_mm=width, dpi=dpi, dark=dark)
-    from vani.atomic import write_bytes  # noqa: PLC0415
-
-    write_bytes(output, content)
+    return wanted.needs_calls or wanted.uses_calls

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from vani.cli.output import (
-    emit,
-    progress_bar,
+from vani.cli.options import (
+    FILE,
+    format_option,
+    output_option,
     quiet_option,
-    shows_progress,
-    shows_summary,
-    summary_console,
+    source_argument,
+    system_option,
 )
-from vani.cli.places import check_places, system_files
-from vani.cli.where import scheduler_files, where_options
+from vani.cli.output import emit, shows_summary, summary_console
+from vani.cli.places import check_places, stdout, system_files
+from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.work import working
 from vani.errors import InputError, one_line
+from vani.render.report import FORMATS, WITH_PLOTS
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
@@ -27,86 +30,84 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
-_SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "txt"}
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 # Whoever asks for one of these would not be glad of a page under its name.
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
 
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    advice: Path | None
+    system: str | None
+    store: Path | None
+    scheduler: Scheduler
+
+
 @click.command()
-@click.argument("profile", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here, not to stdout."
-)
+@source_argument()
+@output_option()
 @click.option(
     "--advice",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="What `vani advise` wrote about this profile; all rules are asked by default.",
 )
-@click.option("--system", metavar="NAME|FILE", help="The machine: a bundled name or a system.yaml.")
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where the decoded calls lie, for the plots over time; the user's cache by default.",
+@system_option()
+@format_option(
+    FORMATS, default=None, help="What is written; by default what the name of FILE ends in, else html."
 )
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["html", "markdown", "txt"]),
-    help="What is written; by default what the name of FILE ends in, else html.",
-)
-@where_options
+@decoding_options
 @quiet_option
 def report(
-    profile: Path,
-    output: Path | None,
-    advice: Path | None,
-    system: str | None,
-    store: Path | None,
-    kind: str | None,
-    scheduler: Scheduler,
-    quiet: bool,
+    profile: Path, output: Path | None, kind: str | None, quiet: bool, **asked: Unpack[_Asked]
 ) -> None:
-    """Write a report about PROFILE that a scientist, a support engineer and a reviewer can each use.
+    """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.
 
-    The page is one HTML file: it needs no network, prints, and says what it leaves out. PROFILE may also be a
-    trace, which is profiled first.
+    The page is one HTML file: it needs no network, prints, and says what it leaves out. A trace, which is a folder or
+    a file, is profiled first.
     """
-    from vani.api.report import written_report  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.api.report_inputs import report_inputs  # noqa: PLC0415
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], chain([profile, advice], scheduler_files(scheduler), system_files(system)))
-    if advice is not None and system is not None:
-        raise InputError(
-            "--system and --advice exclude each other",
-            todo="the advice names its machine: leave --system out",
-        )
-    suffix = "" if output is None else output.suffix.lower()
-    if output is not None and kind is None and suffix in _OTHERS:
+    format = _format(kind, output)
+    _check_machine(asked)
+    with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
+        read = [profile, asked["advice"], *scheduler_files(asked["scheduler"])]
+        check_places([output], chain(read, system_files(asked["system"])))
+        made = api.reported(profile, format=format, **asked, progress=progress)
+    emit(made.text, output)
+    if not stdout(output) and shows_summary(output, quiet=quiet):
+        size = format_bytes(len(made.text.encode()))
+        _summarise(made.profile, f"wrote {output} ({_NAMES[format]}, {size})")
+
+
+def _format(kind: str | None, output: Path | None) -> str:
+    """The format that was asked for, or that the name of the file ends in.
+
+    Raises
+    ------
+    InputError
+        The name promises something that a report is never written as.
+    """
+    if kind is not None or output is None:
+        return kind or "html"
+    suffix = output.suffix.lower()
+    if suffix in _OTHERS:
         raise InputError(
             f"a report is not written as {suffix}",
             where=output,
             todo="end the name in .html, .md or .txt"
             + (", and print the page from a browser" if suffix == ".pdf" else ""),
         )
-    named = _SUFFIXES.get(suffix)
-    chosen = cast(Literal["html", "markdown", "txt"], kind or named or "html")
-    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
-        inputs = report_inputs(
-            profile,
-            advice=advice,
-            system=system,
-            store=store,
-            with_heat_map=chosen == "html",
-            scheduler=scheduler,
-            progress=progress,
+    return FORMATS.of_file(output) or "html"
+
+
+def _check_machine(asked: _Asked) -> None:
+    if asked["advice"] is not None and asked["system"] is not None:
+        raise InputError(
+            "--system and --advice exclude each other",
+            todo="the advice names its machine: leave --system out",
         )
-        text = written_report(inputs, chosen)
-    emit(text, output)
-    if output is not None and str(output) != "-" and shows_summary(output, quiet=quiet):
-        _summarise(inputs.profile, f"wrote {output} ({_NAMES[chosen]}, {format_bytes(len(text.encode()))})")
 
 
 def _summarise(profile: Profile, wrote: str) -> None:

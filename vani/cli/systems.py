@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from vani.cli.output import emit, quiet_option
+from vani.cli.options import FILE, output_option, quiet_option
+from vani.cli.output import emit
 from vani.cli.places import check_places, system_files
 
 __all__ = ["systems"]
@@ -26,9 +27,7 @@ def systems(ctx: click.Context) -> None:
 
 @systems.command()
 @click.argument("name")
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
-)
+@output_option()
 def show(name: str, output: Path | None) -> None:
     """Write the description of NAME (a bundled machine or a file), merged with what it builds on."""
     from vani.schema.document import dumps  # noqa: PLC0415
@@ -39,12 +38,10 @@ def show(name: str, output: Path | None) -> None:
 
 
 @systems.command()
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
-)
+@output_option()
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="Where the data lies, for its default layout; by default this folder.",
 )

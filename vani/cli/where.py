@@ -8,10 +8,21 @@ from pathlib import Path
 
 import click
 
+from vani.cli.options import FILE
 from vani.engine.batch_system import BATCH_SYSTEMS
 from vani.engine.scheduler import BatchJobs, Scheduler, SchedulerFile, scheduler_of
 
-__all__ = ["scheduler_files", "where_options"]
+__all__ = ["decoding_options", "scheduler_files", "where_options"]
+
+
+def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what a command that may decode a trace takes: where it works, and `store`, the folder of stores."""
+    return click.option(
+        "--store",
+        type=FILE,
+        metavar="DIR",
+        help="Keep and find decoded calls in this folder, not in the user's cache.",
+    )(where_options(command))
 
 
 def where_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -24,7 +35,7 @@ def where_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option(
         "--scheduler-file",
-        type=click.Path(path_type=Path),
+        type=FILE,
         metavar="FILE",
         help="Work on the Dask cluster whose scheduler wrote this file.",
     )

@@ -1,7 +1,4 @@
-"""The largest array of a file: what its header says of it, and values of it, wherever they stand.
-
-Headers of NumPy, FITS and classic netCDF are read here; HDF5, and netCDF-4 with it, by h5py where that is installed.
-"""
+"""An array in a file: what is said of it, and values of it, wherever they stand, by its header or its type alone."""
 
 from __future__ import annotations
 
@@ -20,9 +17,8 @@ from numpy.typing import NDArray
 
 from vani.collect.headers import Stored, stored_array
 from vani.schema.dataset_facts import FormatAttributes
-from vani.schema.formats import HEAD_BYTES, format_of_head
 
-__all__ = ["MOST_VALUES", "Array", "NotInstalled", "array_of", "raw_array"]
+__all__ = ["MOST_VALUES", "Array", "NotInstalled", "array_of_header", "raw_array"]
 
 Read = Callable[[NDArray[np.int64], float], NDArray[np.float64]]
 
@@ -52,20 +48,14 @@ class Array:
     """
 
 
-def array_of(path: Path, file_format: str) -> Array | None:
-    """The largest array of the file; None where its format has none or is not read, or its header is damaged.
+def array_of_header(path: Path, file_format: str) -> Array | None:
+    """The largest array by the header of NumPy, FITS or classic netCDF; None where there is none, or it is damaged.
 
     Raises
     ------
     OSError
         The file cannot be read.
-    NotInstalled
-        h5py is missing.
     """
-    if file_format in ("hdf5", "netcdf") and _is_hdf5(path):
-        from vani.collect.hdf5 import hdf5_array  # noqa: PLC0415 - h5py is an extra
-
-        return hdf5_array(path, file_format)
     stored = stored_array(path, file_format)
     return None if stored is None else _array(path, stored)
 
@@ -73,11 +63,6 @@ def array_of(path: Path, file_format: str) -> Array | None:
 def raw_array(path: Path, size: int, type_: np.dtype) -> Array:
     """A file of `size` bytes that holds nothing but values of one type."""
     return _array(path, Stored((size // type_.itemsize,), type_, 1, "", 0))
-
-
-def _is_hdf5(path: Path) -> bool:
-    with path.open("rb") as file:
-        return format_of_head(file.read(HEAD_BYTES)) == "hdf5"
 
 
 def _array(path: Path, stored: Stored) -> Array:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vani.collect.arrays import Array, NotInstalled, array_of, raw_array
+from vani.collect.arrays import Array, NotInstalled, raw_array
 from vani.collect.distribution import draw, law_of
+from vani.collect.largest_array import array_of
 from vani.errors import InputError
 from vani.schema.dataset_facts import Distribution
 from vani.schema.formats import format_of

@@ -1,17 +1,35 @@
-"""What the Lustre client says about a mount: targets, space and the default layout.
+"""What the Lustre client says about a mount: targets, space, the default layout and what its servers can.
 
-Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release. `lfs df` ends with a status other than 0 if one target
-does not answer, after it has printed the others.
+Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release; the manual's section on self-extending layouts;
+`lprocfs_import_seq_show` of the release for `lctl get_param mdc.*.import`. `lfs df` ends with a status other than 0 if
+one target does not answer, after it has printed the others.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import Final
 
 from vani.collect.command import Ask, NoAnswer
 from vani.schema.job import Lustre
 
-__all__ = ["parse_df", "parse_layout", "read_lustre"]
+__all__ = ["Software", "parse_df", "parse_layout", "parse_version", "read_lustre", "read_software"]
+
+_OVERSTRIPING: Final = (2, 13)
+"""lfs-setstripe(1): version from which on `-C` works."""
+
+
+@dataclass(frozen=True)
+class Software:
+    """Version of the servers, and whether client and servers agree on overstriping; None where that is not known.
+
+    `why` tells how it is known, or why not.
+    """
+
+    version: str | None
+    overstriping: bool | None
+    why: str
 
 
 def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre, list[str]]:
@@ -49,6 +67,10 @@ def parse_df(text: str) -> dict[str, object]:
         found = re.findall(rf"^\S+-{kind}[0-9a-f]{{4}}_UUID\b", text, re.MULTILINE)
         if found:
             facts[key] = len(found)
+    space = re.findall(r"^\S+-MDT[0-9a-f]{4}_UUID\s+(\d+)\s+\d+\s+(\d+)", text, re.MULTILINE)
+    if space:
+        facts["mdt_capacity"] = sum(int(whole) for whole, _ in space) * 1024
+        facts["mdt_free"] = sum(int(free) for _, free in space) * 1024
     summary = re.search(r"^filesystem[_ ]summary:\s+(\d+)\s+\d+\s+(\d+)", text, re.MULTILINE)
     if summary:
         facts |= {"capacity": int(summary[1]) * 1024, "free": int(summary[2]) * 1024}
@@ -59,7 +81,7 @@ def parse_layout(text: str) -> dict[str, object]:
     """Read the default layout from `lfs getstripe -d`; a composite one as options of `lfs setstripe`."""
     components = re.split(r"^\s*(?:-\s+)?lcme_id:", text, flags=re.MULTILINE)[1:]
     if components:
-        return {"layout": " ".join(filter(None, map(_component, components)))}
+        return {"layout": " ".join(filter(None, map(_component, _with_extensions(components))))}
     count, size = _value("stripe_count", text), _value("stripe_size", text)
     facts: dict[str, object] = {}
     # 0 is "as the file system has it", which is what was asked.
@@ -70,6 +92,63 @@ def parse_layout(text: str) -> dict[str, object]:
     return facts
 
 
+def read_software(device: str, ask: Ask) -> Software:
+    """Ask what version the servers of a mount have, and whether several objects per target are possible.
+
+    `device` is the mount's, such as `10.0.0.1@o2ib:/scratch`. What client and servers agreed on counts; else the older
+    of both versions. That of the client alone tells only that it does not work.
+    """
+    client, why = None, ""
+    try:
+        client = parse_version(ask(["lfs", "--version"]))
+    except NoAnswer as error:
+        why = str(error)
+    name = device.rpartition(":/")[2].partition("/")[0] or "*"
+    question = ["lctl", "get_param", f"mdc.{name}-*.import"]
+    version, told = None, ""
+    try:
+        printed = ask(question)
+    except NoAnswer as error:
+        printed, told = error.printed, str(error)
+    found = re.findall(r"target_version:\s*([0-9.]+)", printed)
+    servers = [number for text in found if (number := parse_version(text)) is not None]
+    if servers:
+        version = ".".join(map(str, min(servers)))
+    agreed = re.findall(r"connect_flags:\s*\[(.*?)\]", printed, re.DOTALL)
+    if agreed:
+        works = all(re.search(r"\boverstriping\b", flags) for flags in agreed)
+        return Software(version, works, " ".join(question))
+    if client is not None and client < _OVERSTRIPING:
+        return Software(version, False, f"lfs --version: {'.'.join(map(str, client))}, from 2.13 on")
+    if client is not None and servers:
+        both = f"lfs --version: {'.'.join(map(str, client))}; {' '.join(question)}: {version}; from 2.13 on"
+        return Software(version, min(servers) >= _OVERSTRIPING, both)
+    if client is not None:
+        # A new client may talk to an old server.
+        known = f"the client is {'.'.join(map(str, client))}"
+        return Software(None, None, f"{known}, and of the servers nothing is told: {told or 'lctl is silent'}")
+    return Software(version, None, why or "lfs --version does not say")
+
+
+def parse_version(text: str) -> tuple[int, ...] | None:
+    """The first version in a text: `lfs 2.15.3` is (2, 15, 3)."""
+    match = re.search(r"\b(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return tuple(int(part) for part in match.groups() if part) if match else None
+
+
+def _with_extensions(components: list[str]) -> list[str]:
+    """Each self-extending component and the room that it grows into are two for Lustre, and one for `lfs setstripe`."""
+    whole: list[str] = []
+    for text in components:
+        size, end = _value("extension_size", text), _value(r"lcme_extent\.e_end", text)
+        if size and end and whole:
+            grown = re.sub(r"(\blcme_extent\.e_end:\s*)\S+", rf"\g<1>{end}", whole[-1])
+            whole[-1] = f"{grown}\n extension_of: {size}\n"
+        else:
+            whole.append(text)
+    return whole
+
+
 def _component(text: str) -> str:
     end, pattern = _value(r"lcme_extent\.e_end", text), _value("pattern", text)
     if end is None:
@@ -77,7 +156,7 @@ def _component(text: str) -> str:
     words = ["-E", "-1" if end.upper() == "EOF" else end]
     if pattern == "mdt":
         return " ".join([*words, "-L", "mdt"])
-    for option, key in (("-c", "stripe_count"), ("-S", "stripe_size"), ("-p", "pool")):
+    for option, key in (("-z", "extension_of"), ("-c", "stripe_count"), ("-S", "stripe_size"), ("-p", "pool")):
         value = _value(key, text)
         words += [option, value] if value else []
     return " ".join(words)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from vani.collect.command import Ask, NoAnswer, ask
 from vani.collect.gpfs import read_gpfs
 from vani.collect.hardware import count_cores, count_gpus, memory_bytes
-from vani.collect.lustre import read_lustre
+from vani.collect.lustre import read_lustre, read_software
 from vani.collect.mounts import PARALLEL, burst_buffer_dirs, places_of_data, read_mounts, space_of
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tree import entries, read
@@ -23,12 +23,11 @@ from vani.schema.job import Mount, is_below
 from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.system import System
 
-__all__ = ["detect", "parse_burst_buffers", "parse_lfs_version"]
+__all__ = ["detect", "parse_burst_buffers"]
 
 _SHARED: Final = PARALLEL | {"nfs", "nfs4", "ceph", "fuse.ceph", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
 _NAMES: Final = {"nfs4": "nfs", "fhgfs": "beegfs", "smb3": "cifs", "fuse.ceph": "ceph", "fuse.dfuse": "daos"}
 _CLUSTER: Final = ("SLURM_CLUSTER_NAME", "LSF_CLUSTER_NAME", "LMOD_SYSTEM_NAME", "NERSC_HOST", "CLUSTER")
-_OVERSTRIPING: Final = (2, 13)
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 
@@ -93,12 +92,6 @@ def detect(
     if not facts["file_systems"]:
         missing.append("no shared file system is mounted here (Lustre, GPFS, BeeGFS, NFS, ...)")
     return System(**facts, sources=sources), missing
-
-
-def parse_lfs_version(text: str) -> tuple[int, ...] | None:
-    """The client's version: `lfs 2.15.3` is (2, 15, 3)."""
-    match = re.search(r"\b(\d+)\.(\d+)(?:\.(\d+))?", text)
-    return tuple(int(part) for part in match.groups() if part) if match else None
 
 
 def parse_burst_buffers(text: str) -> list[tuple[str, int | None]]:
@@ -167,7 +160,7 @@ def _file_systems(
         sources[place] = "/proc/self/mountinfo and statvfs"
         if kind == "lustre":
             data = next((places[mount.dir] for mount in same if mount.dir in places), None)
-            facts |= _lustre(same[0].dir, data, programs, place, sources, missing)
+            facts |= _lustre(same[0], data, programs, place, sources, missing)
         elif kind == "gpfs":
             facts |= _gpfs(same[0], programs, place, sources, missing)
         systems.append(facts)
@@ -183,36 +176,42 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _lustre(
-    folder: str, data: str | None, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
+    mount: Mount, data: str | None, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
 ) -> dict[str, Any]:
+    """What `lfs` and `lctl` tell; what the site asks of users (`layout_policy`, rules) they cannot."""
+    folder = mount.dir
     lustre, problems = read_lustre(folder, programs, data)
+    software = read_software(mount.device or folder, programs)
+    first = re.match(r"-E (\d+) -L mdt\b", lustre.layout or "")
     facts: dict[str, Any] = {
         "targets": lustre.osts,
         "metadata_targets": lustre.mdts,
+        "metadata_capacity": lustre.mdt_capacity,
+        "metadata_free": lustre.mdt_free,
         "stripe_count": lustre.stripe_count,
         "stripe_size": lustre.stripe_size,
         "site_pfl": lustre.layout,
+        "dom_size": int(first[1]) if first else None,
+        "version": software.version,
+        "overstriping": software.overstriping,
     }
     if lustre.capacity is not None:
         facts["capacity"] = lustre.capacity
-    asked = dict.fromkeys(("targets", "metadata_targets", "capacity"), f"lfs df {folder}")
+    by_df = ("targets", "metadata_targets", "metadata_capacity", "metadata_free", "capacity")
+    asked = dict.fromkeys(by_df, f"lfs df {folder}")
     layout = f"lfs getstripe -d {lustre.layout_dir or folder}"
     asked |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), layout)
+    asked["dom_size"] = f"{layout}: its first component; the limit (lod.*.dom_stripesize) may be larger"
+    asked |= dict.fromkeys(("version", "overstriping"), software.why)
     why = "; ".join(dict.fromkeys(problems))
     for key, command in asked.items():
         if facts.get(key) is not None:
             sources[f"{place}.{key}"] = command
-        elif why and key != "capacity":
+        elif key in ("targets", "metadata_targets", "stripe_count", "stripe_size", "site_pfl") and why:
             sources[f"{place}.{key}"] = f"not known: {why}"
-    try:
-        version = parse_lfs_version(programs(["lfs", "--version"]))
-    except NoAnswer as error:
-        problems = problems or [str(error)]
-    else:
-        # A new client may talk to an old server: only that it does not work is certain.
-        if version is not None and version < _OVERSTRIPING:
-            facts["overstriping"] = False
-            sources[f"{place}.overstriping"] = f"lfs --version: {'.'.join(map(str, version))}, from 2.13 on"
+    if software.overstriping is None:
+        sources[f"{place}.overstriping"] = f"not known: {software.why}"
+        problems = problems or [f"overstriping: {software.why}"]
     missing += [f"{folder}: {problem}" for problem in dict.fromkeys(problems)]
     return facts
 

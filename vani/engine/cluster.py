@@ -183,8 +183,8 @@ class Cluster:
 
     # ------------------------------------------------------------ before work
 
-    def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
-        """See `Engine.check`."""
+    def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
+        """See `Engine.check_workers`."""
         self._shared = writes
         self._wait_for_a_worker()
         self._check_versions(version)

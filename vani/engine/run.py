@@ -73,10 +73,10 @@ class Engine:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Tasks run on workers that may see other files and other versions: ask them first, with `check`."""
+        """Tasks run on workers that may see other files and other versions: ask them first, with `check_workers`."""
         return self._cluster is not None
 
-    def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
+    def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """Find out before work begins whether workers elsewhere can do it; nothing to do for work here.
 
         Parameters
@@ -94,7 +94,7 @@ class Engine:
             The cluster does not answer, has no workers, has other versions, or shares no files with this machine.
         """
         if self._cluster is not None:
-            self._cluster.check(version=version, reads=reads, writes=writes)
+            self._cluster.check_workers(version=version, reads=reads, writes=writes)
 
     def map(
         self,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from vani.gate.asked import RulesCheck
 from vani.gate.entities import IDENTITIES, label, stripped
-from vani.gate.finding import Finding, judgement
-from vani.gate.policy import RulesCheck
+from vani.gate.outcome import Outcome, judgement
 from vani.schema.advice import Advice, Recommendation
 from vani.schema.check import Level
 from vani.schema.profile import Profile
@@ -32,22 +32,22 @@ class AskedRules:
 
 def judge_advice(
     check: RulesCheck, asked: AskedRules, strip: tuple[str, ...], profile: Profile
-) -> list[Finding]:
-    """One finding for each recommendation that is not accepted; else one that says that there is none."""
+) -> list[Outcome]:
+    """One outcome for each recommendation that is not accepted; else one that says that there is none."""
     table = check.table
-    findings = [
+    outcomes = [
         _fired(check, one, asked, strip, profile)
         for one in asked.advice.recommendations
         if one.rule in asked.forbidden or _is_too_severe(one, table.fail_on_severity)
     ]
-    if findings:
-        return findings
+    if outcomes:
+        return outcomes
     names = {one.rule for one in asked.advice.recommendations}
     names |= {one.rule for one in asked.advice.no_recommendation}
     highest = max((one.severity for one in asked.advice.recommendations), key=_ORDER.index, default=None)
     found = f"the most severe advice is {highest}" if highest else "there is no advice"
     return [
-        Finding(
+        Outcome(
             judgement(
                 "rules",
                 "rule",
@@ -77,12 +77,12 @@ def _limit(check: RulesCheck, rule: str | None = None) -> str:
 
 def _fired(
     check: RulesCheck, one: Recommendation, asked: AskedRules, strip: tuple[str, ...], profile: Profile
-) -> Finding:
+) -> Outcome:
     target = one.target.path or one.target.app
     short = stripped(one.target.path, strip) if one.target.path else target
     forbidden = one.rule in asked.forbidden
     limit = f"nothing from {one.rule}" if forbidden else _limit(check)
-    return Finding(
+    return Outcome(
         judgement(
             f"rules.{one.rule}",
             "rule",

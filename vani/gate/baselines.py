@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
+from vani.gate.asked import Asked
 from vani.gate.entities import IDENTITIES, Names
-from vani.gate.policy import BASELINE, Asked, is_there
-from vani.gate.reading import Figures, Tree, path_text, read_bytes, read_figures
+from vani.gate.policy_search import BASELINE, is_there
+from vani.gate.profile_tree import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import loads
@@ -214,15 +215,15 @@ def _kind(content: bytes) -> str:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def read_runs(path: Path, columns: Collection[Column]) -> Earlier:
-    """Read a baseline or a profile.
+def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Earlier:
+    """Read a baseline or a profile; `todo` is what to do where that cannot be read.
 
     Raises
     ------
     DocumentError
         It is neither.
     """
-    content = read_bytes(path)
+    content = read_bytes(path, todo=todo)
     where = path_text(path)
     if _kind(content) == "vani.baseline":
         if len(content) > _MAX_BYTES:

@@ -6,21 +6,21 @@ import math
 from functools import partial
 from typing import Final
 
+from vani.gate.asked import BudgetCheck
 from vani.gate.attribute import COMPARISONS, Where
 from vani.gate.entities import Names
-from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
 from vani.gate.matching import Match, Value, aggregated, matches, why_null
-from vani.gate.policy import BudgetCheck
+from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, stripped_target
+from vani.gate.profile_tree import Figures
 from vani.gate.quantity import Dimension, shown
-from vani.gate.reading import Figures
 
 __all__ = ["judge_budget"]
 
 _NAMED: Final = 5
 
 
-def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Finding]:
-    """One finding for each place that the attribute leads to; one that says nothing if it leads nowhere."""
+def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Outcome]:
+    """One outcome for each place that the attribute leads to; one that says nothing if it leads nowhere."""
     found = [match for leaf in check.leaves for match in matches(leaf, figures.tree, names, figures.path)]
     if check.attribute.aggregate is not None:
         return [_aggregate(check, found)]
@@ -39,7 +39,7 @@ def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
     return Pending("pass" if holds else "fail", match.trail, closeness, write)
 
 
-def _aggregate(check: BudgetCheck, found: list[Match]) -> Finding:
+def _aggregate(check: BudgetCheck, found: list[Match]) -> Outcome:
     value, dimension = aggregated(check.attribute, found)
     if value is None:
         why = "is of nothing: all that it leads to is null" if found else "is of nothing: no entity fits"
@@ -73,13 +73,13 @@ def _apps_there(check: BudgetCheck, figures: Figures) -> str:
     return f": its apps are {', '.join(there[:_NAMED])}{more}"
 
 
-def _null(check: BudgetCheck, match: Match, figures: Figures) -> Finding:
+def _null(check: BudgetCheck, match: Match, figures: Figures) -> Outcome:
     return _unknown(check, match, f"is not known ({why_null(match.leaf, figures.model.provenance)})")
 
 
-def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Finding:
+def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Outcome:
     attribute = str(check.attribute) if match is None else match.attribute
-    return Finding(
+    return Outcome(
         judgement(
             check.name,
             "missing" if check.required else "budget",
@@ -100,12 +100,12 @@ def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Finding:
 
 def _held(
     check: BudgetCheck, match: Match | None, value: Value, dimension: Dimension, *, holds: bool
-) -> Finding:
+) -> Outcome:
     attribute = str(check.attribute) if match is None else match.attribute
     text = shown(value, dimension)
     if not holds and not isinstance(check.limit, str) and text == shown(check.limit, dimension):
         text = shown(value, dimension, exact=True)
-    return Finding(
+    return Outcome(
         judgement(
             check.name,
             "budget",

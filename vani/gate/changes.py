@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from vani.gate.asked import ChangeCheck
 from vani.gate.entities import Names
-from vani.gate.finding import Finding, Pending, Status, folded, judgement, stripped_target
 from vani.gate.flushing import flushing_beside
 from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
-from vani.gate.policy import ChangeCheck
+from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, stripped_target
+from vani.gate.profile_tree import Figures, Tree
 from vani.gate.quantity import Dimension, shown
-from vani.gate.reading import Figures, Tree
 from vani.gate.shape import Leaf
 from vani.gate.tolerance import Allowed, Tolerance, allowed, tolerance_of
 from vani.schema.policy import Direction
@@ -24,8 +24,8 @@ _NO: Final[dict[Direction, str]] = {"increase": "no increase", "decrease": "no d
 _ACCEPT: Final = "if it is meant: vani check PROFILE --update-baseline; `vani diff` shows all that changed"
 
 
-def judge_change(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> list[Finding]:
-    """One finding for each place that the attribute leads to, in the profile or in a run of the baseline."""
+def judge_change(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> list[Outcome]:
+    """One outcome for each place that the attribute leads to, in the profile or in a run of the baseline."""
     if not runs:
         return [_unknown(check, None, "has no baseline to be compared with")]
     if check.attribute.aggregate is not None:
@@ -78,7 +78,7 @@ def _one(
     figures: Figures,
     limits: _Limits,
 ) -> Pending | None:
-    """The finding about one place; None where a check of the built-in list has nothing to say."""
+    """The outcome about one place; None where a check of the built-in list has nothing to say."""
     known = [value for value in (number(value) for _, value in earlier) if value is not None]
     if isinstance(match.value, (int, float)) and known:
         return limits.pending(match, match.value, known)
@@ -105,7 +105,7 @@ def _why_gone(match: Match, figures: Figures) -> str:
     return what
 
 
-def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> Finding:
+def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> Outcome:
     def of(tree: Tree, where: str) -> tuple[Value, Dimension]:
         found = [match for leaf in check.leaves for match in matches(leaf, tree, names, where)]
         return aggregated(check.attribute, found)
@@ -147,8 +147,8 @@ class _Limits:
 
     def compared(
         self, match: Match | None, value: float, limits: Allowed, runs: int, dimension: Dimension
-    ) -> Finding:
-        """The finding of a comparison, of a place or of an aggregate."""
+    ) -> Outcome:
+        """The outcome of a comparison, of a place or of an aggregate."""
         check, center = self.check, limits.center
         holds = limits.accepts(value, self.direction)
         attribute = str(check.attribute) if match is None else match.attribute
@@ -161,7 +161,7 @@ class _Limits:
             f"{attribute} is {now}{change_text(value, center)}, and was {was}; "
             f"allowed: {limit}{_bound(limits, self.direction, dimension)}"
         )
-        return Finding(
+        return Outcome(
             judgement(
                 check.name,
                 "change",
@@ -223,9 +223,9 @@ def _bound(limits: Allowed, direction: Direction, dimension: Dimension) -> str:
     return f", so up to {up}" if direction == "increase" else f", so down to {down}"
 
 
-def _unknown(check: ChangeCheck, match: Match | None, why: str) -> Finding:
+def _unknown(check: ChangeCheck, match: Match | None, why: str) -> Outcome:
     attribute = str(check.attribute) if match is None else match.attribute
-    return Finding(
+    return Outcome(
         judgement(
             check.name,
             "missing" if check.required else "change",

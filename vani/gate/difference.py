@@ -16,15 +16,15 @@ from vani.gate.attribute import AnyKey, Key, key_text
 from vani.gate.entities import IDENTITIES, Names, aliases_of, label
 from vani.gate.flushing import flushing_beside
 from vani.gate.matching import number
+from vani.gate.profile_tree import Tree
 from vani.gate.quantity import Dimension
-from vani.gate.reading import Tree
 from vani.gate.shape import Leaf, leaves
 from vani.gate.tolerance import Allowed, allowed, tolerance_of
 from vani.schema import profile
-from vani.schema.base import Model
 from vani.schema.check import Source
 from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
 from vani.schema.long_profile import Column
+from vani.schema.model import Model
 
 __all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
 

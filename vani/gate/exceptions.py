@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
+from vani.gate.asked import Excuse
 from vani.gate.entities import Names
-from vani.gate.finding import Finding, judgement
 from vani.gate.matching import matches
+from vani.gate.outcome import Outcome, judgement
 from vani.gate.pattern import fits
-from vani.gate.policy import Excuse
-from vani.gate.reading import Figures
+from vani.gate.profile_tree import Figures
 from vani.schema.check import Excepted
 
 __all__ = ["excuse"]
 
 
 def excuse(
-    findings: Sequence[Finding], excuses: Sequence[Excuse], today: date, figures: Figures, names: Names
-) -> list[Finding]:
-    """The findings, of which those that fail and are covered are excepted; then a note for each useless exception.
+    outcomes: Sequence[Outcome], excuses: Sequence[Excuse], today: date, figures: Figures, names: Names
+) -> list[Outcome]:
+    """The outcomes, of which those that fail and are covered are excepted; then a note for each useless exception.
 
-    Of several that cover a finding, the one that holds longest counts, of those the first.
+    Of several that cover an outcome, the one that holds longest counts, of those the first.
     """
     reaches = [_reach(one, figures, names) for one in excuses]
     used = [False] * len(excuses)
     needed = [False] * len(excuses)
     result = []
-    for finding in findings:
+    for outcome in outcomes:
         best: int | None = None
-        if finding.judgement.status == "fail":
+        if outcome.judgement.status == "fail":
             for number, one in enumerate(excuses):
-                if not _covers(one, reaches[number], finding):
+                if not _covers(one, reaches[number], outcome):
                     continue
                 needed[number] = True
                 if today > one.table.until:
@@ -39,7 +39,7 @@ def excuse(
                 used[number] = True
                 if best is None or one.table.until > excuses[best].table.until:
                     best = number
-        result.append(finding if best is None else _excepted(finding, excuses[best]))
+        result.append(outcome if best is None else _excepted(outcome, excuses[best]))
     for number, one in enumerate(excuses):
         if today > one.table.until:
             fails = "; what it covered fails again" if needed[number] else "; nothing fails that it covered"
@@ -59,30 +59,30 @@ def _reach(one: Excuse, figures: Figures, names: Names) -> frozenset[str] | None
     return frozenset({str(one.attribute), *found})
 
 
-def _covers(one: Excuse, reach: frozenset[str] | None, finding: Finding) -> bool:
-    found, table = finding.judgement, one.table
+def _covers(one: Excuse, reach: frozenset[str] | None, outcome: Outcome) -> bool:
+    found, table = outcome.judgement, one.table
     if table.check is not None and not (table.check == found.check or fits(table.check, found.check)):
         return False
     if reach is not None and found.attribute not in reach:
         return False
     if table.target is not None:
-        targets = [name for name in (found.target, finding.stripped) if name is not None]
+        targets = [name for name in (found.target, outcome.stripped) if name is not None]
         if not any(name == table.target or fits(table.target, name) for name in targets):
             return False
-    return table.rule is None or table.rule.lower() in map(str.lower, finding.rule)
+    return table.rule is None or table.rule.lower() in map(str.lower, outcome.rule)
 
 
-def _excepted(finding: Finding, one: Excuse) -> Finding:
+def _excepted(outcome: Outcome, one: Excuse) -> Outcome:
     excepted = Excepted(until=one.table.until.isoformat(), reason=one.table.reason)
-    changed = finding.judgement.model_copy(update={"status": "excepted", "excepted": excepted})
-    return Finding(changed, finding.rule, finding.stripped)
+    changed = outcome.judgement.model_copy(update={"status": "excepted", "excepted": excepted})
+    return Outcome(changed, outcome.rule, outcome.stripped)
 
 
-def _note(one: Excuse, number: int, what: str, kind: str) -> Finding:
+def _note(one: Excuse, number: int, what: str, kind: str) -> Outcome:
     table = one.table
     words = {"check": table.check, "attribute": table.attribute, "target": table.target, "rule": table.rule}
     about = ", ".join(f"{key} {value}" for key, value in words.items() if value is not None)
-    return Finding(
+    return Outcome(
         judgement(
             "exceptions",
             "exception",

@@ -18,17 +18,17 @@ from pydantic.fields import FieldInfo
 
 from vani.gate.attribute import AnyKey, Attribute, Condition, Each, Key, Step, Where
 from vani.gate.quantity import Dimension, Quantity
-from vani.schema import profile
-from vani.schema.base import Model
+from vani.schema.model import Model
+from vani.schema.profile import Profile, quantities
 
 __all__ = ["Leaf", "UnknownAttributeError", "leaves", "refuse_never", "refuse_no_share", "resolve"]
 
 _DIMENSIONS: Final[dict[Any, Dimension]] = {
-    profile.Bytes: "bytes",
-    profile.Seconds: "seconds",
-    profile.Share: "share",
-    profile.Rate: "rate",
-    profile.Count: "count",
+    quantities.Bytes: "bytes",
+    quantities.Seconds: "seconds",
+    quantities.Share: "share",
+    quantities.Rate: "rate",
+    quantities.Count: "count",
     int: "count",
     float: "number",
     str: "text",
@@ -74,7 +74,7 @@ def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
         A key that is not there, a selector where there is no list, or a path that ends in a group.
     """
     counted = attribute.aggregate == "count"
-    found = tuple(_walk(profile.Profile, "", attribute.steps, (), "", entities=counted))
+    found = tuple(_walk(Profile, "", attribute.steps, (), "", entities=counted))
     if not found:
         raise UnknownAttributeError(f"nothing in a profile is called {attribute}")
     if attribute.aggregate not in (None, "count"):

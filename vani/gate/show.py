@@ -9,8 +9,8 @@ from vani.errors import one_line
 from vani.gate.attribute import parse_attribute
 from vani.gate.entities import Names
 from vani.gate.matching import find, matches, number, trail_text
+from vani.gate.profile_tree import Tree
 from vani.gate.quantity import Dimension, shown
-from vani.gate.reading import Tree
 from vani.gate.shape import resolve
 from vani.gate.tolerance import allowed
 

@@ -9,20 +9,20 @@ from typing import Final
 
 from vani.errors import InputError
 from vani.gate.advice import AskedRules, judge_advice
+from vani.gate.asked import Asked
 from vani.gate.budgets import judge_budget
 from vani.gate.changes import judge_change
 from vani.gate.completeness import judge_alikeness, judge_completeness
 from vani.gate.entities import Names, aliases_of
 from vani.gate.exceptions import excuse
-from vani.gate.finding import Finding
 from vani.gate.matching import columns_of
-from vani.gate.policy import Asked
-from vani.gate.reading import Figures, Tree
+from vani.gate.outcome import Outcome
+from vani.gate.profile_tree import Figures, Tree
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
 from vani.schema.damage import damage
 from vani.schema.long_profile import Column
 
-__all__ = ["columns_asked", "judge"]
+__all__ = ["columns_asked", "verdict_on"]
 
 _LEVELS: Final[dict[Level, int]] = {"error": 0, "warning": 1, "note": 2}
 _STATUSES: Final = {"fail": 0, "excepted": 1, "unknown": 2, "pass": 3}
@@ -36,7 +36,7 @@ def columns_asked(asked: Asked) -> set[Column]:
     return columns_of(leaves)
 
 
-def judge(
+def verdict_on(
     asked: Asked,
     figures: Figures,
     runs: Sequence[Tree],
@@ -63,22 +63,22 @@ def judge(
         Nothing could be judged, and that is not allowed.
     """
     names = Names(asked.strip, aliases_of(figures.tree, runs))
-    findings: list[Finding] = []
+    outcomes: list[Outcome] = []
     for budget in asked.budgets:
-        findings += judge_budget(budget, figures, names)
+        outcomes += judge_budget(budget, figures, names)
     for change in asked.changes:
         # The built-in list asks for nothing where there is no baseline, nor of a single app what the workflow says.
         repeats = change.leaves[0].dotted.startswith("apps.") and len(figures.model.apps) == 1
         if change.place is not None or (runs and not repeats):
-            findings += judge_change(change, figures, runs, names)
+            outcomes += judge_change(change, figures, runs, names)
     if asked.rules is not None and rules is not None:
-        findings += judge_advice(asked.rules, rules, asked.strip, figures.model)
-    if not allow_empty and not any(one.judgement.status != "unknown" for one in findings):
-        raise _empty(asked, findings)
-    findings += judge_completeness(figures.model, asked.strip)
-    findings += judge_alikeness(runs) if asked.changes else []
-    findings = excuse(findings, asked.excuses, today, figures, names)
-    judgements = sorted(_distinct([one.judgement for one in findings]), key=_order)
+        outcomes += judge_advice(asked.rules, rules, asked.strip, figures.model)
+    if not allow_empty and not any(one.judgement.status != "unknown" for one in outcomes):
+        raise _empty(asked, outcomes)
+    outcomes += judge_completeness(figures.model, asked.strip)
+    outcomes += judge_alikeness(runs) if asked.changes else []
+    outcomes = excuse(outcomes, asked.excuses, today, figures, names)
+    judgements = sorted(_distinct([one.judgement for one in outcomes]), key=_order)
     least = fail_on or asked.table.fail_on
     failed = [one for one in judgements if one.status == "fail"]
     bad = any(_LEVELS[one.level] <= _LEVELS[least] for one in failed)
@@ -129,15 +129,15 @@ def _counts(judgements: Sequence[Judgement]) -> CheckCounts:
     )
 
 
-def _empty(asked: Asked, findings: Sequence[Finding]) -> InputError:
+def _empty(asked: Asked, outcomes: Sequence[Outcome]) -> InputError:
     todo = "--allow-empty accepts that"
-    if findings:
+    if outcomes:
         which = (
             "the only check says nothing"
-            if len(findings) == 1
-            else f"none of {len(findings)} checks says anything"
+            if len(outcomes) == 1
+            else f"none of {len(outcomes)} checks says anything"
         )
-        what = f"nothing to check: {which} about this profile ({findings[0].judgement.message})"
+        what = f"nothing to check: {which} about this profile ({outcomes[0].judgement.message})"
         return InputError(what, where=asked.path or "", todo=todo)
     if asked.path is None:
         return InputError(

@@ -9,7 +9,7 @@ and the data is read at least twice, or in small pieces, or with much metadata. 
 part, and nodes * F where each gets all. t_op is one call served by the node's memory, c how many processes were
 in I/O at a time in the traced run (its time summed over processes / the time in which any was).
 
-T_local is what the store can do at best; a program reaches less. The Vani paper measured, on Lassen's shared memory,
+T_local is what the tier can do at best; a program reaches less. The Vani paper measured, on Lassen's shared memory,
 2.2 to 4.6 times faster I/O for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8). The
 estimate is the geometric middle of what was measured, the worst its lower end, the best T_stage + T_local, which a
 slower file system than Lassen's comes nearer to.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPERATION_S",
-    "Store",
+    "Tier",
     "choose",
     "common_folder",
     "concurrency",
@@ -41,7 +41,7 @@ __all__ = [
     "is_near",
     "local_s",
     "read_rate",
-    "stores",
+    "tiers",
     "write_rate",
 ]
 
@@ -54,10 +54,10 @@ _ON_THE_NODE = ("/dev/shm", "/tmp", "/var/tmp")
 
 
 @dataclass(frozen=True)
-class Store:
+class Tier:
     """Storage near the compute nodes.
 
-    `capacity` is what may be used of it in bytes: of one node for a `node_local` store, of all for a `shared`
+    `capacity` is what may be used of it in bytes: of one node for a `node_local` tier, of all for a `shared`
     one. None is unknown. `read` and `write` are bytes per second of one node, `most_*` over the machine.
     `because` says, in words for a sentence, what is assumed where `certainty` is below 1.
     """
@@ -94,13 +94,13 @@ class Store:
         return _together(self.write, self.most_write, nodes)
 
 
-def stores(profile: Profile, system: System, *, spare: float, memory_share: float) -> list[Store]:
-    """All stores, nearest first.
+def tiers(profile: Profile, system: System, *, spare: float, memory_share: float) -> list[Tier]:
+    """All tiers, nearest first.
 
     Parameters
     ----------
     spare
-        Share of a store that must stay free, 0..1.
+        Share of a tier that must stay free, 0..1.
     memory_share
         Share of a node's memory that files may take where nobody says how much the program leaves.
     """
@@ -115,28 +115,28 @@ def stores(profile: Profile, system: System, *, spare: float, memory_share: floa
 
 
 def choose(
-    candidates: Sequence[Store], *, total: int, nodes: int, shared: bool, per_node: int | None = None
-) -> Store | str:
-    """The nearest store that holds the bytes, or why none does, as a sentence.
+    candidates: Sequence[Tier], *, total: int, nodes: int, shared: bool, per_node: int | None = None
+) -> Tier | str:
+    """The nearest tier that holds the bytes, or why none does, as a sentence.
 
     `total` bytes over all nodes, `per_node` on each (default: evenly). With `shared` all nodes must see the same
     files, which storage of a single node cannot give to several.
     """
     refused: list[str] = []
     share = math.ceil(total / nodes) if per_node is None else per_node
-    for store in candidates:
-        if shared and not store.is_shared and nodes != 1:
-            refused.append(f"{store.name} is seen by one node only, and other nodes need the same files")
+    for tier in candidates:
+        if shared and not tier.is_shared and nodes != 1:
+            refused.append(f"{tier.name} is seen by one node only, and other nodes need the same files")
             continue
-        wanted = total if store.is_shared else share
-        if store.capacity is not None and wanted > store.capacity:
-            per = "" if store.is_shared else " per node"
+        wanted = total if tier.is_shared else share
+        if tier.capacity is not None and wanted > tier.capacity:
+            per = "" if tier.is_shared else " per node"
             refused.append(
-                f"{format_bytes(wanted)}{per} do not fit in {store.name}, where {format_bytes(store.capacity)}"
+                f"{format_bytes(wanted)}{per} do not fit in {tier.name}, where {format_bytes(tier.capacity)}"
                 f"{per} may be used"
             )
             continue
-        return store
+        return tier
     return "; ".join(dict.fromkeys(refused)) or "the machine has no storage nearer than the file system"
 
 
@@ -172,11 +172,11 @@ def write_rate(disk: FileSystem | None, profile: Profile) -> float | None:
 
 
 def local_s(
-    store: Store, *, read: int, written: int, operations: float, nodes: int, concurrency: float
+    tier: Tier, *, read: int, written: int, operations: float, nodes: int, concurrency: float
 ) -> float | None:
-    """T_local: seconds for the same I/O on the store; None where a rate that it needs is not known."""
+    """T_local: seconds for the same I/O on the tier; None where a rate that it needs is not known."""
     seconds = operations * OPERATION_S / max(1.0, concurrency)
-    for size, rate in ((read, store.reads(nodes)), (written, store.writes(nodes))):
+    for size, rate in ((read, tier.reads(nodes)), (written, tier.writes(nodes))):
         if size and not rate:
             return None
         seconds += size / rate if size and rate else 0.0
@@ -198,7 +198,7 @@ def common_folder(paths: Iterable[str]) -> str:
 
 def _described(
     index: int, near: BurstBuffer, profile: Profile, system: System, *, spare: float, memory_share: float
-) -> Store:
+) -> Tier:
     where = f"system.burst_buffers[{index}]"
     is_node = near.kind == "node_local"
     key = "capacity_per_node" if is_node else "capacity"
@@ -218,7 +218,7 @@ def _described(
     if size is None and is_node and near.in_memory:
         size, figure, because = _part_of_memory(profile, system, memory_share)
         sure = min(sure, 0.7)
-    return Store(
+    return Tier(
         name=near.dir or near.name,
         kind=near.kind,
         type=near.type.lower(),
@@ -236,7 +236,7 @@ def _described(
     )
 
 
-def _undescribed(profile: Profile, system: System, *, spare: float, memory_share: float) -> Store | None:
+def _undescribed(profile: Profile, system: System, *, spare: float, memory_share: float) -> Tier | None:
     """Storage of the node that the job saw, else shared memory, which each Linux has."""
     dirs = profile.job.node_local_bb_dirs
     local = profile.storage.node_local
@@ -252,7 +252,7 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
     if size is None and in_memory:
         size, figure, said = _part_of_memory(profile, system, memory_share)
         because, certainty = "; ".join(part for part in (because, said) if part), min(certainty, 0.7)
-    return Store(
+    return Tier(
         name=folder or "/dev/shm",
         kind="node_local",
         type=known or ("tmpfs" if in_memory else "disk"),

@@ -26,6 +26,7 @@ __all__ = [
     "STRIPE_UNIT",
     "equation_3_count",
     "mean_run",
+    "parted",
     "step_distance",
     "whole_stripes",
 ]
@@ -51,6 +52,9 @@ def step_distance(
 ) -> int | None:
     """Bytes between the offsets of neighbouring processes in one concurrent step, equation 3's stripe size.
 
+    A process that reads or writes run after run with its neighbours' runs between them (IOR's segments) has its
+    neighbour one run further; one that has a single block, one block further, which is its run, too.
+
     Parameters
     ----------
     stride
@@ -58,36 +62,43 @@ def step_distance(
     shares
         Shares of operations, 0..1: consecutive, strided, random. None: not known.
     footprint
-        Distinct bytes that the processes access. Where each has one block, this is the span of a step.
+        Distinct bytes that the processes access.
     mean_run
-        Mean bytes that a process accesses without a gap, as `mean_run` finds them. Where a process has
-        several blocks, its neighbour's begins after that many bytes.
+        Mean bytes that a process accesses without a gap, as `mean_run` finds them.
 
     Returns
     -------
     int or None
-        None where no reading applies: what is simultaneous is not known.
+        None where no reading applies: what is simultaneous is not known, or processes access the same bytes.
     """
-    consecutive, strided, random = shares or (0.0, 0.0, 1.0)
+    _, strided, random = shares or (0.0, 0.0, 1.0)
     if stride is not None and stride > 0 and strided >= 0.9:
         return max(1, round(stride / processes))
-    if consecutive >= 0.9 and footprint:
-        return max(1, round(footprint / processes))
-    return mean_run if random < 0.1 else None
+    if random >= 0.1 or mean_run is None or not footprint:
+        return None
+    # Runs of all processes side by side fit into what was accessed, unless they lie on top of each other.
+    return mean_run if mean_run * processes <= 1.1 * footprint else None
 
 
-def mean_run(
-    *, moved: int | None, distinct: int | None, operations: int, jumps: float, streams: int
-) -> int | None:
-    """Mean bytes that a process reads or writes before it jumps.
+def mean_run(*, moved: int | None, operations: int, jumps: float, streams: int) -> int | None:
+    """Mean bytes that a process reads or writes before it jumps; None where nothing was moved.
 
     `jumps` is the share of operations that do not continue the one before, `streams` how many times a process
-    began to read or to write. None where bytes were moved more than once (beyond 10 %): the file's layout does
-    not follow from such runs.
+    began to read or to write. Bytes that are moved again begin with a jump, too, so that repetitions do not count.
     """
-    if not moved or not distinct or moved > 1.1 * distinct:
-        return None
-    return max(1, round(moved / max(1.0, jumps * operations + streams)))
+    return max(1, round(moved / max(1.0, jumps * operations + streams))) if moved else None
+
+
+def parted(distance: int, processes: int, count: int, least: int) -> int:
+    """The stripe size for which one step of all processes reaches `count` targets.
+
+    A step spans `distance` * `processes` bytes. Where that is fewer stripes than targets, each process's run is cut
+    into as few equal parts as it takes, a power of two, none below `least` bytes.
+    """
+    parts = 1
+    while parts * processes < count and distance // (2 * parts) >= least:
+        parts *= 2
+    return distance // parts
 
 
 def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:

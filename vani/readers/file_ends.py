@@ -1,4 +1,4 @@
-"""Ends of files that one process uses alone, as far as its own calls tell (see `vani.readers.positions`)."""
+"""BatchEnds of files that one process uses alone, as far as its own calls tell (see `vani.readers.positions`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag
-from vani.readers.functions import Rule
+from vani.readers.functions import PositionRule
 
-__all__ = ["ASSUMED", "GONE", "USED", "CallsOnFiles", "Ends"]
+__all__ = ["ASSUMED", "GONE", "USED", "BatchEnds", "CallsOnFiles"]
 
 NO_VALUE = np.iinfo(np.int64).min
 USED, GONE, ASSUMED = 1, 2, 4
@@ -41,20 +41,20 @@ class CallsOnFiles(Protocol):
 
 def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
     """Opens of names that were taken away and not opened since; rows in order, `gone` by group before them."""
-    telling = np.flatnonzero((rule == Rule.OPEN) | (rule == Rule.GONE))
+    telling = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
     found = np.zeros(len(rule), np.bool_)
     if not len(telling):
         return found
     group = group[telling]
     before = gone[group]
     same = group[1:] == group[:-1]
-    before[1:][same] = (rule[telling] == Rule.GONE)[:-1][same]
+    before[1:][same] = (rule[telling] == PositionRule.GONE)[:-1][same]
     found[telling] = before
     return found
 
 
-class Ends:
-    """Ends of files within a batch, for processes that are alone on their file."""
+class BatchEnds:
+    """BatchEnds of files within a batch, for processes that are alone on their file."""
 
     def __init__(
         self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], private: Bools | None = None
@@ -75,17 +75,17 @@ class Ends:
         bounds = np.append(first, n)
         own = np.ones(len(first), np.bool_) if private is None else private
         # Few calls tell how long a file is, or that it is no longer known.
-        is_open = calls.rule == Rule.OPEN
+        is_open = calls.rule == PositionRule.OPEN
         rows = np.flatnonzero(
-            is_open | calls.unknown | (calls.rule == Rule.RESIZE) | (calls.rule == Rule.GONE)
+            is_open | calls.unknown | (calls.rule == PositionRule.RESIZE) | (calls.rule == PositionRule.GONE)
         )
         group = np.searchsorted(first, rows, side="right") - 1
         rows, group = rows[own[group]], group[own[group]]
         value, flags, rule = calls.value[rows], calls.flags[rows], calls.rule[rows]
         forgets = calls.unknown[rows]
-        resizes = (rule == Rule.RESIZE) & ~forgets
-        creates = (rule == Rule.OPEN) & ((flags & Flag.CREATE) != 0)
-        empties = (rule == Rule.OPEN) & ((flags & Flag.TRUNCATE) != 0)
+        resizes = (rule == PositionRule.RESIZE) & ~forgets
+        creates = (rule == PositionRule.OPEN) & ((flags & Flag.CREATE) != 0)
+        empties = (rule == PositionRule.OPEN) & ((flags & Flag.TRUNCATE) != 0)
         empties |= creates & _behind_removal(rule, group, (past0 & GONE) != 0)
         if (creates & ~empties).any():
             used = np.flatnonzero(calls.uses)
@@ -137,7 +137,7 @@ class Ends:
         assumed = np.zeros(len(open_), np.int8)
         if not len(group):
             return group, assumed
-        moves = (calls.rule == Rule.ADVANCE) | (calls.rule == Rule.AT)
+        moves = (calls.rule == PositionRule.ADVANCE) | (calls.rule == PositionRule.AT)
         tells = moves.copy()
         tells[settle] = True
         stops = np.append(np.flatnonzero(tells), bounds[-1])

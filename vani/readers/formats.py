@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import InputError, VaniError
-from vani.readers.base import Format
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.trace_reader import Format
 
 __all__ = ["BUILT_IN", "ENTRY_POINTS", "format_of", "formats", "has_plug_ins", "unusable"]
 
 ENTRY_POINTS = "vani.readers"
-"""Entry points of this group name a `vani.readers.base.Format`."""
+"""Entry points of this group name a `vani.readers.trace_reader.Format`."""
 
 BUILT_IN = (
     # A Recorder trace may hold converted copies of itself; the original has more to tell.
@@ -121,7 +121,7 @@ def _plug_ins() -> _PlugIns:
             if isinstance(loaded, Format):
                 found.append(loaded)
                 continue
-            what = f"entry point {point.name!r} is no vani.readers.base.Format"
+            what = f"entry point {point.name!r} is no vani.readers.trace_reader.Format"
         broken.append(
             InputError(what, where=point.value, todo="update or uninstall the package that brings it")
         )

@@ -12,10 +12,10 @@ from functools import cache
 
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["DATATYPE_BYTES", "Meaning", "Rule", "layer_of", "meaning_of"]
+__all__ = ["DATATYPE_BYTES", "Meaning", "PositionRule", "layer_of", "meaning_of"]
 
 
-class Rule(IntEnum):
+class PositionRule(IntEnum):
     """How a call relates to the position in its file."""
 
     NONE = 0
@@ -62,7 +62,7 @@ class Meaning:
     command: int = -1
     """The command of fcntl, of which those that duplicate a descriptor matter."""
     comm: int = -1
-    rule: Rule = Rule.NONE
+    rule: PositionRule = PositionRule.NONE
     flags: Flag = _NONE
 
 
@@ -71,9 +71,9 @@ READ, WRITE, META, SYNC = Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC
 _NEW = Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.WRITABLE
 
 _TABLE: dict[str, Meaning] = {
-    "creat": Meaning(P, META, path=0, rule=Rule.OPEN, flags=_NEW),
-    "open": Meaning(P, META, path=0, open_flags=1, rule=Rule.OPEN, flags=Flag.OPEN),
-    "openat": Meaning(P, META, path=1, open_flags=2, rule=Rule.OPEN, flags=Flag.OPEN),
+    "creat": Meaning(P, META, path=0, rule=PositionRule.OPEN, flags=_NEW),
+    "open": Meaning(P, META, path=0, open_flags=1, rule=PositionRule.OPEN, flags=Flag.OPEN),
+    "openat": Meaning(P, META, path=1, open_flags=2, rule=PositionRule.OPEN, flags=Flag.OPEN),
     "close": Meaning(P, META, path=0, flags=Flag.CLOSE),
     "fsync": Meaning(P, SYNC, path=0),
     "fdatasync": Meaning(P, SYNC, path=0),
@@ -81,17 +81,17 @@ _TABLE: dict[str, Meaning] = {
     "syncfs": Meaning(P, SYNC, path=0),
     "sync": Meaning(P, SYNC),
     "aio_fsync": Meaning(P, SYNC),
-    "read": Meaning(P, READ, path=0, size=(2,), rule=Rule.ADVANCE),
-    "write": Meaning(P, WRITE, path=0, size=(2,), rule=Rule.ADVANCE),
-    "pread": Meaning(P, READ, path=0, size=(2,), offset=3, rule=Rule.AT),
-    "pwrite": Meaning(P, WRITE, path=0, size=(2,), offset=3, rule=Rule.AT),
-    "readv": Meaning(P, READ, path=0, size=(1,), rule=Rule.ADVANCE),
-    "writev": Meaning(P, WRITE, path=0, size=(1,), rule=Rule.ADVANCE),
-    "preadv": Meaning(P, READ, path=0, size=(1,), offset=3, rule=Rule.AT),
-    "pwritev": Meaning(P, WRITE, path=0, size=(1,), offset=3, rule=Rule.AT),
+    "read": Meaning(P, READ, path=0, size=(2,), rule=PositionRule.ADVANCE),
+    "write": Meaning(P, WRITE, path=0, size=(2,), rule=PositionRule.ADVANCE),
+    "pread": Meaning(P, READ, path=0, size=(2,), offset=3, rule=PositionRule.AT),
+    "pwrite": Meaning(P, WRITE, path=0, size=(2,), offset=3, rule=PositionRule.AT),
+    "readv": Meaning(P, READ, path=0, size=(1,), rule=PositionRule.ADVANCE),
+    "writev": Meaning(P, WRITE, path=0, size=(1,), rule=PositionRule.ADVANCE),
+    "preadv": Meaning(P, READ, path=0, size=(1,), offset=3, rule=PositionRule.AT),
+    "pwritev": Meaning(P, WRITE, path=0, size=(1,), offset=3, rule=PositionRule.AT),
     "lseek": Meaning(P, META, path=0, offset=1, whence=2, flags=Flag.SEEK),
-    "ftruncate": Meaning(P, META, path=0, offset=1, rule=Rule.RESIZE, flags=Flag.RESIZE),
-    "truncate": Meaning(P, META, path=0, offset=1, rule=Rule.RESIZE, flags=Flag.RESIZE),
+    "ftruncate": Meaning(P, META, path=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE),
+    "truncate": Meaning(P, META, path=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE),
     "mmap": Meaning(P, META, path=4),
     "msync": Meaning(P, SYNC),
     "stat": Meaning(P, META, path=0, flags=Flag.STAT),
@@ -116,10 +116,10 @@ _TABLE: dict[str, Meaning] = {
     "mkfifo": Meaning(P, META, path=0),
     "mknod": Meaning(P, META, path=0),
     "mknodat": Meaning(P, META, path=1),
-    "unlink": Meaning(P, META, path=0, rule=Rule.GONE, flags=Flag.REMOVE),
-    "unlinkat": Meaning(P, META, path=1, rule=Rule.GONE, flags=Flag.REMOVE),
-    "remove": Meaning(P, META, path=0, rule=Rule.GONE, flags=Flag.REMOVE),
-    "rename": Meaning(P, META, path=0, rename_to=1, rule=Rule.GONE, flags=Flag.RENAME),
+    "unlink": Meaning(P, META, path=0, rule=PositionRule.GONE, flags=Flag.REMOVE),
+    "unlinkat": Meaning(P, META, path=1, rule=PositionRule.GONE, flags=Flag.REMOVE),
+    "remove": Meaning(P, META, path=0, rule=PositionRule.GONE, flags=Flag.REMOVE),
+    "rename": Meaning(P, META, path=0, rename_to=1, rule=PositionRule.GONE, flags=Flag.RENAME),
     "link": Meaning(P, META, path=0),
     "symlink": Meaning(P, META, path=0),
     "linkat": Meaning(P, META, path=1),
@@ -132,7 +132,7 @@ _TABLE: dict[str, Meaning] = {
     "pipe": Meaning(P, META),
     "umask": Meaning(P, META),
     "getcwd": Meaning(P, META),
-    "fopen": Meaning(S, META, path=0, open_mode=1, rule=Rule.OPEN, flags=Flag.OPEN),
+    "fopen": Meaning(S, META, path=0, open_mode=1, rule=PositionRule.OPEN, flags=Flag.OPEN),
     "fdopen": Meaning(S, META, path=0),
     "fclose": Meaning(S, META, path=0, flags=Flag.CLOSE),
     "fflush": Meaning(S, SYNC, path=0),
@@ -140,12 +140,12 @@ _TABLE: dict[str, Meaning] = {
     "ftello": Meaning(S, META, path=0),
     "fileno": Meaning(S, META, path=0),
     "tmpfile": Meaning(S, META),
-    "fread": Meaning(S, READ, path=3, size=(1, 2), rule=Rule.ADVANCE),
-    "fwrite": Meaning(S, WRITE, path=3, size=(1, 2), rule=Rule.ADVANCE),
-    "vfprintf": Meaning(S, WRITE, path=0, size=(1,), less=1, rule=Rule.ADVANCE),
+    "fread": Meaning(S, READ, path=3, size=(1, 2), rule=PositionRule.ADVANCE),
+    "fwrite": Meaning(S, WRITE, path=3, size=(1, 2), rule=PositionRule.ADVANCE),
+    "vfprintf": Meaning(S, WRITE, path=0, size=(1,), less=1, rule=PositionRule.ADVANCE),
     "fseek": Meaning(S, META, path=0, offset=1, whence=2, flags=Flag.SEEK),
     "fseeko": Meaning(S, META, path=0, offset=1, whence=2, flags=Flag.SEEK),
-    "rewind": Meaning(S, META, path=0, rule=Rule.SEEK_SET, flags=Flag.SEEK),
+    "rewind": Meaning(S, META, path=0, rule=PositionRule.SEEK_SET, flags=Flag.SEEK),
 }
 _TABLE["openat64"] = _TABLE["openat"]
 for _name in (
@@ -177,7 +177,9 @@ _ALL = Flag.COLLECTIVE
 _TABLE["MPI_File_open"] = Meaning(M, META, path=1, handle=4, binds=True, comm=0, flags=Flag.OPEN | _ALL)
 _TABLE["MPI_File_close"] = Meaning(M, META, handle=0, flags=Flag.CLOSE | _ALL)
 _TABLE["MPI_File_sync"] = Meaning(M, SYNC, handle=0, flags=_ALL)
-_TABLE["MPI_File_set_size"] = Meaning(M, META, handle=0, offset=1, rule=Rule.RESIZE, flags=Flag.RESIZE | _ALL)
+_TABLE["MPI_File_set_size"] = Meaning(
+    M, META, handle=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE | _ALL
+)
 _TABLE["MPI_File_set_view"] = Meaning(M, META, handle=0, offset=1, flags=_ALL)
 for _verb, _kind in (("read", READ), ("write", WRITE)):
     for _name, _collective in (

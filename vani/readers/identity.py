@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vani.errors import TraceError
-from vani.readers.base import TraceReader
+from vani.readers.trace_reader import TraceReader
 
 __all__ = ["Identity", "explained", "identity_of", "unchanged"]
 

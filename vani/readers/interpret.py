@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
-from vani.readers.functions import DATATYPE_BYTES, Meaning, Rule, meaning_of
+from vani.readers.functions import DATATYPE_BYTES, Meaning, PositionRule, meaning_of
 from vani.readers.handles import Handles
 from vani.readers.paths import Paths, PathTable, complete_relative_paths
 from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE, believed
@@ -268,8 +268,12 @@ def _fill(
         s.slope[rows], s.value[rows] = args.pattern(meaning.offset)
     if meaning.whence >= 0:
         whence = args.numbers(meaning.whence)
-        rule[whence == 0], rule[whence == 1], rule[whence == 2] = Rule.SEEK_SET, Rule.SEEK_CUR, Rule.SEEK_END
-    elif meaning.rule == Rule.SEEK_SET:
+        rule[whence == 0], rule[whence == 1], rule[whence == 2] = (
+            PositionRule.SEEK_SET,
+            PositionRule.SEEK_CUR,
+            PositionRule.SEEK_END,
+        )
+    elif meaning.rule == PositionRule.SEEK_SET:
         s.value[rows] = 0
     if meaning.open_flags >= 0:
         bits = args.numbers(meaning.open_flags)
@@ -281,7 +285,7 @@ def _fill(
         flags |= np.where(bits & _O_DIRECTORY, Flag.DIRECTORY, 0).astype(np.int16)
     if meaning.command >= 0:
         duplicates = np.isin(args.numbers(meaning.command), _F_DUPFD)
-        rule[duplicates] = Rule.FORGET
+        rule[duplicates] = PositionRule.FORGET
         flags[duplicates] |= Flag.WRITABLE
     if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:
         flags |= np.array([_mode_flags(m) for m in modes], np.int16)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vani.errors import InputError, TraceError, UnknownFormatError
-from vani.readers.base import TraceReader
 from vani.readers.formats import BUILT_IN, format_of, has_plug_ins, unusable
 from vani.readers.identity import explained
 from vani.readers.natural_order import natural
 from vani.readers.parquet import is_store
+from vani.readers.trace_reader import TraceReader
 
 __all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
 

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind
-from vani.readers.file_ends import GONE, USED, Ends
-from vani.readers.functions import Rule
+from vani.readers.file_ends import GONE, USED, BatchEnds
+from vani.readers.functions import PositionRule
 
 __all__ = ["NO_VALUE", "Positions", "stable_order"]
 
@@ -133,13 +133,13 @@ class Positions:
         # A row of its own tells the new name what a rename does to it.
         target, moves = rename_to[renames], rename_to[renames] != file[renames]
         rule = rule.copy()
-        rule[renames[~moves]] = Rule.NONE
+        rule[renames[~moves]] = PositionRule.NONE
         after, target = renames[moves] + 1, target[moves]
         wide = np.insert(flags, after, 0)
         offset = self._resolve(
             np.insert(rank, after, rank[after - 1]),
             np.insert(file, after, target),
-            np.insert(rule, after, Rule.FORGET),
+            np.insert(rule, after, PositionRule.FORGET),
             np.insert(kind, after, Kind.METADATA),
             np.insert(value, after, NO_VALUE),
             np.insert(size, after, NO_VALUE),
@@ -161,7 +161,7 @@ class Positions:
         flags: NDArray[np.int16],
     ) -> Ints:
         offset = np.full(len(rank), NO_VALUE)
-        rows = np.flatnonzero((rule != Rule.NONE) & (file >= 0))
+        rows = np.flatnonzero((rule != PositionRule.NONE) & (file >= 0))
         if not len(rows):
             return offset
         base = int(rank[0])
@@ -206,9 +206,9 @@ class Positions:
         private = self._private[file_of_group]
         end0[~private] = NO_VALUE
 
-        is_open = rule == Rule.OPEN
-        advances = rule == Rule.ADVANCE
-        at = rule == Rule.AT
+        is_open = rule == PositionRule.OPEN
+        advances = rule == PositionRule.ADVANCE
+        at = rule == PositionRule.AT
         writes = kind == Kind.WRITE
         own = flags[rows]
         appending = np.zeros(n, np.bool_)
@@ -229,7 +229,7 @@ class Positions:
             sizes = np.diff(np.append(first, n))
             if 2 * int(sizes[careful].sum()) > n:
                 # Taking most of the calls apart would cost more than following all of them.
-                ends = Ends(calls, end0, past0, private)
+                ends = BatchEnds(calls, end0, past0, private)
                 calls.settle(ends)
                 after = calls.positions()
                 end[private] = ends.after(calls.write_ends(after))[private]
@@ -240,7 +240,7 @@ class Positions:
                     rows_of = np.flatnonzero(np.repeat(careful, sizes))
                     part = calls.take(rows_of)
                     part.begin(position0[careful])
-                    ends = Ends(part, end0[careful], past0[careful])
+                    ends = BatchEnds(part, end0[careful], past0[careful])
                     past[careful] |= ends.assumed
                     part.settle(ends)
                     calls.step = calls.step.copy()
@@ -248,7 +248,7 @@ class Positions:
                     end[careful] = ends.after(part.write_ends())
                 simple = private & ~careful
                 if simple.any():
-                    ends = Ends(calls, end0, past0, private)
+                    ends = BatchEnds(calls, end0, past0, private)
                     end[simple] = ends.last(calls.write_ends(after))[simple]
                     past[simple] |= ends.assumed[simple]
         if after is None:
@@ -256,8 +256,10 @@ class Positions:
         known = after != NO_VALUE
         moved = np.where(calls.appends, calls.asked, calls.step) if calls.appends.any() else calls.step
         offset = np.where(advances & known, after - moved, NO_VALUE)
-        np.copyto(offset, value, where=at | (rule == Rule.RESIZE))
-        np.copyto(offset, after, where=(rule >= Rule.SEEK_SET) & (rule <= Rule.SEEK_END) & known)
+        np.copyto(offset, value, where=at | (rule == PositionRule.RESIZE))
+        np.copyto(
+            offset, after, where=(rule >= PositionRule.SEEK_SET) & (rule <= PositionRule.SEEK_END) & known
+        )
         # A seek to before the beginning fails; what its caller did then is unknown.
         np.copyto(offset, NO_VALUE, where=offset < 0)
         return offset, after, end, appending, past
@@ -268,9 +270,9 @@ def _past(calls: _Calls, before: NDArray[np.int8]) -> NDArray[np.int8]:
     rule, first = calls.rule, np.flatnonzero(calls.starts)
     used = np.logical_or.reduceat(calls.uses, first) | ((before & USED) != 0)
     gone = (before & GONE) != 0
-    rows = np.flatnonzero((rule == Rule.OPEN) | (rule == Rule.GONE))
+    rows = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
     # The last one written stays.
-    gone[np.searchsorted(first, rows, side="right") - 1] = rule[rows] == Rule.GONE
+    gone[np.searchsorted(first, rows, side="right") - 1] = rule[rows] == PositionRule.GONE
     return np.where(used, USED, 0).astype(np.int8) | np.where(gone, GONE, 0).astype(np.int8)
 
 
@@ -289,9 +291,9 @@ class _Calls:
     ) -> None:
         self.starts, self.rule, self.writes = starts, rule, writes
         self.value, self.size, self.flags, self.appends = value, size, flags, appends
-        self._advances = rule == Rule.ADVANCE
+        self._advances = rule == PositionRule.ADVANCE
         step = np.where(self._advances, size, 0)
-        np.copyto(step, value, where=rule == Rule.SEEK_CUR)
+        np.copyto(step, value, where=rule == PositionRule.SEEK_CUR)
         lost = step == NO_VALUE
         np.copyto(step, 0, where=lost)
         # Sums of such steps can lead out of 64 bits: where all of them would, the longest are not believed.
@@ -306,13 +308,13 @@ class _Calls:
         if appends.any():
             self._heads = appends.copy()
             self._heads[1:] &= ~(appends[:-1] & ~starts[1:])
-        self.from_end = (rule == Rule.SEEK_END) | self._heads
-        absolute = rule == Rule.SEEK_SET
-        is_open = rule == Rule.OPEN
-        forgets = rule == Rule.FORGET
-        self.unknown = forgets | ((rule == Rule.RESIZE) & (value == NO_VALUE))
+        self.from_end = (rule == PositionRule.SEEK_END) | self._heads
+        absolute = rule == PositionRule.SEEK_SET
+        is_open = rule == PositionRule.OPEN
+        forgets = rule == PositionRule.FORGET
+        self.unknown = forgets | ((rule == PositionRule.RESIZE) & (value == NO_VALUE))
         """How long the file is from here on is unknown."""
-        self.uses = self._advances | (rule == Rule.AT) | self.unknown
+        self.uses = self._advances | (rule == PositionRule.AT) | self.unknown
         """After such a call O_CREAT does not tell that the file is empty."""
         self._sets = is_open | absolute | self.from_end | lost | forgets
         self._place = np.where(absolute, value, NO_VALUE)
@@ -353,16 +355,16 @@ class _Calls:
         """Where each write ends, NO_VALUE for other calls and where unknown."""
         after = self.positions() if after is None else after
         ends = np.where(self._advances & self.writes, after, NO_VALUE)
-        explicit = (self.rule == Rule.AT) & self.writes
+        explicit = (self.rule == PositionRule.AT) & self.writes
         if explicit.any():
             explicit &= (self.value != NO_VALUE) & (self.size != NO_VALUE)
             np.add(self.value, self.size, out=ends, where=explicit)
         return ends
 
-    def settle(self, ends: Ends) -> None:
+    def settle(self, ends: BatchEnds) -> None:
         """Let reads stop at the end of the file, and find what begins there."""
         reads = self._advances & ~self.writes & ends.known
-        seeks = (self.rule == Rule.SEEK_END) & ends.known & (self.value != NO_VALUE)
+        seeks = (self.rule == PositionRule.SEEK_END) & ends.known & (self.value != NO_VALUE)
         heads = self._heads & ends.known
         moving = bool(seeks.any() or heads.any())
         for _ in range(_ROUNDS):
@@ -388,13 +390,15 @@ class _Calls:
             rows = slice(int(bounds[group]), int(bounds[group + 1]))
             self._walk(rows, int(self._before[group]), ends, reads, seeks, heads)
 
-    def _walk(self, rows: slice, position: int, ends: Ends, reads: Bools, seeks: Bools, heads: Bools) -> None:
+    def _walk(
+        self, rows: slice, position: int, ends: BatchEnds, reads: Bools, seeks: Bools, heads: Bools
+    ) -> None:
         """Settle one process and file call by call: each of many calls hangs on the one before."""
         asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), self._place[rows].tolist()
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
         moves, at = (
             (self._advances & self.writes)[rows].tolist(),
-            ((self.rule == Rule.AT) & self.writes)[rows].tolist(),
+            ((self.rule == PositionRule.AT) & self.writes)[rows].tolist(),
         )
         stops, to_end, appends = reads[rows].tolist(), seeks[rows].tolist(), heads[rows].tolist()
         end = 0

@@ -1,36 +1,85 @@
-"""The formats in which a document is written, by name."""
+"""The formats in which a document is written, by name, and by what the name of its file ends in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import cast
+from pathlib import Path
+from typing import Generic, TypeVar, cast
+
+from vani.errors import InputError
 
 __all__ = ["Formats"]
 
+Written = TypeVar("Written", str, bytes)
 
-class Formats:
+
+class Formats(Generic[Written]):
     """The formats of one document: a module of its folder each, loaded when the format is asked for.
 
-    A module `<name>.py` has one function `render(document, ...)`, which returns the text. What it needs beside the
-    document, it takes by name; what it does not need, it lets go by (`**_: object`).
+    A module `<name>.py` has one function `render(document, ...)`, which returns text, or bytes. What it needs beside
+    the document, it takes by name; what it does not need, it lets go by (`**_: object`).
+
+    Parameters
+    ----------
+    folder
+        The package of the modules.
+    names
+        Of the formats; as a mapping, with what the names of such files end in.
+    what
+        Is written, for messages.
     """
 
-    def __init__(self, folder: str, names: Sequence[str]) -> None:
+    def __init__(
+        self, folder: str, names: Sequence[str] | Mapping[str, Sequence[str]], *, what: str = ""
+    ) -> None:
         self._folder = folder
         self._names = tuple(names)
+        self._what = what
+        ends = names if isinstance(names, Mapping) else {name: (f".{name}",) for name in names}
+        self._by_suffix = {suffix: name for name, suffixes in ends.items() for suffix in suffixes}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
-    def render(self, name: str, document: object, **more: object) -> str:
+    def render(self, name: str, document: object, **more: object) -> Written:
         """Write `document` in the format `name`.
 
         Raises
         ------
-        KeyError
+        InputError
             There is no such format.
         """
+        self.check(name)
+        return cast("Written", import_module(f"{self._folder}.{name}").render(document, **more))
+
+    def check(self, name: str) -> None:
+        """Raise InputError where there is no such format, before work for it begins."""
         if name not in self._names:
-            raise KeyError(name)
-        return cast("str", import_module(f"{self._folder}.{name}").render(document, **more))
+            raise InputError(f"unknown format {name!r}", todo=f"known are {', '.join(self._names)}")
+
+    def of_file(self, path: Path) -> str | None:
+        """The format that the name of a file ends in; None for an end that says nothing."""
+        return self._by_suffix.get(path.suffix.lower())
+
+    def needed_for(self, path: Path) -> str:
+        """The same, where nothing but the name of the file tells the format.
+
+        Raises
+        ------
+        InputError
+            It tells none.
+        """
+        found = self.of_file(path)
+        if found is not None:
+            return found
+        suffix, known = path.suffix.lower(), list(self._by_suffix)
+        near = difflib.get_close_matches(suffix, known, 1)
+        raise InputError(
+            f"unknown {self._what} format {suffix!r}" if suffix else f"no {self._what} format is named",
+            where=path,
+            todo=f"did you mean {near[0]!r}?"
+            if near
+            else f"end the name in {', '.join(known[:-1])} or {known[-1]}",
+        )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from vani.allocator import give_back
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
-from vani.readers.base import KeepsTables, Piece, TraceReader
 from vani.readers.open import open_trace, traces_at
+from vani.readers.trace_reader import KeepsTables, Piece, TraceReader
 from vani.store import cache, write
 from vani.store.kept import Kept, Room
 from vani.store.locks import InUse
@@ -38,7 +38,7 @@ class Workers(Protocol):
     def is_elsewhere(self) -> bool:
         """They may see other files than this process."""
 
-    def check(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
+    def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """Raise InputError where they do not see these folders."""
 
     def map(
@@ -202,7 +202,7 @@ class Stores:
             needs_room = not all(isinstance(source, Store) for source in sources)
             is_own = named is None or needs_room or os.access(named, os.W_OK)
             place = cached if is_own else Stores(None, self._until, version=self._version, traces=())
-            workers.check(version=self._version, reads=[s.path for s in sources], writes=place.folder)
+            workers.check_workers(version=self._version, reads=[s.path for s in sources], writes=place.folder)
         for source in sources:
             try:
                 stores.append(source if isinstance(source, Store) else cached.provide(source, workers))
@@ -237,7 +237,7 @@ class Stores:
         """A temporary folder in place of a cache that takes nothing more, if workers see it."""
         try:
             folder = self._temporary()
-            workers.check(version=self._version, reads=[reader.path], writes=folder)
+            workers.check_workers(version=self._version, reads=[reader.path], writes=folder)
         except (OSError, InputError):
             raise error from None
         return folder

@@ -22,8 +22,8 @@ from vani.atomic import new_directory
 from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
 from vani.columns import small_table
 from vani.errors import InputError, TraceError
-from vani.readers.base import Piece, TellsCallSites, TraceReader
 from vani.readers.identity import unchanged
+from vani.readers.trace_reader import Piece, TellsCallSites, TraceReader
 from vani.store.kept import Kept, Room
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now

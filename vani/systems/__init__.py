@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
-from vani.schema.document import check, read_text, read_tree
+from vani.schema.document import read_text, read_tree, validate
 from vani.schema.system import System
 
 __all__ = ["files_of_system", "known_systems", "load_system"]
@@ -44,7 +44,7 @@ def load_system(name_or_path: str | Path) -> System:
     path = _find(str(name_or_path), Path())
     text = read_text(path)
     tree = _with_base(read_tree(text, System, where=str(path)), path, _MAX_BASES)
-    return check(tree, System, text=text, where=str(path))
+    return validate(tree, System, text=text, where=str(path))
 
 
 def files_of_system(name_or_path: str | Path) -> list[Path]:
@@ -94,7 +94,7 @@ def _with_base(tree: Tree, path: Path, bases_left: int) -> Tree:
         raise DocumentError(f"base: {error.what}", where=path, todo=error.todo) from None
     text = read_text(found)
     base = _with_base(read_tree(text, System, where=str(found)), found, bases_left - 1)
-    check(base, System, text=text, where=str(found))
+    validate(base, System, text=text, where=str(found))
     own = tree.get("sources")
     merged = _merge({key: value for key, value in base.items() if key != "sources"}, tree)
     if own is not None and not isinstance(own, dict):

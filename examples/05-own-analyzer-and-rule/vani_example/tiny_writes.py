@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.base import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import KiB
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.mpiio.hints import aggregators, buffer_size, checked, hint_lines
+from vani.advisors.mpiio.hints import aggregators, buffer_size, checked, hint_lines, per_host
 from vani.units import GiB, KiB, MiB
 
 
@@ -54,27 +54,25 @@ def test_hints_are_added_to_those_there_are(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ranks", "targets", "nodes", "count"),
-    [
-        (64, 16, 8, 16),
-        (64, 4, 8, 8),
-        (64, 4, None, 4),
-        (8, 12, None, 4),
-        (7, 4, 2, 1),
-        (1280, 12, 32, 4),
-        (96, 12, 24, 24),
-        (1, 48, 1, 1),
-    ],
+    ("ranks", "targets", "count"),
+    [(64, 16, 16), (64, 24, 24), (64, 4, 4), (8, 12, 6), (7, 4, 4), (1, 48, 1)],
 )
-def test_aggregators(ranks, targets, nodes, count):
-    assert aggregators(ranks, targets, nodes) == count
+def test_aggregators(ranks, targets, count):
+    assert aggregators(ranks, targets) == count
 
 
-@given(ranks=st.integers(1, 3000), targets=st.integers(1, 2000), nodes=st.none() | st.integers(1, 3000))
-def test_aggregators_divide_the_ranks_and_fit_the_targets(ranks, targets, nodes):
-    count = aggregators(ranks, targets, nodes)
-    assert ranks % count == 0
-    assert count % targets == 0 or targets % count == 0
+@given(ranks=st.integers(1, 3000), targets=st.integers(1, 2000))
+def test_aggregators_divide_the_targets_and_are_no_more_than_the_ranks(ranks, targets):
+    count = aggregators(ranks, targets)
+    assert targets % count == 0
+    assert count <= min(ranks, targets)
+
+
+@pytest.mark.parametrize(
+    ("count", "nodes", "text"), [(24, 8, "*:3"), (24, 7, "*:4"), (8, 8, None), (4, 8, None)]
+)
+def test_more_aggregators_than_nodes_are_allowed_by_name(count, nodes, text):
+    assert per_host(count, nodes) == text
 
 
 @given(unit=st.integers(1, 65535).map(lambda n: n * 64 * KiB))

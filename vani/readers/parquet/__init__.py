@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.base import TraceReader
 from vani.readers.parquet.parts import column_names, find_parts
+from vani.readers.trace_reader import TraceReader
 
 __all__ = ["is_converted", "is_parquet", "is_parquet_part", "is_store", "open_parquet"]
 

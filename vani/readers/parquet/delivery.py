@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from vani.calls import CALLS, Layer
 from vani.columns import to_arrow
-from vani.readers.base import BATCH_ROWS, Piece
 from vani.readers.handles import OpenHandles
 from vani.readers.nesting import Nesting
 from vani.readers.plausible import claimed
 from vani.readers.positions import NO_VALUE, Positions
 from vani.readers.signatures import Signatures
+from vani.readers.trace_reader import BATCH_ROWS, Piece
 
 __all__ = ["Delivery", "Rows"]
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.base import BATCH_ROWS
 from vani.readers.natural_order import natural
+from vani.readers.trace_reader import BATCH_ROWS
 
 __all__ = [
     "DamagedPartError",

@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from vani.errors import TraceError
 from vani.readers.app_names import app_name
-from vani.readers.base import BATCH_ROWS, Limit, Piece
 from vani.readers.identity import identity_of
 from vani.readers.parquet.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
 from vani.readers.paths import PathTable
 from vani.readers.some_ranks import some_ranks
 from vani.readers.tables import file_table, function_table
+from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
 
 __all__ = [
     "SET_BACK_S",
     "Columns",
+    "FunctionNames",
     "Known",
-    "Names",
     "PairCounter",
     "ParquetReader",
     "RankCounter",
@@ -81,7 +81,7 @@ class Known:
     """Shape (paths,): paths that were only looked for; None where the flags of opens are not known."""
 
 
-class Names:
+class FunctionNames:
     """Codes of function names, in order of first sight."""
 
     def __init__(self) -> None:

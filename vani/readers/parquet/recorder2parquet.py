@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
-from vani.readers.base import Limit, Piece
 from vani.readers.functions import FACTS
 from vani.readers.handles import HandleTable
 from vani.readers.interpret import interpret
@@ -29,8 +28,8 @@ from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,
     Columns,
+    FunctionNames,
     Known,
-    Names,
     PairCounter,
     ParquetReader,
     RankCounter,
@@ -44,6 +43,7 @@ from vani.readers.paths import PathTable
 from vani.readers.plausible import NO_VALUE
 from vani.readers.probes import Probes
 from vani.readers.signatures import CallTable, Signatures
+from vani.readers.trace_reader import Limit, Piece
 
 __all__ = ["Recorder2ParquetReader"]
 
@@ -125,7 +125,7 @@ class Recorder2ParquetReader(ParquetReader):
     _signatures: Signatures
 
     def _scan(self) -> Known:
-        names, paths = Names(), PathTable()
+        names, paths = FunctionNames(), PathTable()
         keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
         signatures = interpret(table, tuple(names.names), paths, HandleTable())
@@ -288,7 +288,7 @@ def _joined(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
     return joined
 
 
-def _call_table(keys: pa.LargeBinaryArray, names: Names) -> CallTable:
+def _call_table(keys: pa.LargeBinaryArray, names: FunctionNames) -> CallTable:
     """Distinct keys as a call table."""
     width = len(_HEAD) + len(_ARGUMENTS)
     texts = pa.array(plain_texts(keys), pa.large_string())
@@ -301,7 +301,7 @@ def _call_table(keys: pa.LargeBinaryArray, names: Names) -> CallTable:
         return integers(pc.cast(column(_HEAD.index(name)), pa.int64()))
 
     is_user = pc.equal(column(_HEAD.index("cat")), _USER_CATEGORY)
-    # Names of a program's own functions could be those of traced calls, and there may be any number of them.
+    # FunctionNames of a program's own functions could be those of traced calls, and there may be any number of them.
     called = pc.dictionary_encode(pc.if_else(is_user, _USER_FUNCTION, column(0)))
     lookup = np.array([names.code(n) for n in called.dictionary.to_pylist()], dtype=np.int64)
     kept = np.clip(numbers("arg_count"), 0, len(_ARGUMENTS))

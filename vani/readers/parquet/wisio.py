@@ -22,15 +22,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
-from vani.readers.base import Limit, Piece
-from vani.readers.functions import Meaning, Rule, layer_of, meaning_of
+from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet.delivery import Rows
 from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,
     Columns,
+    FunctionNames,
     Known,
-    Names,
     PairCounter,
     ParquetReader,
     RankCounter,
@@ -42,6 +41,7 @@ from vani.readers.parquet.reader import (
 from vani.readers.paths import PathTable
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
 from vani.readers.signatures import Signatures
+from vani.readers.trace_reader import Limit, Piece
 
 __all__ = ["WisIOReader", "spelled_whole"]
 
@@ -131,10 +131,10 @@ class WisIOReader(ParquetReader):
 
     _tick_ns = _USUAL_TICK_S * 1e9
     _files: _Files
-    _names: Names
+    _names: FunctionNames
 
     def _scan(self) -> Known:
-        names, paths, pairs = Names(), PathTable(), PairCounter()
+        names, paths, pairs = FunctionNames(), PathTable(), PairCounter()
         files = _Files(paths)
         counter, left_out = RankCounter(), Counter[str]()
         nested = False
@@ -241,7 +241,7 @@ def _tick(seconds: float, ticks: float) -> float:
     return power if abs(ratio / power - 1) < 0.05 else ratio
 
 
-def _mistaken(names: Names) -> list[int]:
+def _mistaken(names: FunctionNames) -> list[int]:
     return [i for i, n in enumerate(names.names) if n in _FILE_IS_ANOTHER_ARGUMENT]
 
 
@@ -267,7 +267,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     size, unbelieved = column["size"], {}
     moves = of_function([_holds_bytes(m) for m in meanings], np.bool_)
     seeks = of_function([m.whence >= 0 and bool(m.flags & Flag.SEEK) for m in meanings], np.bool_)
-    rewinds = of_function([m.rule == Rule.SEEK_SET for m in meanings], np.bool_)
+    rewinds = of_function([m.rule == PositionRule.SEEK_SET for m in meanings], np.bool_)
     file = column["file"].astype(np.int32)
     file[of_function([n in _FILE_IS_ANOTHER_ARGUMENT for n in names], np.bool_)] = -1
     value = np.where(seeks & (np.abs(size) < MOST_OFFSET), size, NO_VALUE)
@@ -283,7 +283,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
             unbelieved[names[code]] = f"calls of {names[code]} {what.format(first)}"
     value[rewinds] = 0
     rule = of_function([m.rule for m in meanings], np.int8)
-    rule[seeks] = Rule.SEEK_SET
+    rule[seeks] = PositionRule.SEEK_SET
     zeros = np.zeros(n, np.int64)
     return Signatures(
         func=func.astype(np.int16),

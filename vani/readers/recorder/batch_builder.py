@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from vani.calls import CALL_SITE, CALLS, Layer
 from vani.columns import to_arrow
-from vani.readers.base import Piece
 from vani.readers.handles import OpenHandles
 from vani.readers.nesting import Nesting
 from vani.readers.plausible import NO_VALUE, claimed
 from vani.readers.positions import Positions
 from vani.readers.signatures import Signatures
+from vani.readers.trace_reader import Piece
 
 __all__ = ["BatchBuilder", "Chunk"]
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
-from vani.readers.base import BATCH_ROWS, Piece
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
 from vani.readers.recorder.call_sites import Origins
 from vani.readers.recorder.grammar import Grammar
@@ -19,6 +18,7 @@ from vani.readers.recorder.tables import Tables
 from vani.readers.recorder.time_files import TimeFiles
 from vani.readers.recorder.timestamps import Clock
 from vani.readers.signatures import Signatures
+from vani.readers.trace_reader import BATCH_ROWS, Piece
 
 __all__ = ["CallReader"]
 

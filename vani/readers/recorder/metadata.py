@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from vani.errors import TraceError
 
-__all__ = ["LAYOUTS", "Layout", "Metadata", "decode_metadata"]
+__all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class TraceLayout:
     """Where a version keeps things: a version is a row of this table, not a branch."""
 
     name: str
@@ -33,10 +33,10 @@ class Layout:
 _OLD = ("ranks", "start", "resolution", "buffer", "algorithm")
 _FLAGS_36 = ("compressed_times", "interprocess", "interprocess_patterns", "intraprocess_patterns")
 
-LAYOUTS: dict[str, Layout] = {
-    "2.3": Layout("2.3", "<i4xddii", _OLD, 32, 1, counted=False, framed=False),
-    "2.5p": Layout("2.5p", "<i4xddiii4x", (*_OLD, "interprocess"), 40, 1, counted=True, framed=False),
-    "2.5g": Layout(
+LAYOUTS: dict[str, TraceLayout] = {
+    "2.3": TraceLayout("2.3", "<i4xddii", _OLD, 32, 1, counted=False, framed=False),
+    "2.5p": TraceLayout("2.5p", "<i4xddiii4x", (*_OLD, "interprocess"), 40, 1, counted=True, framed=False),
+    "2.5g": TraceLayout(
         "2.5g",
         "<i6?6xddi4?",
         (
@@ -57,7 +57,7 @@ LAYOUTS: dict[str, Layout] = {
         counted=True,
         framed=True,
     ),
-    "3.0": Layout(
+    "3.0": TraceLayout(
         "3.0",
         "<i8?4xddi4?",
         (
@@ -80,7 +80,7 @@ LAYOUTS: dict[str, Layout] = {
         counted=True,
         framed=True,
     ),
-    "3.x": Layout(
+    "3.x": TraceLayout(
         "3.x",
         "<5i8?4xddi4?",
         (
@@ -120,7 +120,7 @@ _FLAGS = {"posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth
 class Metadata:
     """What recorder.mt says; None where the layout does not say it."""
 
-    layout: Layout
+    layout: TraceLayout
     ranks: int
     start_unix_s: float
     resolution_s: float
@@ -135,7 +135,7 @@ class Metadata:
     version: str | None
 
 
-def decode_metadata(buffer: bytes, layout: Layout, *, where: str) -> Metadata:
+def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metadata:
     """Decode and check recorder.mt (or section 0 of recorder.dat).
 
     Raises

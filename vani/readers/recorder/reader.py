@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from vani.calls import Occurrences
 from vani.errors import TraceError
 from vani.readers.app_names import AppName, app_of_folder
-from vani.readers.base import Limit, Piece
 from vani.readers.identity import Identity, identity_of
 from vani.readers.recorder.batches import CallReader
 from vani.readers.recorder.call_sites import Origins, call_site_batches, is_interpreter, read_origins
@@ -31,6 +30,7 @@ from vani.readers.recorder.tables import TableReader, Tables
 from vani.readers.recorder.time_files import TimeFiles
 from vani.readers.signatures import Signatures
 from vani.readers.tables import file_table, function_table
+from vani.readers.trace_reader import Limit, Piece
 
 __all__ = ["RecorderReader"]
 

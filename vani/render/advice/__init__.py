@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS = Formats(__name__, ["text", "yaml", "json", "markdown", "sarif"])
+FORMATS: Final[Formats[str]] = Formats(__name__, ["text", "yaml", "json", "markdown", "sarif"])
 """Each is given Vani's `version`, and as `pages` what `vani explain` says, by the ids of rules."""

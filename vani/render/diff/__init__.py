@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS = Formats(__name__, ["text", "markdown", "json"])
+FORMATS: Final[Formats[str]] = Formats(__name__, ["text", "markdown", "json"])
 """Each is told by `everything` whether differences within the tolerance are wanted."""

@@ -34,16 +34,16 @@ class Drawing:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """What Jupyter shows: the specification, a picture for those who cannot draw it, and the plot in words."""
-        from vani.render.plots.image import image  # noqa: PLC0415 - it needs this module
+        from vani.render.plots.image import FORMATS  # noqa: PLC0415 - it needs this module
 
         del include, exclude
         shown = {
-            "application/vnd.vegalite.v6+json": json.loads(image(self, ".json")),
+            "application/vnd.vegalite.v6+json": json.loads(FORMATS.render("json", self)),
             "text/plain": f"{self.title}: {self.description}",
         }
         # Without vl-convert, which is an extra, the notebook draws or the words remain.
         with suppress(InputError):
-            shown["image/svg+xml"] = image(self, ".svg").decode()
+            shown["image/svg+xml"] = FORMATS.render("svg", self).decode()
         return shown
 
 

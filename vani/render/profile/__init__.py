@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS = Formats(__name__, ["yaml"])
+FORMATS: Final[Formats[str]] = Formats(__name__, ["yaml"])

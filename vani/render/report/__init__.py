@@ -1,1 +1,16 @@
-"""A report of one workload for people: `prepared` says what it holds; `page`, `markdown` and `text` write it."""
+"""A report of one workload for people: `prepared` says what it holds; a module per format writes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vani.render.formats import Formats
+
+__all__ = ["FORMATS", "WITH_PLOTS"]
+
+FORMATS: Final[Formats[str]] = Formats(
+    __name__, {"html": (".html", ".htm"), "markdown": (".md", ".markdown"), "txt": (".txt",)}
+)
+
+WITH_PLOTS: Final = ("html",)
+"""They show plots, some of which need the decoded calls."""

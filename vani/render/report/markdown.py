@@ -13,7 +13,7 @@ from vani.render.report.prepared import Gap, Inputs, Prepared, prepare
 from vani.render.report.tables import Row, Table, one_by_one
 from vani.units import counted
 
-__all__ = ["MOST_LETTERS", "markdown"]
+__all__ = ["MOST_LETTERS", "render"]
 
 MOST_LETTERS: Final = 60_000
 """Code hosts take comments of at most 65,536 letters."""
@@ -24,7 +24,7 @@ _PATHS: Final = ("files", "folders", "traces")
 """Tables whose first column holds paths."""
 
 
-def markdown(inputs: Inputs) -> str:
+def render(inputs: Inputs, **_: object) -> str:
     """Write the report; folds that do not fit are left out, the last first, and named at the end."""
     report = prepare(inputs, _LIMITS, with_plots=False)
     top = _top(report)

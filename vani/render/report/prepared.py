@@ -1,4 +1,4 @@
-"""What a report holds, before any format: the model that `page`, `markdown` and `text` write.
+"""What a report holds, before any format: the model that each of them writes.
 
 All texts in it are safe on one line (no control characters) but not escaped for a format, and everything is bounded
 by `Limits`; what a bound left out is in `left_out`.

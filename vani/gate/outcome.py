@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from vani.gate.matching import Match, Trail
 from vani.schema.check import Judgement, Level, PolicyPlace
 
-__all__ = ["LISTED", "Finding", "Pending", "Status", "folded", "judgement", "stripped_target"]
+__all__ = ["LISTED", "Outcome", "Pending", "Status", "folded", "judgement", "stripped_target"]
 
 Kind = Literal["budget", "change", "rule", "missing", "exception"]
 Status = Literal["pass", "fail", "excepted", "unknown"]
@@ -19,7 +19,7 @@ LISTED: Final = 100
 
 
 @dataclass(frozen=True)
-class Finding:
+class Outcome:
     """A judgement, with what exceptions and summaries need to know."""
 
     judgement: Judgement
@@ -77,27 +77,27 @@ def stripped_target(match: Match) -> str | None:
 
 
 class Pending(NamedTuple):
-    """A finding that is written down only if it is listed: of 10,000 files that hold, one sentence is left."""
+    """An outcome that is written down only if it is listed: of 10,000 files that hold, one sentence is left."""
 
     status: Status
     trail: Trail
     closeness: float
-    write: Callable[[], Finding]
+    write: Callable[[], Outcome]
 
 
-def folded(findings: Sequence[Pending]) -> list[Finding]:
-    """The findings of one check; more than `LISTED` that hold, or that say nothing, become one."""
-    kept = [one.write() for one in findings if one.status == "fail"]
+def folded(outcomes: Sequence[Pending]) -> list[Outcome]:
+    """The outcomes of one check; more than `LISTED` that hold, or that say nothing, become one."""
+    kept = [one.write() for one in outcomes if one.status == "fail"]
     for status in ("pass", "unknown"):
-        same = [one for one in findings if one.status == status]
+        same = [one for one in outcomes if one.status == status]
         kept += [one.write() for one in same] if len(same) <= LISTED else [_summary(same)]
     return kept
 
 
-def _summary(same: Sequence[Pending]) -> Finding:
+def _summary(same: Sequence[Pending]) -> Outcome:
     closest = max(one.closeness for one in same)
     first = min((one for one in same if one.closeness == closest), key=lambda one: repr(one.trail))
     one = first.write().judgement
     what = "hold; nearest to the limit" if one.status == "pass" else "say nothing; one of them"
     told = {"id": f"{one.check}: all that {one.status}", "message": f"{len(same):,} {what}: {one.message}"}
-    return Finding(one.model_copy(update=told))
+    return Outcome(one.model_copy(update=told))

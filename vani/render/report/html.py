@@ -27,7 +27,7 @@ from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.prepared import Inputs, Prepared, prepare
 from vani.units import format_share
 
-__all__ = ["MOST_BYTES", "json_in_html", "page"]
+__all__ = ["MOST_BYTES", "json_in_html", "render"]
 
 MOST_BYTES: Final = 2_000_000
 """What a page has at most: mail and code hosts take it, a browser shows it at once."""
@@ -79,7 +79,7 @@ class _Figure:
     left_out: int = 0
 
 
-def page(inputs: Inputs) -> str:
+def render(inputs: Inputs, **_: object) -> str:
     """Write the page.
 
     Raises

@@ -13,7 +13,7 @@ from vani.render.report.items import Item
 from vani.render.report.prepared import Inputs, Prepared, prepare
 from vani.render.report.tables import Cell, Column, Table, one_by_one
 
-__all__ = ["text"]
+__all__ = ["render"]
 
 _WIDTH: Final = 80
 _LEAST_NAME: Final = 16
@@ -32,7 +32,7 @@ _KEPT: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def text(inputs: Inputs) -> str:
+def render(inputs: Inputs, **_: object) -> str:
     """Write the report. Only lines to paste are longer than 80 letters: what is copied is never broken."""
     report = prepare(inputs, _LIMITS, with_plots=False)
     lines = [line.rstrip() for line in _lines(report)]

@@ -1,0 +1,81 @@
+"""Gains in seconds of the run: no rule wins more than what it changes can have cost, and all together add up.
+
+The run waits for its slowest process, so the part of it that a rule changes takes at most that process's I/O time:
+longer ones are scaled down to it, factors stay. Expected is what a recommendation wins together with those above it:
+the first acts on the whole I/O time, each next one on what is left, so that all gains add up to what MAT001 names at
+most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from vani.advisors.conflicts import Judged
+from vani.advisors.matter.io_share import IOShare
+from vani.advisors.rule import Finding, Gain
+from vani.models.io_time import IOTime
+from vani.units import format_seconds
+
+__all__ = ["of_run", "together"]
+
+RUNTIME: Final = "runtime_s"
+"""Metric of gains that are told as times of the whole run."""
+
+
+def of_run(finding: Finding, time: IOTime | None) -> Finding:
+    """The finding in seconds of the run: a part of it costs no more than the calls of the slowest process."""
+    if time is None:
+        return replace(finding, gain=None)
+    most = time.calls_s if finding.acts_on == "libraries" else time.slowest_s
+    gain = None if finding.gain is None else _within(_in_order(finding.gain), most)
+    return replace(finding, gain=gain, touched_s=min(finding.touched_s, most))
+
+
+def _in_order(gain: Gain) -> Gain:
+    """0 <= best <= after <= worst <= before, whatever a rule says."""
+    best = min(max(gain.best_s, 0.0), gain.before_s)
+    central = min(max(gain.after_s, best), gain.before_s)
+    worst = min(max(gain.worst_s, central), gain.before_s)
+    return replace(gain, best_s=best, after_s=central, worst_s=worst)
+
+
+def _within(gain: Gain, most: float) -> Gain:
+    """The same gain of a part that takes `most` seconds at most; of the whole run, one that wins no more."""
+    if gain.metric == RUNTIME:
+        best, after, worst = (max(s, gain.before_s - most) for s in (gain.best_s, gain.after_s, gain.worst_s))
+        return replace(gain, best_s=best, after_s=after, worst_s=worst)
+    if gain.before_s <= most:
+        return gain
+    part = most / gain.before_s
+    # Rounding must not make what is left longer than the whole.
+    best, after, worst = (min(most, s * part) for s in (gain.best_s, gain.after_s, gain.worst_s))
+    return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=worst)
+
+
+def together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
+    """The findings, best first, with gains that add up: each acts on what those before it leave of the I/O time."""
+    if time is None:
+        return [one.finding for one in kept]
+    left = {"file_system": time.slowest_s, "libraries": time.calls_s}
+    followed = []
+    for one in kept:
+        now = one.finding
+        if now.gain is not None and one.rule is not IOShare:
+            now = replace(now, gain=_after_others(now.gain, left[now.acts_on]))
+            won = now.gain.seconds if now.gain else 0.0
+            left["libraries"] -= won
+            left["file_system"] -= won if now.acts_on == "file_system" else 0.0
+            # Time in file-system calls is time in calls.
+            left["file_system"] = max(0.0, min(left.values()))
+        followed.append(now)
+    return followed
+
+
+def _after_others(gain: Gain, left: float) -> Gain:
+    """What is won once those before it are followed, which leave so many seconds."""
+    within = _within(gain, left)
+    if within == gain:
+        return gain
+    return replace(within, method=f"{gain.method}; of the {format_seconds(left)} that those above leave")

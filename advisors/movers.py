@@ -1,0 +1,55 @@
+"""Which processes move the bytes of a shared file: all that ask for it, or the aggregators of collective calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, Interface, Profile
+
+__all__ = ["Movers", "movers_of"]
+
+_ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
+
+# Most of the calls: an aggregator does nothing for the others (ours).
+_MOSTLY: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Movers:
+    """Processes that read (or write) a file.
+
+    `processes` offer bytes; of collective calls these are all that take part, and the `calling` ones of the file
+    system only those that ROMIO chose as aggregators for the layout that the file has now.
+    """
+
+    processes: int
+    calling: int
+    collective: bool
+
+
+def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
+    """Who reads or writes a file, and whether aggregators do it for others."""
+    calling = file.readers if reads else file.writers
+    collective = is_collective(file, profile, calling)
+    return Movers(max(file.processes, calling) if collective else calling, calling, collective)
+
+
+def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
+    """Most calls that move the file's bytes are collective ones of MPI-IO, as far as the layers of its apps tell."""
+    if file.interface not in _ABOVE_MPIIO or file.processes < 2:
+        return False
+    rows = {one.layer: one for one in profile.interfaces if one.app in file.apps}
+    own, below = rows.get(file.interface), rows.get("mpiio")
+    shares = [share for one in (own, below) if (share := _share(one)) is not None]
+    # An app's other files may be used in another way: few that call for many are aggregators.
+    return max(shares, default=0.0) >= _MOSTLY or (bool(shares) and 0 < 2 * calling <= file.processes)
+
+
+def _share(layer: Interface | None) -> float | None:
+    if layer is None:
+        return None
+    if layer.collective_share is not None:
+        return layer.collective_share
+    return {"collective": 1.0, "independent": 0.0}.get(layer.transfer or "")

@@ -1,0 +1,85 @@
+"""profile.yaml: what a workload does to storage, as entities and attributes (tables II to XI of the Vani paper).
+
+An attribute that could not be found is null, never a guess and never 0; `provenance` says why, by attribute path.
+Times are null in a profile that was made without reading time stamps (`vani profile --quick`).
+"""
+
+from __future__ import annotations
+
+from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder, SizeDistribution
+from vani.schema.profile.interfaces import DataRepresentation, Granularity, Interface, Middleware
+from vani.schema.profile.iostats import (
+    AccessPattern,
+    Bandwidth,
+    ByKind,
+    ByteCounts,
+    CallCost,
+    Footprint,
+    IOStats,
+    KindShares,
+    LibraryTime,
+    MetadataCost,
+    MetadataKinds,
+    OpCounts,
+    PastEnd,
+    Sizes,
+    TransferSizes,
+)
+from vani.schema.profile.phases import Dominant, Frequency, Phase, Repeats
+from vani.schema.profile.profile import Generator, Profile, TraceEntity
+from vani.schema.profile.storage import NodeLocalStorage, SharedStorage, Storage
+from vani.schema.profile.workload import (
+    App,
+    AppDependency,
+    FileCounts,
+    FileLevelDependencies,
+    JobEntity,
+    ProcessDependencies,
+    RankBalance,
+    Workflow,
+)
+
+__all__ = [
+    "AccessPattern",
+    "App",
+    "AppDependency",
+    "Bandwidth",
+    "ByKind",
+    "ByteCounts",
+    "CallCost",
+    "DataRepresentation",
+    "Dataset",
+    "Dominant",
+    "Excluded",
+    "FileCounts",
+    "FileEntity",
+    "FileLevelDependencies",
+    "Folder",
+    "Footprint",
+    "Frequency",
+    "Generator",
+    "Granularity",
+    "IOStats",
+    "Interface",
+    "JobEntity",
+    "KindShares",
+    "LibraryTime",
+    "MetadataCost",
+    "MetadataKinds",
+    "Middleware",
+    "NodeLocalStorage",
+    "OpCounts",
+    "PastEnd",
+    "Phase",
+    "ProcessDependencies",
+    "Profile",
+    "RankBalance",
+    "Repeats",
+    "SharedStorage",
+    "SizeDistribution",
+    "Sizes",
+    "Storage",
+    "TraceEntity",
+    "TransferSizes",
+    "Workflow",
+]

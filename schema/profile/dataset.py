@@ -1,0 +1,96 @@
+"""Files: the data set, folders, single files, and what is counted apart (tables X and XI)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.model import Model
+from vani.schema.profile.iostats import ByteCounts, IOStats
+from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds
+
+__all__ = ["Dataset", "Excluded", "FileEntity", "Folder", "Role", "SizeDistribution"]
+
+Access = Literal["shared", "file_per_process"]
+Role = Literal["input", "output", "intermediate", "temporary"]
+
+
+class SizeDistribution(Model):
+    """Sizes of the data set's files, of those whose size is known."""
+
+    known: Count = Field(description="files whose size is known")
+    min: Bytes | None = Field(description="smallest")
+    p50: Bytes | None = Field(description="median")
+    p90: Bytes | None = Field(description="nine in ten are at most this large")
+    max: Bytes | None = Field(description="largest")
+    histogram: dict[str, Count] = Field(description="files by size, bins [low, high)")
+
+
+class Dataset(Model):
+    """All files of the data set (table X)."""
+
+    format: dict[str, Count] | None = Field(description="files by format")
+    size: Bytes | None = Field(description="sum of the known sizes")
+    files: Count | None = Field(
+        description="files of the data set; null where which names are one file is not known"
+    )
+    io: IOStats = Field(description="I/O on them")
+    roles: dict[str, Count] | None = Field(description="files by role; null where some file's is not known")
+    size_distribution: SizeDistribution | None = Field(description="sizes of files")
+    distribution: Distribution | None = Field(
+        default=None, description="law of the values in a sample of them (table VI), from job.yaml"
+    )
+
+
+class FileEntity(Model):
+    """A file (table XI)."""
+
+    path: str = Field(description="absolute, links not followed; of a file that was renamed its last name")
+    format: str | None = Field(
+        description="by magic bytes where the file is still there, else by library and suffix"
+    )
+    size: Bytes | None = Field(
+        description="in the end, by writes, truncations and job.yaml; null for files that were only read, or made "
+        "without a recorded write, and where the trace cannot tell"
+    )
+    role: Role | None = Field(
+        description="temporary: removed in the end; intermediate: written by one process or app, read by another "
+        "later; output: written or made; input: only read; null: only opened, or the order of calls is not known"
+    )
+    access: Access = Field(description="used by two or more processes, or by one")
+    processes: Count = Field(description="processes that opened or accessed it")
+    readers: Count = Field(description="processes that read it")
+    writers: Count = Field(description="processes that wrote it")
+    opens: Count = Field(description="times that it was opened")
+    interface: LayerName | None = Field(description="layer through which most of it was accessed")
+    stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
+    apps: list[str] = Field(description="apps that used it")
+    io: IOStats = Field(description="I/O on it")
+    first_s: Seconds | None = Field(description="start of the first call on it")
+    last_s: Seconds | None = Field(description="end of the last call on it")
+    format_attributes: FormatAttributes | None = Field(
+        default=None,
+        description="arrays, dimensions, type, encoding and chunks: from job.yaml, else from the calls that made them",
+    )
+
+
+class Folder(Model):
+    """A folder with files of the data set."""
+
+    path: str = Field(description="absolute, as files name it")
+    files: Count = Field(description="files of the data set directly in it, listed ones or not")
+    creates: Count = Field(description="of these, files that the run made (or emptied)")
+    entries: Count = Field(description="these files and the folders directly in it that hold some")
+    bytes: ByteCounts = Field(description="moved or asked for in these files")
+    metadata_time_s: Seconds | None = Field(
+        description="in metadata operations on these files, added up; null where times were not read"
+    )
+
+
+class Excluded(Model):
+    """Calls on what is no file of the data set, or whose file cannot be known (contract, "file")."""
+
+    files: Count = Field(description="paths that are no files of a data set")
+    io: IOStats = Field(description="calls on them, and calls whose file cannot be known")

@@ -1,0 +1,72 @@
+"""The libraries through which apps do I/O (tables VI and VII)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+from vani.schema.profile.iostats import ByteCounts
+from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds, Share
+
+__all__ = ["DataRepresentation", "Granularity", "Interface", "Middleware"]
+
+
+class Granularity(Model):
+    """Typical size of file-system transfers made under a layer."""
+
+    data: Bytes | None = Field(description="size that moves most bytes")
+    metadata: Bytes | None = Field(
+        description="most common size of at most a tenth of that: what moves beside the data"
+    )
+
+
+class DataRepresentation(Model):
+    """How the data looks to the library."""
+
+    dims: Count | None = Field(description="dimensions of a dataset or variable")
+    chunked: bool | None = Field(default=None, description="stored in chunks")
+
+
+class Interface(Model):
+    """A library layer in use by an app (tables VI and VII)."""
+
+    layer: LayerName = Field(description="the library")
+    app: str = Field(description="its app")
+    granularity: Granularity = Field(description="size of transfers")
+    access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
+        description="where most data operations under it begin"
+    )
+    data_representation: DataRepresentation = Field(description="null where the trace does not show it")
+    calls: Count = Field(description="calls of the library")
+    bytes: ByteCounts = Field(description="of file-system calls made under it")
+    files: Count | None = Field(
+        description="data-set files accessed through it; null where times alone tell who called whom"
+    )
+    time_s: Seconds | None = Field(
+        description="in its calls that no call of the same library surrounds, summed over processes"
+    )
+    collective_share: Share | None = Field(
+        default=None, description="share of its data calls that are collective"
+    )
+    transfer: Literal["collective", "independent", "mixed"] | None = Field(
+        default=None,
+        description="how its data calls are made; of HDF5 without a call that sets it as MPI-IO's are",
+    )
+    hints: dict[str, str] | None = Field(default=None, description="MPI-IO hints that the program set")
+
+
+class Middleware(Model):
+    """Libraries between the program and the file system, and the resources that are left for them (table VII)."""
+
+    extra_cores_per_node: Count | None = Field(description="cores of a node without a process of the job")
+    memory_per_node: Bytes | None = Field(description="main memory of a node")
+    libraries: list[str] = Field(description="I/O libraries in use")
+    granularity: Granularity | None = Field(
+        default=None,
+        description="size of the transfers that the libraries make to the file system",
+    )
+    access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
+        default=None, description="where most of these transfers begin"
+    )

@@ -1,0 +1,83 @@
+"""Stretches of an app's timeline in which it does I/O (table V)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+from vani.schema.profile.iostats import IOStats
+from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, Seconds, Share
+
+__all__ = ["Dominant", "Frequency", "Phase", "Repeats"]
+
+
+class Frequency(Model):
+    """How a phase's operations come (table V)."""
+
+    kind: Literal["single", "iterative", "bulk"] = Field(
+        description="single: at most one data operation a process; bulk: back to back; "
+        "iterative: with pauses between"
+    )
+    ops_per_process: float = Field(description="data operations / processes that take part, each time")
+    size: Bytes | None = Field(description="most common size of its data operations")
+
+
+class Repeats(Model):
+    """How often phases come that are alike."""
+
+    count: AtLeastOne = Field(description="number of phases")
+    period_s: Seconds | None = Field(
+        description="median of the times from the start of one to the start of the next; null for a single one, "
+        "or where they come at no steady distance"
+    )
+
+
+class Dominant(Model):
+    """What most of the I/O time went to."""
+
+    kind: Literal["read", "write", "metadata", "sync"] = Field(description="kind of call")
+    share: Share = Field(description="its share of the times of all kinds")
+
+
+class Phase(Model):
+    """A stretch of an app's timeline in which its processes do I/O (table V), or several that are alike.
+
+    Phases are apart where no process is in a call for longer than `apps[].phase_gap_s`, where most processes begin the
+    same anew after a pause of at least 10 ms, and where they turn from reading to writing or back.
+    """
+
+    app: str = Field(description="its app")
+    index: Count = Field(description="number within its app, from 0")
+    start_s: Seconds = Field(description="start of the first, since the workload began")
+    end_s: Seconds = Field(description="end of the last, since the workload began")
+    runtime_s: Seconds = Field(description="length of all of them together")
+    repeats: Repeats | None = Field(
+        default=None,
+        description="how many phases this is, and how far apart; null for a document of an older version: one",
+    )
+    kind: Literal["write", "read", "mixed", "metadata"] = Field(
+        description="what 95 % of its data operations and bytes do, else mixed; metadata without any, or where "
+        "metadata takes 95 % of its I/O time and a quarter of its calls at most move data"
+    )
+    dominant: Dominant | None = Field(
+        default=None, description="what most of its I/O time went to; null where no time passed"
+    )
+    processes: Count = Field(description="processes that take part, the most of all repetitions")
+    io: IOStats = Field(description="I/O of all repetitions together")
+    frequency: Frequency = Field(description="how its operations come")
+
+    @property
+    def count(self) -> int:
+        """How many phases this is."""
+        return self.repeats.count if self.repeats is not None else 1
+
+    @property
+    def spans(self) -> list[tuple[float, float]]:
+        """(start, end) of each repetition in seconds, taken as equally long and evenly spaced."""
+        if self.count == 1:
+            return [(self.start_s, self.end_s)]
+        length = self.runtime_s / self.count
+        apart = (self.end_s - length - self.start_s) / (self.count - 1)
+        return [(self.start_s + i * apart, self.start_s + i * apart + length) for i in range(self.count)]

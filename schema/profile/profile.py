@@ -1,0 +1,151 @@
+"""The whole profile of one workload, and the traces that it was made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from vani.schema.extensions import extension_rows
+from vani.schema.model import Model
+from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder
+from vani.schema.profile.interfaces import Interface, Middleware
+from vani.schema.profile.phases import Phase
+from vani.schema.profile.quantities import Count, Seconds
+from vani.schema.profile.storage import Storage
+from vani.schema.profile.workload import App, JobEntity, Workflow
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Generator", "Profile", "TraceEntity"]
+
+
+class Generator(Model):
+    """The program that wrote the profile."""
+
+    name: str = Field(description="vani")
+    version: str = Field(description="its version")
+
+
+class TraceEntity(Model):
+    """One trace directory."""
+
+    path: str = Field(description="where it lay, absolute")
+    tool: str = Field(description="who wrote it: recorder, recorder2parquet or wisio")
+    format: str = Field(description="version that the trace claims")
+    layout: str | None = Field(
+        default=None, description="layout on disk, where the format's number does not tell"
+    )
+    app: str = Field(description="name of the executable")
+    ranks: Count = Field(description="processes of the run")
+    records: Count = Field(description="calls in the trace, of all layers")
+    functions: dict[str, Count] = Field(description="records by function, most frequent first")
+    start_unix_s: Seconds | None = Field(
+        default=None, description="wall clock at the start, since 1970; null where it is not stored"
+    )
+    span_s: Seconds | None = Field(default=None, description="end of the last call, by the rank's own clock")
+    repaired_times: Count | None = Field(
+        default=0, description="negative time stamps that were repaired; null where none was read"
+    )
+    clock_skew_s: Seconds | None = Field(
+        default=None, description="least disagreement of the ranks' clocks that collective calls prove"
+    )
+    complete: bool | None = Field(
+        description="nothing had to be left out; null where nothing was so far, but time stamps were not read"
+    )
+    problems: list[str] = Field(description="what was damaged, and what was left out for it")
+
+
+class Profile(Model):
+    """The characterisation of one workload."""
+
+    schema_: Literal["vani.profile/2"] = Field(
+        alias="schema", default="vani.profile/2", description="name and version of this schema"
+    )
+    generator: Generator = Field(description="who wrote this")
+    traces: list[TraceEntity] = Field(fail_fast=True, description="one per trace directory")
+    job: JobEntity = Field(description="the job's configuration (table II)")
+    workflow: Workflow = Field(description="the whole workload (table III)")
+    apps: list[App] = Field(fail_fast=True, description="one per executable (table IV)")
+    phases: list[Phase] | None = Field(
+        fail_fast=True,
+        description="in order of time, app after app, those that are alike together (table V); null where time "
+        "stamps were not read",
+    )
+    interfaces: list[Interface] = Field(
+        fail_fast=True, description="one per library layer and app (tables VI, VII)"
+    )
+    middleware: Middleware = Field(description="resources left for middleware (table VII)")
+    storage: Storage = Field(description="tables VIII and IX")
+    dataset: Dataset = Field(description="all files together (table X)")
+    folders: list[Folder] | None = Field(
+        fail_fast=True,
+        default=None,
+        description="the hundred with most metadata time (most calls where no time is known), and the ten with most "
+        "files, over all files of the run; null in a document of vani.profile/1",
+    )
+    files: list[FileEntity] = Field(
+        fail_fast=True,
+        description="the most important by I/O time (by bytes where that is not known), or all (table XI)",
+    )
+    excluded: Excluded = Field(description="what is counted apart")
+    extensions: dict[str, Any] = Field(
+        default_factory=dict, description="results of measures that plug-ins bring, by name"
+    )
+    provenance: dict[str, str] = Field(
+        description="by attribute path: where a value is from, or why it is null"
+    )
+
+    @property
+    def lists_all_files(self) -> bool:
+        """Whether every file of the data set is in `files`."""
+        return self.dataset.files is not None and self.dataset.files <= len(self.files)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Profile:
+        """Read a profile from YAML.
+
+        Raises
+        ------
+        DocumentError
+            The file is no valid profile.
+        """
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a profile
+
+        return load(Path(path), cls)
+
+    def save(self, path: str | Path) -> None:
+        """Write the profile as YAML; the file appears whole or not at all."""
+        from vani.schema.document import dump  # noqa: PLC0415
+
+        dump(self, Path(path))
+
+    def to_yaml(self) -> str:
+        """The profile as YAML text; the same profile gives the same bytes."""
+        from vani.schema.document import dumps  # noqa: PLC0415
+
+        return dumps(self)
+
+    def frame(
+        self, table: Literal["traces", "apps", "phases", "interfaces", "files", "extensions"]
+    ) -> pd.DataFrame:
+        """One of the profile's tables as a pandas frame, a row per entity, columns named like `io.bytes.read`.
+
+        Of `extensions` a row per value: measure, attribute (where in the measure's result it stands), value.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed (`pip install 'vani-io[frames]'`).
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - heavy and rarely wanted
+        except ImportError as error:
+            raise ImportError("frames need pandas: pip install 'vani-io[frames]'") from error
+        if table == "extensions":
+            return pd.DataFrame(
+                list(extension_rows(self.extensions)), columns=["measure", "attribute", "value"]
+            )
+        return pd.json_normalize([row.model_dump() for row in getattr(self, table) or ()])

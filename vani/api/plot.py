@@ -1,0 +1,74 @@
+"""What `vani plot` does, for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.api.advise import JUDGED_FILES
+from vani.api.given import PathLike
+from vani.api.heat_map import heat_map_in
+from vani.api.run import Run
+from vani.api.source import profile_of, read_profile
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.schema.profile import Profile
+
+__all__ = ["plot"]
+
+
+def plot(
+    kind: str,
+    profile: PathLike | Profile,
+    *,
+    format: str = "svg",
+    width_mm: float = 160,
+    dpi: int = 300,
+    dark: bool = False,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> bytes:
+    """Draw one plot of a profile as an image.
+
+    Parameters
+    ----------
+    kind
+        A name in `vani.render.plots.catalogue.kinds()`.
+    profile
+        A profile, the path of one, or a trace, which is profiled first.
+    format
+        `svg`, `png`, or `json`: the Vega-Lite specification.
+    width_mm
+        Width of the image on paper.
+    dpi
+        Pixels per inch of `png`.
+    dark
+        For a dark ground, as of slides; else for paper.
+    store
+        The store, or the folder of stores, for plots over time; the user's cache directory by default.
+    scheduler, progress
+        As in `vani.profile`.
+
+    Raises
+    ------
+    InputError
+        There is no such kind or format, the profile cannot be read, or does not hold what the plot shows.
+    """
+    from vani.render.plots.catalogue import Missing, draw, plot_of  # noqa: PLC0415 - loads pydantic
+    from vani.render.plots.image import FORMATS  # noqa: PLC0415
+
+    wanted = plot_of(kind)
+    FORMATS.check(format)
+    with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
+        model = read_profile(profile_of(run, profile, files=JUDGED_FILES))
+        takes_calls = wanted.needs_calls or wanted.uses_calls
+        heat = heat_map_in(run, model, store=store) if takes_calls else None
+    found = draw(kind, model, heat=heat)
+    if isinstance(found, Missing):
+        where = profile if isinstance(profile, (str, Path)) else ""
+        raise InputError(f"the plot {kind} cannot be drawn: {found.why}", where=where)
+    return FORMATS.render(format, found, width_mm=width_mm, dpi=dpi, dark=dark)

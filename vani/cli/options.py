@@ -1,0 +1,76 @@
+"""Options and arguments that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from vani.render.formats import Formats
+
+__all__ = [
+    "FILE",
+    "files_option",
+    "format_option",
+    "output_option",
+    "quiet_option",
+    "source_argument",
+    "system_option",
+]
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+FILE: Final = click.Path(path_type=Path)
+
+_DIGITS: Final = 18
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
+
+
+def source_argument(name: str = "profile", **more: Any) -> Decorator:
+    """A run, by its profile or its trace; see `vani.api.source.is_trace`."""
+    return click.argument(name, type=FILE, **{"metavar": "PROFILE|TRACE", **more})
+
+
+def output_option(help: str = "Write here, not to stdout.", **more: Any) -> Decorator:
+    return click.option("-o", "--output", type=FILE, metavar="FILE", help=help, **more)
+
+
+def system_option(help: str = "The machine: a bundled name or a system.yaml.") -> Decorator:
+    return click.option("--system", metavar="NAME|FILE", help=help)
+
+
+def format_option(formats: Formats[str], *, default: str | None, help: str = "What is written.") -> Decorator:
+    """Which of the formats of a document is written; the command gets it as `kind`."""
+    return click.option(
+        "--format",
+        "kind",
+        type=click.Choice(list(formats)),
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
+def files_option(help: str, *, default: int, least: int = 0) -> Decorator:
+    """A number of files, at least `least`, or `all`, which the command gets as None."""
+
+    def number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
+        del ctx, param
+        if value == "all":
+            return None
+        # Nobody has more files, and Python refuses to read a number of thousands of digits.
+        if not value.isdecimal() or len(value) > _DIGITS or int(value) < least:
+            raise click.BadParameter(f"{value!r} is neither a number of files nor 'all'")
+        return int(value)
+
+    return click.option(
+        "--files",
+        default=str(default),
+        show_default=True,
+        metavar="N|all",
+        callback=number_or_all,
+        help=help,
+    )

@@ -1,0 +1,115 @@
+"""What the checks of a project ask, ready to be held against a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vani.gate.attribute import Attribute, parse_attribute
+from vani.gate.shape import Leaf, resolve
+from vani.gate.tolerance import DEFAULTS, NOISE
+from vani.schema import policy as spec
+from vani.schema.check import Level, PolicyPlace, Source
+from vani.schema.policy import Direction
+
+__all__ = ["Asked", "BudgetCheck", "ChangeCheck", "Excuse", "RulesCheck", "built_in_changes", "no_policy"]
+
+
+@dataclass(frozen=True)
+class BudgetCheck:
+    """One `[[check.budget]]`."""
+
+    name: str
+    attribute: Attribute
+    leaves: tuple[Leaf, ...]
+    operator: str
+    limit: int | float | str | bool
+    limit_text: str
+    level: Level
+    required: bool
+    reason: str | None
+    place: PolicyPlace
+
+
+@dataclass(frozen=True)
+class ChangeCheck:
+    """One `[[check.change]]`, or an entry of the built-in list; None: as the table of tolerances says."""
+
+    name: str
+    attribute: Attribute
+    leaves: tuple[Leaf, ...]
+    relative: float | None = None
+    absolute: float | None = None
+    direction: Direction | None = None
+    noise: float = NOISE
+    level: Level | None = None
+    required: bool = False
+    reason: str | None = None
+    place: PolicyPlace | None = None
+
+
+@dataclass(frozen=True)
+class RulesCheck:
+    """`[check.rules]`."""
+
+    table: spec.Rules
+    place: PolicyPlace
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """One `[[check.except]]`."""
+
+    table: spec.ExceptionSpec
+    attribute: Attribute | None
+    leaves: tuple[Leaf, ...]
+    place: PolicyPlace
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All that a project asks."""
+
+    path: Path | None
+    """The file as the user or the search named it; None where there is none."""
+    source: Source | None
+    table: spec.CheckTable
+    advise: Mapping[str, Any] | None = None
+    budgets: tuple[BudgetCheck, ...] = ()
+    changes: tuple[ChangeCheck, ...] = ()
+    rules: RulesCheck | None = None
+    excuses: tuple[Excuse, ...] = ()
+    folder: Path = field(default_factory=Path)
+    """What paths in the policy are seen from."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Of some keys of `[check]`, the lines of the file."""
+
+    def where(self, key: str) -> str:
+        """File and line of a key of `[check]`, for an error; empty where there is no file."""
+        if self.path is None:
+            return ""
+        return f"{self.path}:{self.lines[key]}" if key in self.lines else str(self.path)
+
+    @property
+    def strip(self) -> tuple[str, ...]:
+        """Beginnings of paths that differ from run to run."""
+        return tuple(self.table.paths.strip)
+
+
+def no_policy(folder: Path = Path()) -> Asked:
+    """What is asked where there is no policy: the built-in list of changes, if there is a baseline."""
+    return Asked(None, None, spec.CheckTable(), changes=built_in_changes(()), folder=folder)
+
+
+def built_in_changes(own: Sequence[ChangeCheck]) -> tuple[ChangeCheck, ...]:
+    """The built-in list, without what the policy compares in its own way."""
+    compared = {leaf.dotted for one in own for leaf in one.leaves if one.attribute.aggregate is None}
+    checks = []
+    for text in DEFAULTS:
+        attribute, leaves = resolve(parse_attribute(text))
+        rest = tuple(leaf for leaf in leaves if leaf.dotted not in compared)
+        if rest:
+            checks.append(ChangeCheck(f"change of {attribute}", attribute, rest))
+    return tuple(checks)

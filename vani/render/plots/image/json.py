@@ -1,0 +1,14 @@
+"""The Vega-Lite specification of an image, with its colours."""
+
+from __future__ import annotations
+
+from vani.render.json_text import json_text
+from vani.render.plots.drawing import Drawing
+from vani.render.plots.image.specification import specification
+
+__all__ = ["render"]
+
+
+def render(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
+    """Write what other programs draw."""
+    return json_text(specification(drawing, width_mm=width_mm, dark=dark), indent=1, allow_nan=True).encode()

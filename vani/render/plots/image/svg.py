@@ -1,0 +1,34 @@
+"""A plot as vectors."""
+
+from __future__ import annotations
+
+import re
+
+from vani.render.plots.drawing import Drawing
+from vani.render.plots.image.specification import drawn, specification
+
+__all__ = ["render"]
+
+
+def render(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
+    """Draw it; raises InputError without vl-convert."""
+    svg: str = drawn("svg", specification(drawing, width_mm=width_mm, dark=dark))
+    return _own_names(_on_paper(svg), drawing.kind).encode()
+
+
+def _on_paper(svg: str) -> str:
+    """Say that the units of an image are points, so that it is as wide as wanted where it is put in."""
+
+    def in_points(tag: re.Match[str]) -> str:
+        return re.sub(r'\b(width|height)="([\d.]+)"', r'\1="\2pt"', tag[0])
+
+    return re.sub(r"<svg\b[^>]*>", in_points, svg, count=1)
+
+
+def _own_names(svg: str, kind: str) -> str:
+    """Number what an image refers to anew: Vega counts on from image to image, and two may lie in one page."""
+    found = re.findall(r'<(?:linearGradient|radialGradient|clipPath) id="([^"]+)"', svg)
+    for i, name in enumerate(dict.fromkeys(found)):
+        for before, after in (('id="', '"'), ('="url(#', ')"')):
+            svg = svg.replace(f"{before}{name}{after}", f"{before}{kind}-{i}{after}")
+    return svg

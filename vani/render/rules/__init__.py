@@ -1,0 +1,12 @@
+"""The rules of the catalogue as text for people and for other programs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vani.render.formats import Formats
+
+__all__ = ["FORMATS"]
+
+FORMATS: Final[Formats[str]] = Formats(__name__, ["text", "json"])
+"""Each is given a mapping per rule: `id`, `name`, `family`, `finding` and `thresholds`."""

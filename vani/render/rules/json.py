@@ -1,0 +1,15 @@
+"""The rules of the catalogue as JSON, with their thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vani.render.json_text import json_text
+
+__all__ = ["render"]
+
+
+def render(rules: Sequence[Mapping[str, Any]], **_: object) -> str:
+    """Write all that is known of them."""
+    return json_text(rules)

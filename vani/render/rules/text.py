@@ -1,0 +1,18 @@
+"""The rules of the catalogue, one on each line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["render"]
+
+
+def render(rules: Sequence[Mapping[str, Any]], **_: object) -> str:
+    """Write what each rule finds; thresholds are for programs."""
+    wide = {key: max((len(rule[key]) for rule in rules), default=0) for key in ("name", "family")}
+    lines = (
+        f"{rule['id']}  {rule['name'].ljust(wide['name'])}  {rule['family'].ljust(wide['family'])}  {rule['finding']}\n"
+        for rule in rules
+    )
+    return "".join(lines)
