@@ -196,11 +196,10 @@ class Curve(Model):
 class Forwarding(Model):
     """Nodes between the compute nodes and the file system that do their I/O."""
 
-    kind: Literal["io_node", "lnet_router", "dvs", "user_level", "datawarp", "ime"] | None = Field(
+    kind: Literal["gekkofwd", "datawarp", "ime", "io_nodes", "lnet_routers"] | None = Field(
         default=None,
-        description="io_node: fixed I/O nodes (Blue Gene, Sunway); lnet_router: they pass messages of Lustre on; dvs: "
-        "Cray's projection; user_level: started by the job, such as GekkoFWD; datawarp, ime: nodes with burst "
-        "buffers, of which a job is given some",
+        description="gekkofwd, datawarp, ime: software whose nodes a job is given; io_nodes: clients of the file "
+        "system that serve fixed compute nodes (Blue Gene, Sunway); lnet_routers: routers of a Lustre network",
     )
     io_nodes: Count | None = Field(default=None, description="forwarding nodes (I/O nodes, LNet routers)")
     io_nodes_in_use: Count | None = Field(
@@ -227,7 +226,7 @@ class Forwarding(Model):
     @property
     def is_chosen_by_users(self) -> bool:
         """Whether a job can be given a number of I/O nodes: not of routers, nor of nodes that serve fixed ones."""
-        return self.user_can_choose is True and self.kind not in {"io_node", "lnet_router", "dvs"}
+        return self.user_can_choose is True and self.kind not in {"io_nodes", "lnet_routers"}
 
 
 class Network(Model):

@@ -31,7 +31,7 @@ def measure_it(
     run = ior(pattern, bytes_moved, folder, launcher)
     some = [n for n in numbers if n]
     ways = []
-    if some and kind == "user_level":
+    if some and kind == "gekkofwd":
         ways.append(f"`{forwarded(run, pattern.nodes, some, launcher)}`")
     elif some:
         ways.append(f"with each of {', '.join(map(str, some))} I/O nodes `{' '.join(run)}`")

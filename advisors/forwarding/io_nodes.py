@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.system import Forwarding, System
 
 
-_FIXED = {"lnet_router": "LNet routers", "dvs": "DVS servers"}
-
-
 @dataclass(frozen=True)
 class _Traffic:
     """The direction in which a job moves most of its bytes."""
@@ -259,7 +256,7 @@ class IONodes(Rule):
 
     def _placement(self, layer: Forwarding, traffic: _Traffic, profile: Profile) -> Verdict:
         """Where I/O nodes are fixed: whether the job's nodes crowd those before which they lie."""
-        what = _FIXED.get(layer.kind or "", "I/O nodes")
+        what = "LNet routers" if layer.kind == "lnet_routers" else "I/O nodes"
         fixed = f"how many {what} serve a job is not the user's to choose here"
         if layer.user_can_choose is None and layer.kind is None:
             fixed = "that users can choose the number of I/O nodes is not in the system description"
@@ -357,7 +354,7 @@ def _lines(nodes: int, count: int, layer: Forwarding, scheduler: str | None) -> 
             if count
             else "leave out the #DW lines, and write to the file system"
         )
-    if layer.kind != "user_level":
+    if layer.kind != "gekkofwd":
         return comment(f"give this job {_nodes(count)}, as the guide of the site says")
     if count == 0:
         return [

@@ -56,7 +56,7 @@ class PrefetchChunk(Rule):
         layer, nodes = system.forwarding, profile.job.nodes or 1
         if layer is None or not layer.compute_nodes_per_io_node:
             return self.nothing("the machine has no forwarding layer with a known ratio")
-        if layer.kind == "lnet_router":
+        if layer.kind == "lnet_routers":
             return self.nothing("LNet routers hand requests on and read nothing ahead")
         if "prefetch_chunk" not in layer.site_can_set:
             return self.nothing(

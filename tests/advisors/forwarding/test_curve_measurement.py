@@ -80,7 +80,7 @@ def test_the_loop_gives_each_number_its_map_and_starts_ior_forwarded(tmp_path):
 
 def test_direct_access_is_measured_without_the_library():
     text = measure_it(
-        Pattern(8, 96, "fpp", "contiguous", MiB), 96 * GiB, "/gpfs", [0, 1], LAUNCHERS["slurm"], "user_level"
+        Pattern(8, 96, "fpp", "contiguous", MiB), 96 * GiB, "/gpfs", [0, 1], LAUNCHERS["slurm"], "gekkofwd"
     )
     direct = text.split("for direct access `")[1].split("`")[0]
     assert "ior -a POSIX" in direct
