@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails
 from vani.atomic import write_text
 from vani.errors import DocumentError
 from vani.garbage import collection_paused
-from vani.schema.lifts import profile_2
+from vani.schema.lifts import profile_2, system_2
 from vani.schema.reading import MAX_BYTES
 from vani.schema.yaml.layout import Tree
 from vani.schema.yaml.read import line_of, parse
@@ -54,7 +54,7 @@ Doc = dict[str, Any]
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "profile": {1: profile_2},
     "advice": {},
-    "system": {},
+    "system": {1: system_2},
     "job": {},
     "policy": {},
     "check": {},

@@ -138,7 +138,7 @@ def test_a_job_with_a_misspelt_key(run, desk, mix):
 
 def test_a_system_with_a_misspelt_key(run, desk, mix):
     (desk / "system.yaml").write_text(
-        "schema: vani.system/1\nname: x\ncompute: {nodes: 3, cores_pr_node: 2}\n"
+        "schema: vani.system/2\nname: x\ncompute: {nodes: 3, cores_pr_node: 2}\n"
     )
     done = run("profile", mix, "--system", "system.yaml")
     assert done.status == 2

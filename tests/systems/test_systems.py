@@ -141,7 +141,7 @@ def test_an_unknown_name_lists_the_known_ones():
 def test_a_file_overrides_its_base_field_by_field(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(
-        "schema: vani.system/1\nname: mine\nbase: lassen\ncompute: {nodes: 32}\nfile_systems:\n"
+        "schema: vani.system/2\nname: mine\nbase: lassen\ncompute: {nodes: 32}\nfile_systems:\n"
         "- {name: scratch, type: lustre, mounts: [/scratch]}\n"
         "- name: gpfs1\n  max_bandwidth: {read: 9.0e+9}\n  capacity: null\n"
         "sources: {compute.nodes: counted}\n"
@@ -165,8 +165,8 @@ def test_a_file_overrides_its_base_field_by_field(tmp_path):
 
 
 def test_a_base_may_be_a_file_with_a_base(tmp_path):
-    (tmp_path / "a.yaml").write_text("schema: vani.system/1\nbase: titan\ncompute: {nodes: 7}\n")
-    (tmp_path / "b.yaml").write_text("schema: vani.system/1\nbase: a.yaml\nname: b\n")
+    (tmp_path / "a.yaml").write_text("schema: vani.system/2\nbase: titan\ncompute: {nodes: 7}\n")
+    (tmp_path / "b.yaml").write_text("schema: vani.system/2\nbase: a.yaml\nname: b\n")
     system = load_system(tmp_path / "b.yaml")
     assert (system.name, system.compute.nodes, system.file_systems[0].targets) == ("b", 7, 1008)
     assert system.source_of("compute.nodes") == "a.yaml"
@@ -189,14 +189,14 @@ def test_a_base_may_be_a_file_with_a_base(tmp_path):
 )
 def test_what_is_wrong_in_an_override_is_named(tmp_path, text, expected):
     path = tmp_path / "mine.yaml"
-    path.write_text("schema: vani.system/1\n" + text)
+    path.write_text("schema: vani.system/2\n" + text)
     with pytest.raises(DocumentError, match=re.escape(expected)):
         load_system(path)
 
 
 def test_the_longest_mount_holds_a_path():
     system = loads(
-        "schema: vani.system/1\nname: x\n"
+        "schema: vani.system/2\nname: x\n"
         "file_systems:\n- {name: root, type: nfs, mounts: [/]}\n"
         "- {name: a, type: lustre, mounts: [/p, /q/]}\n"
         "- {name: b, type: gpfs, mounts: [/p/b]}\n"

@@ -1,4 +1,4 @@
-"""What a machine shows of itself: `detect` puts it into a `vani.system/1` document.
+"""What a machine shows of itself: `detect` puts it into a `vani.system/2` document.
 
 It runs on a login or compute node, as any user. Each program is optional; what it would have told is null,
 and `sources` says which one was missing. Rates stay null, but for the network's and what was measured of one folder.
