@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from reading import Reading, read_trace
 from tiny_traces import FUNCTIONS, PARTS_OF, TINY, write_tiny
 
@@ -293,13 +294,13 @@ QUIET = [
 ]
 
 
-@settings(max_examples=300, suppress_health_check=QUIET)
+@settings(max_examples=examples(300), suppress_health_check=QUIET)
 @given(name=st.sampled_from(sorted(TINY)), damage=DAMAGE)
 def test_random_damage_ends_in_batches_or_in_one_line(name, damage, files_of, tmp_path):
     fuzz(files_of(name), tmp_path / "trace", damage)
 
 
-@settings(max_examples=120, suppress_health_check=QUIET)
+@settings(max_examples=examples(120), suppress_health_check=QUIET)
 @given(name=st.sampled_from(REAL), damage=DAMAGE)
 def test_random_damage_of_real_traces_ends_in_batches_or_in_one_line(
     name, damage, files_of, tmp_path, peak_memory
