@@ -29,6 +29,11 @@ def test_every_measure_has_a_field_of_its_name(measured):
     assert {measure.name for measure in passes.measures()} <= names
 
 
+def test_no_two_measures_have_one_name():
+    names = [measure.name for measure in passes.measures()]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_nothing_is_unknown_without_a_reason(measured, name):
     values = {field.name: getattr(measured, field.name) for field in fields(Measurements)}
