@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Final
 
 from vani.advisors.conflicts import Judged
-from vani.advisors.matter.io_share import IOShare
 from vani.advisors.rule import Finding, Gain
 from vani.models.calibration import SPREAD
 from vani.models.io_time import IOTime
@@ -73,7 +72,8 @@ def together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
     followed = []
     for one in kept:
         now = one.finding
-        if now.gain is not None and one.rule is not IOShare:
+        # Whether I/O matters is what all others share, not one of them.
+        if now.gain is not None and one.rule.family != "matter":
             now = replace(now, gain=_after_others(now.gain, left[now.acts_on]))
             won = now.gain.seconds if now.gain else 0.0
             left["libraries"] -= won

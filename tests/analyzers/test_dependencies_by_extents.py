@@ -11,6 +11,7 @@ import pytest
 from call_tables import InventedTrace, create, read, stored, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
@@ -89,7 +90,7 @@ def by_hand(traces):
     return proven, perhaps
 
 
-program_settings = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+program_settings = settings(deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 
 
 @given(traces=programs(), cuts=st.lists(st.integers(1, 2), max_size=2), rows=st.sampled_from([1, 2, 1000]))

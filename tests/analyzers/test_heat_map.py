@@ -13,6 +13,7 @@ import pytest
 from call_tables import MILLISECOND, InventedTrace, call, invented_traces, read, stored, write
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from invented import examples
 
 import vani
 from vani.analyzers.timeline import collect, grid, spread
@@ -88,7 +89,7 @@ def expected(traces: Sequence[InventedTrace], bin_ns: int, bins: int):
 
 
 checked = settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -123,7 +124,7 @@ def test_cells_hold_what_lies_in_them_and_add_up_exactly(traces, cuts):
 
 
 @given(traces=invented_traces(most=2), cuts=st.lists(st.integers(1, 3), min_size=1, max_size=3))
-@settings(checked, max_examples=25)
+@settings(checked, max_examples=examples(25))
 def test_it_does_not_depend_on_how_the_store_is_cut(traces, cuts):
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as many:
         assert heat_of(traces, Path(one)) == heat_of(traces, Path(many), cuts)

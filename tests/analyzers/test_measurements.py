@@ -84,6 +84,11 @@ def values(profile: Profile, path: str) -> list[object]:
     return found
 
 
+def test_no_two_measures_have_one_name():
+    names = [measure.name for measure in passes.measures()]
+    assert len(set(names)) == len(names)
+
+
 def nothing(found: object) -> bool:
     """Null, or a block of nulls alone, or of 0 where there is no operation."""
     if found is None or isinstance(found, list | dict | int | float | str):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from quick_differences import differences, without_reason
 
 import vani
@@ -146,7 +147,7 @@ def written(run: dict, folder: Path) -> Path:
 WORKLOADS = st.lists(runs(), min_size=1, max_size=3)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(WORKLOADS, st.booleans())
 def test_made_workloads(made, one_app):
     compare(made, one_app)

@@ -55,8 +55,8 @@ def engine(dask):
 @pytest.fixture
 def a_part_per_rank(monkeypatch):
     """Small traces in many parts, as large ones are."""
-    monkeypatch.setattr(write, "_SMALL_PART", 1)
-    monkeypatch.setattr(write, "_LARGE_PART", 1)
+    monkeypatch.setattr(write, "SMALL_PART", 1)
+    monkeypatch.setattr(write, "LARGE_PART", 1)
 
 
 def command(capfd, *arguments) -> tuple[int, str, str]:

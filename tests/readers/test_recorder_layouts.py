@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from reading import read_trace
 from tiny_traces import FUNCTIONS, TINY, sites_of, write_tiny
 
@@ -133,7 +134,7 @@ RANDOM_CALLS = st.builds(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=80)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(80))
 @given(
     ranks=st.lists(st.lists(RANDOM_CALLS, max_size=8), min_size=1, max_size=4),
     name=st.sampled_from(sorted(set(TINY) - {"2.3"})),
