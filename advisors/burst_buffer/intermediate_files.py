@@ -16,7 +16,7 @@ from vani.advisors.data_files import folder_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import files_share
-from vani.units import counted, format_bytes, format_count, format_seconds, format_share
+from vani.units import counted, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -175,7 +175,7 @@ class IntermediateFiles(Rule):
         )
         spent = sum(seconds(file.io.time_s.total) for _, file in far)
         reason = (
-            f"{format_count(count)} file{'' if count == 1 else 's'} in {top}, written and read again within the run, "
+            f"{counted(count, 'file')} in {top}, written and read again within the run, "
             f"with {format_share(share)} of its I/O time ({format_seconds(spent)} summed over processes), need "
             f"{format_bytes(per_node)}{per}{size}: keep them in {tier.name}."
         )

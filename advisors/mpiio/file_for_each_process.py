@@ -64,13 +64,9 @@ class FileForEachProcess(Rule):
                 reasons.append(why)
                 continue
             folders: defaultdict[str, list[Item]] = defaultdict(list)
-            for item in data_files(profile, lambda file, app=app: file.apps == [app.name]):
+            for item in data_files(profile, lambda file: file.interface in (None, "posix", "stdio")):
                 file = item.file
-                if (
-                    file.access == "file_per_process"
-                    and file.writers
-                    and file.interface in (None, "posix", "stdio")
-                ):
+                if file.apps == [app.name] and file.access == "file_per_process" and file.writers:
                     folders[folder_of(file.path)].append(item)
             found = [(folder, items) for folder, items in folders.items() if self._pays(items)]
             findings += [self._finding(number, app, folder, items) for folder, items in found]

@@ -58,13 +58,12 @@ class StdioData(Rule):
         findings: list[Finding] = []
         reasons: list[str] = []
         apps = {app.name: (number, app) for number, app in enumerate(profile.apps)}
-        for index, layer in enumerate(profile.interfaces):
+        for index, layer in enumerate(profile.interfaces or ()):
             if layer.layer != "stdio" or layer.app not in apps:
                 continue
             number, app = apps[layer.app]
-            items = data_files(
-                profile, lambda file, app=app: file.interface == "stdio" and app.name in file.apps
-            )
+            mine = data_files(profile, lambda file: file.interface == "stdio")
+            items = [item for item in mine if app.name in item.file.apps]
             why = self._objection(app, layer, index, items)
             if why is not None:
                 reasons.append(why)

@@ -72,7 +72,7 @@ class CoLocate(Rule):
         where = (
             "one node"
             if fits
-            else f"the same nodes, rank by rank ({widest} processes, {cores} cores per node)"
+            else f"the same nodes, rank by rank ({counted(widest, 'process')}, {counted(cores or 0, 'core')} per node)"
         )
         least = "" if _all_known(edges) else "at least "
         reason = (
