@@ -374,7 +374,7 @@ def test_the_first_screen_has_the_verdict_and_the_things_to_do(shared):
     bottom = "e => e.getBoundingClientRect().bottom"
     assert shared.locator("#h-verdict").evaluate(bottom) < 400
     items = shared.locator(".todo > li")
-    assert items.count() == 2
+    assert items.count() == 1
     for item in items.all():
         assert item.locator(".gain").evaluate(bottom) < 800
         assert item.locator("pre").evaluate("e => e.getBoundingClientRect().top") < 800
