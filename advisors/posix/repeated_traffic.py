@@ -41,7 +41,7 @@ class RepeatedTraffic(Rule):
     Recommends
         To read once and keep what is needed in memory, and to write when the bytes are final.
     Stays silent when
-        Bytes are moved once; little is moved; distinct bytes are not known; all processes read the same file once
+        Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are; distinct bytes are not known; all processes read the same file once
         each (POS001); most accesses are at random places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
     Source
         Vani paper, section IV (Montage reads its images several times over). Estimate: calls cost evenly; at least
@@ -102,6 +102,8 @@ class RepeatedTraffic(Rule):
         if not distinct or moved < self.min_times * distinct:
             return None
         if io.access_pattern is not None and io.access_pattern.random >= self.max_random:
+            return None
+        if _is_made_anew(item.file):
             return None
         needed = distinct
         if reads:
@@ -212,6 +214,12 @@ class RepeatedTraffic(Rule):
             apply=comment("\n".join(lines)),
             files=files,
         )
+
+
+def _is_made_anew(file: FileEntity) -> bool:
+    """Opened by its writers at least as often as its bytes are written: each time is a checkpoint, or a repetition."""
+    written, distinct = _bytes(file.io, reads=False), _distinct(file.io, reads=False)
+    return written > distinct > 0 and file.opens * distinct >= written * file.writers
 
 
 def _evidence(item: Item, *, reads: bool) -> list[Evidence]:
