@@ -41,11 +41,12 @@ class RepeatedTraffic(Rule):
     Recommends
         To read once and keep what is needed in memory, and to write when the bytes are final.
     Stays silent when
-        Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are; distinct bytes are not known; all processes read the same file once
-        each (POS001); most accesses are at random places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
+        Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
+        distinct bytes are not known; all processes read the same file once each (POS001); most accesses are at random
+        places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
     Source
-        Vani paper, section IV (Montage reads its images several times over). Estimate: calls cost evenly; at least
-        the copies of the bytes are saved (`vani/models/small_io.py`).
+        Vani paper, section IV (Montage reads its images several times over). Estimate: each time costs the same, less
+        a copy of the bytes in memory (`vani/models/small_io.py`).
     Example
         Eight processes read 1.9 GB of files of 49 MB: each byte 38 times, each process each byte 5 times.
     """
@@ -236,16 +237,16 @@ def _gain(again: list[Again], before: float) -> Gain | None:
     time = sum(one.seconds for one in again)
     if not before or not time:
         return None
-    even = 1 - needed / moved
-    copies = min(even, (moved - needed) / COPY_RATE / time)
+    once = needed / moved
+    copies = (moved - needed) / COPY_RATE / time
     return Gain(
         metric="data_time_s",
         before_s=before,
-        after_s=before * (1 - (even + copies) / 2),
-        best_s=before * (1 - even),
-        worst_s=before * (1 - copies),
-        method="high: each time costs the same; low: a cache serves all but the first, and copies in memory are saved; "
-        "expected: halfway",
+        after_s=before * min(1.0, once + copies),
+        best_s=before * once,
+        worst_s=before,
+        method="each time costs the same, and taking bytes from memory instead at least a copy; low: a cache serves all "
+        "but the first as fast, high: without the copies",
     )
 
 
