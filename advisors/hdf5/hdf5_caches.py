@@ -21,8 +21,8 @@ class HDF5Caches(Rule):
 
     Looks at
         Files that are accessed through HDF5. Written ones: at least `min_small` writes below `small`, which are
-        at least `min_share` of the writes, but move `max_part` of the bytes at most (more is data). Read ones stored in chunks: bytes that are read for each distinct one,
-        at least `min_again` for one process.
+        at least `min_share` of the writes, but move `max_part` of the bytes at most (more is data). Read ones
+        stored in chunks: bytes that are read for each distinct one, at least `min_again` for one process.
     Why
         HDF5 sets metadata aside in blocks of 2 KiB, so that objects lie scattered and each flush is many small
         writes. Its chunk cache holds 1 MiB for each data set (8 MiB from 2.0 on): a chunk that does not fit is

@@ -245,8 +245,8 @@ def _gain(again: list[Again], before: float) -> Gain | None:
         after_s=before * min(1.0, once + copies),
         best_s=before * once,
         worst_s=before,
-        method="each time costs the same, and taking bytes from memory instead at least a copy; low: a cache serves all "
-        "but the first as fast, high: without the copies",
+        method="each time costs the same, and taking bytes from memory instead at least a copy; low: a cache serves "
+        "all but the first as fast, high: without the copies",
     )
 
 
