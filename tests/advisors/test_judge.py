@@ -452,9 +452,12 @@ def test_what_several_apps_did_to_a_file_is_given_to_none_of_them():
     assert found["/lustre/q.fits"].target.app == "ior"
 
 
+some_s = st.floats(0, 4)
+
+
 @given(
-    before=times, after=times, touched=times, runtime=st.floats(0.001, 1e6), slowest=times, busy=times,
-    calls=st.none() | times, known=st.booleans(),
+    before=some_s, after=some_s, touched=some_s, runtime=st.floats(0.1, 8), slowest=some_s, busy=some_s,
+    calls=st.none() | some_s, known=st.booleans(),
 )  # fmt: skip
 @pytest.mark.parametrize("acts_on", ["file_system", "libraries"])
 @pytest.mark.parametrize("metric", ["x", "runtime_s"])
@@ -471,5 +474,4 @@ def test_what_wins_or_touches_less_than_a_second_is_low_at_most(
     for one in advice.recommendations:
         if one.severity in ("high", "medium"):
             assert runtime >= 1
-            assert touched >= 1 or known or one.rule == "MAT001"
-            assert one.expected is None or won(one) >= 1 - 1e-6 * one.expected.before
+            assert touched >= 1 if one.expected is None else won(one) >= 1 - 1e-6
