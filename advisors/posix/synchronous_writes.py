@@ -21,9 +21,10 @@ class SynchronousWrites(Rule):
     """Phases of writing and of computing alternate, and computing waits for the writes.
 
     Looks at
-        Each app's phases that write, at least `min_phases`, and the time without I/O after and within them: the
-        writing that fits into it, at least `min_share` of the app's run. Time in I/O libraries is no computing, nor
-        is a pause before a program reads back what it wrote (at least `min_read_back` of it).
+        Each app's phases that write, at least `min_phases`, and the time without I/O after and within them, at least
+        `min_pauses` times that of writing: the writing that fits into it, at least `min_share` of the app's run. Time
+        in I/O libraries is no computing, nor is a pause before a program reads back what it wrote (at least
+        `min_read_back` of it).
     Why
         Data that is copied to a buffer can be written in the background while the program computes on. The run is
         then shorter by what fits into the pauses.
@@ -51,6 +52,8 @@ class SynchronousWrites(Rule):
     # Where severities begin: 1 % of the run.
     min_share = 0.01
 
+    # Ours: what pauses for less than it writes does little but I/O, and its pauses are barriers and opens.
+    min_pauses = 1.0
     # Ours: most of what it wrote, as benchmarks of storage do and restarts do not.
     min_read_back = 0.5
 
@@ -90,6 +93,8 @@ class SynchronousWrites(Rule):
                 reasons.append(
                     f"{app.name} has fewer than {self.min_phases} phases of writing before a pause"
                 )
+            elif found.pauses_s < self.min_pauses * found.writing_s:
+                reasons.append(f"{app.name} hardly pauses between its writes")
             elif found.hidden_s < self.min_share * seconds(app.runtime_s):
                 reasons.append(
                     f"less than {format_share(self.min_share)} of {app.name} is writing that fits into its pauses"

@@ -31,7 +31,7 @@ __all__ = ["Overlap", "overlap"]
 
 @dataclass(frozen=True)
 class Overlap:
-    """Seconds of writing, of these what computing could hide, what copying costs, and in how many phases.
+    """Seconds of writing, of these what computing could hide, what copying costs, of pauses, and in how many phases.
 
     `largest` is the bytes that one process must hold at most, on average over its phase's processes.
     """
@@ -39,6 +39,7 @@ class Overlap:
     writing_s: float
     hidden_s: float
     copying_s: float
+    pauses_s: float
     phases: int
     largest: int
 
@@ -79,4 +80,5 @@ def overlap(
         copying += min(busy, held / COPY_RATE)
         count += min(busy, idle) > 0
         largest = max(largest, round(held))
-    return Overlap(writing, max(0.0, min(hidden, pauses - library_s)), copying, count, largest)
+    pauses = max(0.0, pauses - library_s)
+    return Overlap(writing, min(hidden, pauses), copying, pauses, count, largest)
