@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
-from vani.schema.base import Model
 
 from vani.advisors.catalogue import rules
 from vani.errors import InputError
-from vani.schema.document import YAML, check, read_text
+from vani.schema.document import YAML, read_text, validate
+from vani.schema.model import Model
 
 __all__ = ["LABELS", "Case", "Kind", "Labels", "Narrowed", "Worth", "read_labels"]
 
@@ -106,7 +106,7 @@ def read_labels(path: Path = LABELS) -> Labels:
     tree = YAML.parse(text, str(path))
     if not isinstance(tree, dict):
         raise InputError("holds no table of labels", where=path, todo="see benchmarks/catalogue/labels.yaml")
-    labels = check(tree, Labels, text=text, where=str(path))
+    labels = validate(tree, Labels, text=text, where=str(path))
     for what in _contradictions(labels):
         raise InputError(what, where=path, todo="correct the label")
     return labels
