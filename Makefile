@@ -24,8 +24,10 @@ help: ## list the targets
 demo: .venv/.run ## set up Vani, then profile, advise and report on the bundled trace
 	@.venv/bin/vani demo
 
-test: lint ## set up the tools, then run the linters and the tests
-	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
+# Coverage is that of all fast tests: of those that PYTEST_ARGS chooses none is measured.
+test: lint ## set up the tools, then run the linters and the tests, which must cover the code
+	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(or $(PYTEST_ARGS),--cov --cov-report=)
+	$(if $(PYTEST_ARGS),,.venv/bin/python .ci/coverage_of_folders.py --least 90 vani analyzers advisors schema)
 
 fuzz: .venv/.test ## damage inputs at random and see that Vani takes them as it should
 	.venv/bin/python tests/fuzz/fuzz.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
@@ -46,6 +48,7 @@ docs: .venv/.test ## regenerate pages, schemas and shown output from the code
 	.venv/bin/python -m vani.schema.document
 	.venv/bin/python -m vani.schema.reference docs/profile.md
 	.venv/bin/python -m vani.advisors.pages docs/rules
+	.venv/bin/python -m vani.systems.pages docs/machines.md
 	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet tests/test_docs.py tests/test_notebooks.py
 
 site: .venv/.test ## build the site: these pages and the reference of the library

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from vani.advisors.conflicts import Judged
-from vani.advisors.matter.io_share import IOShare
 from vani.advisors.rule import Finding, Gain
+from vani.models.calibration import SPREAD
 from vani.models.io_time import IOTime
 from vani.units import format_seconds
 
@@ -29,16 +29,26 @@ def of_run(finding: Finding, time: IOTime | None) -> Finding:
     if time is None:
         return replace(finding, gain=None)
     most = time.calls_s if finding.acts_on == "libraries" else time.slowest_s
-    gain = None if finding.gain is None else _within(_in_order(finding.gain), most)
+    gain = None if finding.gain is None else _within(_repeated(_in_order(finding.gain)), most)
     return replace(finding, gain=gain, touched_s=min(finding.touched_s, most))
 
 
 def _in_order(gain: Gain) -> Gain:
-    """0 <= best <= after <= worst <= before, whatever a rule says."""
+    """0 <= best <= after <= before, and after <= worst, whatever a rule says."""
     best = min(max(gain.best_s, 0.0), gain.before_s)
     central = min(max(gain.after_s, best), gain.before_s)
-    worst = min(max(gain.worst_s, central), gain.before_s)
+    worst = max(gain.worst_s, central)
+    if gain.metric == RUNTIME:
+        worst = min(worst, gain.before_s)
     return replace(gain, best_s=best, after_s=central, worst_s=worst)
+
+
+def _repeated(gain: Gain) -> Gain:
+    """The range holds at least what repeated runs differ by; at worst, the next run may be slower than this one."""
+    if gain.metric == RUNTIME or not gain.seconds:
+        return gain
+    best, worst = gain.after_s / SPREAD, gain.after_s * SPREAD
+    return replace(gain, best_s=min(gain.best_s, best), worst_s=max(gain.worst_s, worst))
 
 
 def _within(gain: Gain, most: float) -> Gain:
@@ -50,8 +60,8 @@ def _within(gain: Gain, most: float) -> Gain:
         return gain
     part = most / gain.before_s
     # Rounding must not make what is left longer than the whole.
-    best, after, worst = (min(most, s * part) for s in (gain.best_s, gain.after_s, gain.worst_s))
-    return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=worst)
+    best, after = (min(most, s * part) for s in (gain.best_s, gain.after_s))
+    return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=max(after, gain.worst_s * part))
 
 
 def together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
@@ -62,7 +72,8 @@ def together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
     followed = []
     for one in kept:
         now = one.finding
-        if now.gain is not None and one.rule is not IOShare:
+        # Whether I/O matters is what all others share, not one of them.
+        if now.gain is not None and one.rule.family != "matter":
             now = replace(now, gain=_after_others(now.gain, left[now.acts_on]))
             won = now.gain.seconds if now.gain else 0.0
             left["libraries"] -= won

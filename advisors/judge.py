@@ -154,7 +154,7 @@ def _rule_of(key: str) -> type[Rule]:
     try:
         return find(key)
     except InputError as error:
-        raise InputError(f"thresholds are given for {key!r}, which is no rule", todo=error.todo) from None
+        raise InputError(f"thresholds are given for {key!r}, which is not a rule", todo=error.todo) from None
 
 
 def _layouts(judged: Sequence[Judged]) -> Layouts:

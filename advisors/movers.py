@@ -1,14 +1,16 @@
-"""Which processes move the bytes of a shared file: all that ask for it, or the aggregators of collective calls."""
+"""Which processes move the bytes of a shared file, and how far apart they are in it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from vani.models import striping
+
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Interface, Profile
 
-__all__ = ["Movers", "movers_of"]
+__all__ = ["Movers", "is_collective", "movers_of", "neighbour_distance"]
 
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
@@ -40,7 +42,7 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     """Most calls that move the file's bytes are collective ones of MPI-IO, as far as the layers of its apps tell."""
     if file.interface not in _ABOVE_MPIIO or file.processes < 2:
         return False
-    rows = {one.layer: one for one in profile.interfaces if one.app in file.apps}
+    rows = {one.layer: one for one in profile.interfaces or () if one.app in file.apps}
     own, below = rows.get(file.interface), rows.get("mpiio")
     shares = [share for one in (own, below) if (share := _share(one)) is not None]
     # An app's other files may be used in another way: few that call for many are aggregators.
@@ -53,3 +55,23 @@ def _share(layer: Interface | None) -> float | None:
     if layer.collective_share is not None:
         return layer.collective_share
     return {"collective": 1.0, "independent": 0.0}.get(layer.transfer or "")
+
+
+def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int | None:
+    """Bytes between the offsets that neighbouring processes access at the same moment; None: not known."""
+    pattern, bytes_, footprint = file.io.access_pattern, file.io.bytes, file.io.footprint
+    if pattern is None:
+        return None
+    return striping.step_distance(
+        stride=file.stride,
+        shares=(pattern.consecutive, pattern.strided, pattern.random),
+        footprint=footprint.read if reads else footprint.written,
+        processes=processes,
+        # The pattern is that of both directions together, so the runs are, too.
+        mean_run=striping.mean_run(
+            moved=bytes_.total,
+            operations=file.io.ops.read + file.io.ops.write,
+            jumps=pattern.sequential + pattern.random,
+            streams=file.readers + file.writers,
+        ),
+    )

@@ -205,7 +205,7 @@ class Rule:
         Raises
         ------
         InputError
-            A name that is no threshold of this rule, or a value that is no number >= 0.
+            A name that is no threshold of this rule, or a value that is not a number >= 0.
         """
         known = self.thresholds()
         for name, value in (thresholds or {}).items():

@@ -91,5 +91,5 @@ def _words(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...] | 
     value = table[key]
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise InputError(f"{key} in [advise] is no list of rules", where=path, todo=f'write {key} = ["LUS"]')
+        raise InputError(f"{key} in [advise] is not a list of rules", where=path, todo=f'write {key} = ["LUS"]')
     return tuple(words)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vani.errors import InputError
 from vani.models.contention import VARIATION
 from vani.models.pfl import parse_options
+from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
@@ -63,4 +64,4 @@ def targets_text(count: int) -> str:
     """A stripe count in words."""
     if count < 1:
         return "all targets"
-    return "1 target" if count == 1 else f"{count} targets"
+    return counted(count, "target")

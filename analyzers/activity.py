@@ -3,8 +3,8 @@
 A cell is a process in one of 4,096 pieces of the run of equal length: start of its first and end of its last call in
 it, bytes read and written, data operations, opens and calls. Of more than 1,024 processes of a trace as many are
 looked at, rank 0 among them and the others spread by a multiplicative hash, so that no stride of ranks is favoured.
-Pieces are put together two by two until there are at most a quarter of a million cells. How often hangs on all of
-them alone, not on who looked at which of them.
+Pieces are put together two by two until there are at most a quarter of a million cells. How often depends on all of
+them alone, not on which partition had which of them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import BUCKETS, Batch, Context
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import BUCKETS, MOMENTS
 from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context
 from vani.calls import Flag, Kind
 
 __all__ = ["Activity", "ActivityCollector", "Cells", "bucket_ns"]
@@ -38,7 +41,7 @@ def bucket_ns(span_ns: int) -> int:
 
 @dataclass(frozen=True)
 class Activity:
-    """`cells` by process * (BUCKETS + 1) + moment; 2 ** level pieces of the run are one moment."""
+    """`cells` by process and moment; 2 ** level pieces of the run are one moment."""
 
     cells: Keyed = field(default_factory=Keyed)
     level: int = 0
@@ -73,7 +76,7 @@ class Cells:
         """The cells of some processes."""
         if not len(table):
             return Cells(*(np.empty(0, np.int64) for _ in range(8)))
-        process = table.keys // (BUCKETS + 1)
+        process, _ = unpack(table.keys, MOMENTS)
         mine = np.isin(process, processes)
         columns = (table[n][mine] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
         return Cells(process[mine], *columns)
@@ -96,8 +99,8 @@ def _coarser(cells: Keyed, by: int) -> Keyed:
     """The cells with 2 ** by moments put together."""
     if not by or not len(cells):
         return cells
-    moment = cells.keys % (BUCKETS + 1)
-    return group(cells.keys - moment + (moment >> by), cells.columns, _HOW)
+    process, moment = unpack(cells.keys, MOMENTS)
+    return group(pack((process, moment >> by), MOMENTS), cells.columns, _HOW)
 
 
 def _looked_at(ranks: int) -> NDArray[np.bool_] | None:
@@ -130,7 +133,7 @@ class ActivityCollector:
         if not len(kind):
             return
         moment = np.minimum(start // self._bucket, BUCKETS) >> self._level
-        key = batch.process[rows] * (BUCKETS + 1) + moment
+        key = pack((batch.process[rows], moment), MOMENTS)
         # Calls of a process mostly are in order of time, so that those of one cell come in a row.
         first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         size = np.maximum(batch.bytes[rows], 0)

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from vani.analyzers.base import BUCKETS
 from vani.analyzers.entities.apps import apps, file_counts, share_of_run
 from vani.analyzers.entities.dataset import dataset
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
@@ -19,8 +18,13 @@ from vani.analyzers.entities.phases import phases
 from vani.analyzers.entities.renamed import of_several_names, without_names
 from vani.analyzers.entities.traces import traces
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.iostats import MEMORY_SPEED, impossible_rates
-from vani.analyzers.self_check import check
+from vani.analyzers.facts import BUCKETS
+from vani.analyzers.iostats import MEMORY_SPEED, impossible_rates, nulls_of_stats
+from vani.analyzers.measures.busy_time import BusyTimes
+from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.library_time import LibraryTimes
+from vani.analyzers.self_check import refuse_contradictions
 from vani.calls import FileClass
 from vani.schema.profile import Excluded, Generator, Profile, Workflow
 
@@ -55,11 +59,11 @@ def assemble(view: View, *, version: str, refused: Sequence[tuple[str, str]] = (
     cores = noted(cores_used(view))
     profile = Profile(
         generator=Generator(name="vani", version=version),
-        traces=traces(view),
+        traces=noted(traces(view)),
         job=noted(job(view)),
         workflow=noted(_workflow(view, cores)),
         apps=noted(apps(view)),
-        phases=phases(view),
+        phases=noted(phases(view)),
         interfaces=noted(interfaces(view)),
         middleware=noted(middleware(view, cores)),
         storage=noted(storage(view)),
@@ -71,15 +75,14 @@ def assemble(view: View, *, version: str, refused: Sequence[tuple[str, str]] = (
         provenance={},
     )
     notes |= view.measured.remarks
-    for explain in (_of_unknown, _of_files, _of_measures, _of_clocks, _of_rates):
+    notes |= nulls_of_stats(view.measured)
+    for explain in (_of_links, _of_files, _of_measures, _of_clocks, _of_rates):
         notes |= explain(view, profile)
     notes |= {f"traces[{path}]": f"left out: {why}" for path, why in refused}
-    if profile.phases is not None:
-        notes.pop("phases", None)
     profile = profile.model_copy(update={"provenance": notes})
     if of_several_names(view.world)[view.files].any():
         profile = without_names(profile, view.measured.unknown["renames"])
-    check(profile)
+    refuse_contradictions(profile)
     return profile
 
 
@@ -102,6 +105,12 @@ def _workflow(view: View, cores: int | None) -> tuple[Workflow, Notes]:
         io_time_share_slowest=min(1.0, slowest / run_ns) if run_ns and slowest is not None else None,
         library_time_s=view.library_time(None),
     )
+    notes |= view.nulls(BusyTimes, "workflow.io_time_share") | view.nulls(
+        LibraryTimes, "workflow.library_time_s"
+    )
+    notes |= view.nulls(SpentTime, "workflow.io_time_share_slowest")
+    if run_ns is None:
+        notes["workflow.runtime_s"] = view.no_times
     return entity, of_gpus | notes
 
 
@@ -114,16 +123,13 @@ def _excluded(view: View) -> Excluded:
     return Excluded(files=len(others), io=view.excluded_stats)
 
 
-def _of_unknown(view: View, profile: Profile) -> Notes:
-    """Why entities are null, or rows of them, that the source cannot tell."""
-    notes, unknown = dict[str, str](), view.measured.unknown
+def _of_links(view: View, profile: Profile) -> Notes:
+    """Why dependencies are null."""
+    notes = dict[str, str]()
     if profile.workflow.app_dependencies is None:
-        notes["workflow.app_dependencies"] = unknown["exchanges"]
+        notes["workflow.app_dependencies"] = view.why_no_links
     if any(app.process_dependencies is None for app in profile.apps):
-        notes["apps.process_dependencies"] = unknown["exchanges"]
-    if not view.knows_callers:
-        for name in ("apps.interface", "interfaces.bytes", "interfaces.files", "interfaces.granularity"):
-            notes[name] = unknown["libraries"]
+        notes["apps.process_dependencies"] = view.why_no_links
     return notes
 
 
@@ -148,7 +154,7 @@ def _of_measures(view: View, _: Profile) -> Notes:
     measured, notes = view.measured, dict[str, str]()
     if view.timed:
         notes["apps.phase_gap_s"] = _GAP_GIVEN if measured.phases.gap_given else _GAP_FOUND
-    footprint = measured.footprint
+    footprint = measured.of(Touched)
     if footprint is not None and footprint.others.unplaced.any():
         unplaced = int(footprint.others.unplaced.sum())
         notes["io.footprint"] = f"at least: {unplaced:,} operations lie where the trace cannot tell"

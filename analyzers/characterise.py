@@ -11,11 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
-from vani.analyzers.base import NO_VALUE, Context, World
 from vani.analyzers.entities.view import View
+from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.names import renames_of
 from vani.analyzers.passes import measure, trace_facts
+from vani.analyzers.world import Context, World
 from vani.calls import MOST_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
@@ -118,7 +119,7 @@ def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[
 
 
 def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list[Codes]]:
-    """Paths of all traces in order of first sight, the class of each, and codes of each trace's own paths."""
+    """Paths of all traces in order of first appearance, the class of each, and codes of each trace's own paths."""
     if len(tables) == 1:
         # The paths of one trace are distinct.
         (table,) = tables
@@ -181,4 +182,3 @@ def characterise(
     )
     view = View(measured, job_, system)
     return assemble(view, version=version, refused=refused), view
-

@@ -9,7 +9,7 @@ import numpy as np
 
 from vani.errors import InputError
 
-__all__ = ["plain"]
+__all__ = ["Plain", "plain"]
 
 _DEEPEST = 16
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import World
+from vani.analyzers.world import World
 from vani.calls import FileClass
 from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT, format_of_head
 

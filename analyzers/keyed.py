@@ -1,7 +1,7 @@
-"""Small tables of integers under integer keys: what measures hand on and the engine adds up.
+"""Small tables of integers under integer keys: what measures pass on and the engine adds up.
 
 Sums, minima and maxima of integers do not depend on the order in which parts arrive, so a profile does not depend
-on how the store was split or who worked on it.
+on how the store was split or which worker read it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,24 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Dense", "How", "Keyed", "exact_sum", "group"]
+from vani.analyzers.keys import pack, unpack
+
+__all__ = [
+    "NO_VALUE",
+    "Dense",
+    "How",
+    "Keyed",
+    "Pairs",
+    "count_pairs",
+    "exact_sum",
+    "group",
+    "stable_order",
+]
+
+NO_VALUE = np.iinfo(np.int64).min
+"""Stands for null in columns of integers."""
+
+_FEW_FIRST = 32
 
 Ints = NDArray[np.int64]
 How = Literal["sum", "min", "max"]
@@ -67,7 +84,7 @@ class Keyed:
 
     @staticmethod
     def merged(parts: Sequence[Keyed], how: Mapping[str, How] | None = None) -> Keyed:
-        """Add up tables with the same columns; small ones are handed on as they are."""
+        """Add up tables with the same columns; small ones are returned as they are."""
         parts = [p for p in parts if len(p)]
         if not parts:
             return Keyed()
@@ -203,3 +220,75 @@ class Dense:
             return np.bincount(codes, values, len(self.keys)).astype(np.int64)
         np.add.at(total, codes, values)
         return total
+
+
+def stable_order(keys: Ints) -> Ints:
+    """Indices that sort integers, equal ones in their order."""
+    if not len(keys):
+        return keys
+    low, high = int(keys.min()), int(keys.max())
+    if low == high:
+        return np.arange(len(keys))
+    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
+    if high - low < 1 << 16:
+        return np.argsort((keys - low).astype(np.uint16), kind="stable")
+    if high - low <= 8 * len(keys) + 65536:
+        dense = Dense.of(keys)
+        if len(dense.keys) < 1 << 16:
+            return np.argsort(dense.codes.astype(np.uint16), kind="stable")
+    return np.argsort(keys, kind="stable")
+
+
+@dataclass
+class Pairs:
+    """Counts under pairs of integers, such as (cell, size)."""
+
+    first: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    second: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    count: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @staticmethod
+    def merged(parts: Sequence[Pairs], *, packed: bool = False) -> Pairs:
+        """Add up counts of equal pairs; sorted by first, then second.
+
+        Parameters
+        ----------
+        packed
+            Leave the columns in the smallest types that hold them: to be looked at, not to calculate with.
+        """
+        parts = [p for p in parts if len(p.first)]
+        if not parts:
+            return Pairs()
+        distinct = np.unique(np.concatenate([np.unique(p.first) for p in parts]))
+        if len(distinct) > _FEW_FIRST:
+            return count_pairs(
+                *(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count"))
+            )
+        # One after the other: all at once would take several times the memory.
+        found = []
+        for one in distinct.tolist():
+            rows = [p.first == one for p in parts]
+            second, count = (
+                np.concatenate([getattr(p, n)[r] for p, r in zip(parts, rows, strict=True)])
+                for n in ("second", "count")
+            )
+            merged = group(second, {"count": count})
+            pairs = Pairs(np.full(len(merged), one), merged.keys, merged["count"])
+            found.append(pairs._packed() if packed else pairs)
+        return Pairs(*(np.concatenate([getattr(p, n) for p in found]) for n in ("first", "second", "count")))
+
+    def _packed(self) -> Pairs:
+        columns = {"first": self.first, "second": self.second, "count": self.count}
+        return Pairs(**Keyed(self.first, columns).packed().columns)
+
+
+def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
+    """Count (or add up the weights of) equal pairs."""
+    if not len(first):
+        return Pairs()
+    a, b = Dense.of(first), Dense.of(second)
+    widths = (len(a.keys), len(b.keys))
+    both = Dense.of(pack((a.codes, b.codes), widths))
+    count = both.count() if weight is None else both.sum(weight)
+    first_code, second_code = unpack(both.keys, widths)
+    return Pairs(a.keys[first_code], b.keys[second_code], count)

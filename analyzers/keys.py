@@ -12,10 +12,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack", "unpack"]
+__all__ = ["ALL_KINDS", "KINDS", "LAYERS", "SIDES", "beside", "pack", "unpack"]
+
+KINDS = 4
+"""Kinds of file-system calls: read, write, metadata, sync."""
+ALL_KINDS = KINDS
+"""Stands for all of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
+
+LAYERS = 16
+"""Layers in keys: `vani.calls.Layer` has fewer."""
+
 
 Ints = NDArray[np.int64]
 _MOST = 1 << 63
+
+
+def beside(width: int) -> tuple[int, int]:
+    """Widths of keys whose first column may be as large as fits beside the second, which has this width."""
+    return _MOST // width, width
+
+
+SIDES = beside(2)
+"""Widths of keys of a group and a kind, read or write."""
 
 
 def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequence[int]) -> Ints:

@@ -84,7 +84,7 @@ def _makes_up(late: Cells, before: Cells) -> bool:
 
 
 def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
-    """Nobody else joins in, and who made up for others has done so: it pauses or turns before it goes on."""
+    """No other rank joins in, and one that made up for others has done so: it pauses or turns before it goes on."""
     if not np.isin(then.process, np.concatenate((late.process, earlier.process))).all():
         return False
     before, after = late.by_process(last=True), then.by_process(last=False)
@@ -92,5 +92,3 @@ def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
     before, after = before.where(one), after.where(other)
     alike = ((before.read > 0) & (after.read > 0)) | ((before.written > 0) & (after.written > 0))
     return not (alike & (after.start - before.end <= short)).any()
-
-

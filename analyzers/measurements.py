@@ -1,39 +1,30 @@
 """What was measured in a workload: all that entities see, wherever it comes from.
 
 Sources (decoded calls, calls counted on grammars) end in one `Measurements`; `vani.analyzers.assemble` makes the
-profile of it. What a source cannot tell is None, and it says why in `unknown`.
+profile of it. What every source must count are fields: without the files, who used them and the number of calls there
+is no profile. All else is looked up by the type of the measure's result, and is None where the source cannot tell it;
+then it says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import World
-from vani.analyzers.measures.access_pattern import PatternCounts
-from vani.analyzers.measures.busy_time import BusyTimes
-from vani.analyzers.measures.call_costs import FunctionCosts
-from vani.analyzers.measures.clocks import ClockSkew
-from vani.analyzers.measures.exchanges import ExchangeCounts
-from vani.analyzers.measures.extents import ProcessExtents
-from vani.analyzers.measures.footprint import Touched
-from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.lengths import FileLengths
-from vani.analyzers.measures.libraries import LibraryUse
-from vani.analyzers.measures.library_time import LibraryTimes
+from vani.analyzers.extensions import Plain
 from vani.analyzers.measures.operations import OperationCounts
-from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.measures.transfer_size import SizeCounts
+from vani.analyzers.world import World
 
-__all__ = ["Measurements", "Phases", "PossibleExchanges", "TraceFacts"]
+__all__ = ["Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
 
 Ints = NDArray[np.int64]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,7 @@ class Phases:
 
 @dataclass(frozen=True)
 class PossibleExchanges:
-    """Who may have read what another wrote, where the order of calls is not known."""
+    """Where processes may have read what others wrote, if the order of calls is not known."""
 
     between_apps: bool
     processes: NDArray[np.bool_]
@@ -91,9 +82,59 @@ class PossibleExchanges:
     """Codes (by last name) of files through which it may have been; None: any file."""
 
 
+class Results:
+    """Results of measures by their type; never changed.
+
+    Parameters
+    ----------
+    results
+        One of a type at most.
+    unknown
+        By type: why the source cannot tell it, or not all of it.
+    otherwise
+        Why it cannot tell what is neither among `results` nor in `unknown`; None: it tells everything.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[object],
+        *,
+        unknown: Mapping[type[object], str] | None = None,
+        otherwise: str | None = None,
+    ) -> None:
+        self._by_type = {type(one): one for one in results}
+        self._unknown = dict(unknown or {})
+        self._otherwise = otherwise
+
+    def of(self, result: type[Result]) -> Result | None:
+        """What the source tells of this type; None where it cannot, and `why` tells the reason.
+
+        Raises
+        ------
+        ValueError
+            The source does not tell it, and gives no reason.
+        """
+        found = self._by_type.get(result)
+        if isinstance(found, result):
+            return found
+        if self.why(result) is None:
+            raise ValueError(f"{result.__name__} is not measured, and no reason is given")
+        return None
+
+    def why(self, result: type[object]) -> str | None:
+        """Why the source cannot tell it, or not all of it; None where it tells all of it."""
+        why = self._unknown.get(result)
+        return self._otherwise if why is None and result not in self._by_type else why
+
+    def without(self, result: type[object], why: str) -> Results:
+        """The same without one of them."""
+        others = [one for of, one in self._by_type.items() if of is not result]
+        return Results(others, unknown={**self._unknown, result: why}, otherwise=self._otherwise)
+
+
 @dataclass(frozen=True)
 class Measurements:
-    """One field per measure, named like it; the first of them are what every source counts."""
+    """What a source found out; see the module's docstring."""
 
     world: World
     traces: Sequence[TraceFacts]
@@ -101,33 +142,30 @@ class Measurements:
     listed: Ints
     """File codes of the files that are listed, the most important first."""
     survey: SurveyedFiles
+    """Every source counts the calls on each file: roles, folders and which files matter follow from them."""
     operations: OperationCounts
-    transfer_size: SizeCounts
-    call_costs: FunctionCosts
+    """Every source counts operations and bytes: the numbers of calls in a profile are never null."""
     processes: ProcessCounts
-    libraries: LibraryUse
-    access_pattern: PatternCounts | None = None
-    footprint: Touched | None = None
-    past_end: BeyondEnds | None = None
-    io_time: SpentTime | None = None
-    busy: BusyTimes | None = None
-    library_time: LibraryTimes | None = None
-    exchanges: ExchangeCounts | None = None
-    extents: ProcessExtents | None = None
-    lengths: FileLengths | None = None
-    clocks: ClockSkew | None = None
-    possible_exchanges: PossibleExchanges | None = None
-    """Instead of `exchanges`."""
+    """Every source knows which process used which file: that is what the data set is."""
+    results: Results
+    """All else that measures found."""
     formats_on_disk: Mapping[int, str] = field(default_factory=dict)
     """By file code, of files that are still on this machine: format by their first bytes."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """By field, or by attribute of the profile: why the source cannot tell it, or not all of it."""
+    """By attribute of the profile that is made of no result of a measure (`storage.shared`), or `renames`, or `times`
+    (of what traces tell of themselves): why the source cannot tell it."""
     remarks: Mapping[str, str] = field(default_factory=dict)
     """By attribute of the profile: what else the source says of it."""
-    extensions: Mapping[str, Any] = field(default_factory=dict)
-    """Results of measures that have no field, such as those of plug-ins, by name."""
+    extensions: Mapping[str, Plain] = field(default_factory=dict)
+    """What measures found that declare no type of result, such as those of plug-ins, by name."""
 
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            if one.default is None and getattr(self, one.name) is None and one.name not in self.unknown:
-                raise ValueError(f"{one.name} is None, and no reason is given")
+    def of(self, result: type[Result]) -> Result | None:
+        """See `Results.of`."""
+        return self.results.of(result)
+
+    def why(self, result: type[object]) -> str:
+        """Why the source cannot tell it; see `Results.why`."""
+        why = self.results.why(result)
+        if why is None:
+            raise ValueError(f"{result.__name__} is measured")
+        return why

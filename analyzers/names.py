@@ -28,11 +28,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.analyzers.keys import beside, pack
 from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
 
 if TYPE_CHECKING:
-    from vani.analyzers.base import Batch, Context, Facts
+    from vani.analyzers.batch import Batch
+    from vani.analyzers.facts import Facts
+    from vani.analyzers.world import Context
 
 __all__ = ["Lives", "Openings", "Renames", "groups_of_names", "lives_of", "renames_of"]
 
@@ -159,8 +162,8 @@ class Lives:
         moments = np.unique(times)
         width = len(moments) + 2
         name = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
-        keys = name * width + np.searchsorted(moments, times) + 1
-        wanted = place * width + np.searchsorted(moments, until, side="right")
+        keys = pack((name, np.searchsorted(moments, times) + 1), beside(width))
+        wanted = pack((place, np.searchsorted(moments, until, side="right")), beside(width))
         return np.searchsorted(keys, wanted, side="right") - self.first[place]
 
 
@@ -172,7 +175,10 @@ def lives_of(renames: Renames, files: int) -> Lives | None:
     turns: dict[int, list[tuple[int, int]]] = {}
     # From the end of the run backwards: what is under a name now will have this name in the end.
     for time, old, new in zip(
-        reversed(renames.time.tolist()), reversed(renames.old.tolist()), reversed(renames.new.tolist()), strict=True
+        reversed(renames.time.tolist()),
+        reversed(renames.old.tolist()),
+        reversed(renames.new.tolist()),
+        strict=True,
     ):
         becomes, after = now.get(new, new), now.get(old, old)
         if becomes != new:

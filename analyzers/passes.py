@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
-from vani.analyzers.base import Batch, Collects, Context, Facts, Measure, World
-from vani.analyzers.extensions import plain
+from vani.analyzers.batch import Batch
+from vani.analyzers.extensions import Plain, plain
+from vani.analyzers.facts import Facts
 from vani.analyzers.formats_on_disk import formats_on_disk
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Keyed
-from vani.analyzers.measurements import Measurements, Phases, TraceFacts
+from vani.analyzers.measure import AnyMeasure, Collects, Together, one_of_many
+from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, TraceFacts
 from vani.analyzers.measures import busy_time
+from vani.analyzers.measures.operations import OperationCounts
+from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
 from vani.analyzers.names import Openings, lives_of
 from vani.analyzers.phase_cuts import begins
+from vani.analyzers.world import Context, World
 from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
@@ -36,36 +41,41 @@ from vani.store.read import RowGroup, Store
 __all__ = ["exchanged", "measure", "measures", "trace_facts", "with_names"]
 
 _ENTRY_POINTS = "vani.analyzers"
-_RESERVED = frozenset(field.name for field in fields(Measurements))
+_OTHER_PASSES = frozenset({"survey", "busy"})
+"""Names of what is measured in the first and in the last pass."""
+_ORDER_IS_KNOWN = "the order of calls is known"
+
+Partial = TypeVar("Partial")
+Result = TypeVar("Result")
 
 
-def measures() -> list[Measure]:
+def measures() -> list[AnyMeasure]:
     """The measures of the second pass: those of the package, and those that are installed as plug-ins."""
     package = import_module("vani.analyzers.measures")
-    found: list[Measure] = []
+    found: list[AnyMeasure] = []
     for module in pkgutil.iter_modules(package.__path__):
         members = vars(import_module(f"vani.analyzers.measures.{module.name}"))
         for name in members.get("__all__", ()):
             candidate = members[name]
             if isinstance(candidate, type) and hasattr(candidate, "begin") and candidate is not Survey:
-                found.append(candidate())
+                found.append(one_of_many(candidate()))
     for point in entry_points(group=_ENTRY_POINTS):
         try:
-            more: Measure = point.load()()
-            name, _ = more.name, more.finish
+            loaded = point.load()()
+            name, _ = loaded.name, loaded.finish
         except Exception as error:
             raise InputError(
                 f"the measure {point.value!r} cannot be loaded ({error})",
                 where=f"plug-in {point.name}",
                 todo="mend it or uninstall it",
             ) from error
-        if name in _RESERVED.union(m.name for m in found):
+        if name in _OTHER_PASSES.union(m.name for m in found):
             raise InputError(
                 f"the measure {point.value!r} is called {name!r}, as another one is",
                 where=f"plug-in {point.name}",
                 todo="give it another name or uninstall it",
             )
-        found.append(more)
+        found.append(one_of_many(loaded))
     return found
 
 
@@ -76,15 +86,14 @@ class _Task:
     context: Context
 
 
-def _run_part(task: _Task, wanted: Sequence[Collects], facts: Facts | None) -> list[Any]:
-    """One partition, once, for all measures."""
-    columns = sorted({"layer", "flags"}.union(*(m.columns for m in wanted)))
-    collectors = [m.begin(task.context, facts) for m in wanted]
-    for calls in task.store.batches(task.store.manifest.parts[task.part], columns):
-        batch = Batch(task.context, calls, facts)
-        for collector in collectors:
-            collector.add(batch)
-    return [collector.result() for collector in collectors]
+def _run_part(task: _Task, wanted: Collects[Partial], facts: Facts | None) -> Partial:
+    """One partition, once."""
+    collector = wanted.begin(task.context, facts)
+    for calls in task.store.batches(
+        task.store.manifest.parts[task.part], sorted(wanted.columns | {"layer", "flags"})
+    ):
+        collector.add(Batch(task.context, calls, facts))
+    return collector.result()
 
 
 def _row_groups(task: _Task) -> list[RowGroup]:
@@ -92,23 +101,19 @@ def _row_groups(task: _Task) -> list[RowGroup]:
     return [group for group in groups if group.rows]
 
 
-def _combined(parts: Sequence[list[Any]], wanted: Sequence[Collects]) -> list[Any]:
-    return [m.combine([p[i] for p in parts]) for i, m in enumerate(wanted)]
-
-
-def _measured(
-    wanted: Sequence[Collects],
+def _collected(
+    wanted: Collects[Partial],
     facts: Facts | None,
     tasks: Sequence[_Task],
     engine: Engine,
-    constants: Sequence[Any],
+    constants: Sequence[object],
     stage: str,
-) -> list[Any]:
-    """Results of the measures, in their order."""
+) -> Partial:
+    """What is collected in a pass over all partitions."""
     return engine.reduce(
         partial(_run_part, wanted=wanted, facts=facts),
         tasks,
-        partial(_combined, wanted=wanted),
+        wanted.combine,
         stage=stage,
         constants=constants,
     )
@@ -138,13 +143,13 @@ def measure(
     tasks = _tasks(stores, contexts)
     # Tasks refer to these; a cluster sends them to each worker once.
     constants = [*stores, *contexts]
-    survey = _measured([Survey()], None, tasks, engine, constants, "survey")[0]
+    survey = _collected(Survey(), None, tasks, engine, constants, "survey")
     floor = pause_floor_ns(world)
     busy = join_busy(survey.busy, floor)
     listed = _important(world, survey.files, list_files)
     facts, gaps = _facts(world, stores, survey, busy, floor, phase_gap_s, listed)
-    wanted = measures()
-    measured = _measured(wanted, facts, tasks, engine, [*constants, facts], "measure")
+    wanted = Together(measures())
+    collected = _collected(wanted, facts, tasks, engine, [*constants, facts], "measure")
     numbers = np.full(world.files, -1, np.int64)
     numbers[listed] = np.arange(len(listed))
     groups = [
@@ -162,19 +167,44 @@ def measure(
         workload=len(world.apps) > 1,
         constants=[*constants, facts, numbers],
     )
-    results = {m.name: m.finish(r, world, facts) for m, r in zip(wanted, measured, strict=True)}
+    results, extensions = _by_type(wanted.measures, wanted.finish(collected, world, facts))
+    results.append(busy_time.finish(total, facts.phases, len(listed), len(world.apps)))
+    every = Results(results, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
+    processes = _certain(every, ProcessCounts)
     return Measurements(
         world=world,
         traces=[trace_facts(store.manifest) for store in stores],
         phases=Phases(facts.phase_start, facts.phase_app, gaps, gap_given=phase_gap_s is not None),
         listed=listed,
         survey=Survey().finish(survey, world, facts),
-        busy=busy_time.finish(total, facts.phases, len(listed), len(world.apps)),
-        formats_on_disk=formats_on_disk(world, results["processes"].files.file, listed),
-        unknown={"possible_exchanges": "the order of calls is known"},
-        extensions={name: plain(result, name) for name, result in results.items() if name not in _RESERVED},
-        **{name: result for name, result in results.items() if name in _RESERVED},
+        operations=_certain(every, OperationCounts),
+        processes=processes,
+        results=every,
+        formats_on_disk=formats_on_disk(world, processes.files.file, listed),
+        extensions=extensions,
     )
+
+
+def _by_type(
+    measured: Sequence[AnyMeasure], results: Sequence[object]
+) -> tuple[list[object], dict[str, Plain]]:
+    """Results of a declared type, and by name those of other measures."""
+    typed: list[object] = []
+    others: dict[str, Plain] = {}
+    for one, result in zip(measured, results, strict=True):
+        if one.result is None:
+            others[one.name] = plain(result, one.name)
+        elif type(result) is one.result:
+            typed.append(result)
+        else:
+            raise TypeError(f"{one.name} gives {type(result).__name__} and declares {one.result.__name__}")
+    return typed, others
+
+
+def _certain(results: Results, wanted: type[Result]) -> Result:
+    found = results.of(wanted)
+    assert found is not None
+    return found
 
 
 def trace_facts(manifest: Manifest) -> TraceFacts:
@@ -214,7 +244,7 @@ def with_names(
     if lives is None:
         return world, contexts
     openings = Openings(lives)
-    opened = _measured([openings], None, _tasks(stores, contexts), engine, [*stores, *contexts], "survey")[0]
+    opened = _collected(openings, None, _tasks(stores, contexts), engine, [*stores, *contexts], "survey")
     world = replace(world, lives=openings.placed(opened))
     return world, [replace(context, world=world) for context in contexts]
 

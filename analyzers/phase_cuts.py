@@ -167,7 +167,9 @@ def _between_roles(cells: Cells, low: int, high: int) -> _Cut | None:
     place = int(np.argmax(apart[:-1])) if len(apart) > 1 else 0
     if place + 1 >= len(apart) or apart[place] < 0:
         return None
-    one, other = (_way(read[part].sum(), written[part].sum()) for part in (slice(place + 1), slice(place + 1, None)))
+    one, other = (
+        _way(read[part].sum(), written[part].sum()) for part in (slice(place + 1), slice(place + 1, None))
+    )
     if {one, other} != {_READ, _WRITTEN}:
         return None
     following = rows.start + place + 1

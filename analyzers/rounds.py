@@ -136,9 +136,7 @@ def _between_rounds(
     return group[:-1][again], end[:-1][again], np.maximum(start[1:], end[:-1])[again]
 
 
-def _turns(
-    cells: Cells, groups: Ints, step: Bools, reach: Ints
-) -> tuple[tuple[Ints, Ints, Ints], Bools]:
+def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[Ints, Ints, Ints], Bools]:
     """(group, end of reading, start of writing) or the other way round, where a process turns; and cells after turns.
 
     What is done in one cell has no order: it may turn anywhere in a cell in which it reads and writes, and before any
@@ -161,8 +159,18 @@ def _turns(
                 if place + 1 < len(rows):
                     a, b = int(rows[place]), int(rows[place + 1])
                     turned[b] = True
-                    low = cells.start[a] if both[a] else reach[a] if number[a] == number[b] else step_end[number[a]]
-                    high = cells.start[b] if cells.calls[b] == cells.data[b] and not both[b] else cells.end[b] - 1
+                    low = (
+                        cells.start[a]
+                        if both[a]
+                        else reach[a]
+                        if number[a] == number[b]
+                        else step_end[number[a]]
+                    )
+                    high = (
+                        cells.start[b]
+                        if cells.calls[b] == cells.data[b] and not both[b]
+                        else cells.end[b] - 1
+                    )
                     found.append((int(groups[a]), int(low), int(max(low, high))))
     columns = np.array(found, np.int64).reshape(-1, 3)
     return (columns[:, 0], columns[:, 1], columns[:, 2]), turned
@@ -185,7 +193,9 @@ def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
     walk = np.cumsum(steps)
     first = np.append(True, groups[1:] != groups[:-1])
     starts = np.flatnonzero(first)
-    walked: NDArray[np.float64] = walk - np.repeat((walk - steps)[starts], np.diff(np.append(starts, len(walk))))
+    walked: NDArray[np.float64] = walk - np.repeat(
+        (walk - steps)[starts], np.diff(np.append(starts, len(walk)))
+    )
     return walked
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed
+from vani.analyzers.keys import beside, unpack
 
 __all__ = ["RunningUnion"]
 
@@ -18,14 +19,14 @@ Ints = NDArray[np.int64]
 
 
 class RunningUnion:
-    """Adds up by group; a group's number is process * `width` + something below `width`.
+    """Adds up by group: a key of the process and something below `width` (`keys.beside`).
 
     Intervals of the last process stay until no later call can touch them: of one that runs calls at the same time as
     others, calls may be recorded long after calls that began later.
     """
 
     def __init__(self, width: int, threaded: Ints) -> None:
-        self._width = width
+        self._widths = beside(width)
         self._threaded = threaded
         self._held = Intervals()
         self._lengths: list[Keyed] = []
@@ -41,7 +42,7 @@ class RunningUnion:
             Start of its last call so far, ns.
         """
         self._held = Intervals.joined([self._held, merge(group, start, end)])
-        mine = self._held.group // self._width == current
+        mine = unpack(self._held.group, self._widths)[0] == current
         done = ~mine
         if int(mine.sum()) > _MOST_HELD:
             back = _LOOK_BACK_NS if current in self._threaded else 0

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from vani.errors import SelfCheckError
 from vani.schema.profile import App, ByKind, FileCounts, IOStats, Profile, Sizes, Workflow
 
-__all__ = ["check"]
+__all__ = ["refuse_contradictions"]
 
 _CLOSE = 1e-6
 
 
-def check(profile: Profile) -> None:
+def refuse_contradictions(profile: Profile) -> None:
     """Raise SelfCheckError, naming the attribute, if two numbers of the profile contradict each other."""
     for fault in _faults(profile):
         raise SelfCheckError(

@@ -30,7 +30,7 @@ def commands(trace: Path, folder: Path, *, rounds: int, quick_calls: int = 10**9
     Returns
     -------
     list of dict
-        command, calls (null where there is no trace), and of the fastest round: seconds, cpu_s, peak_bytes,
+        command, calls (null without a trace), and of the fastest round: seconds, cpu_s, peak_bytes,
         calls_per_s; goal_s, what it should take at most, null where nothing is asked.
     """
     reader = open_trace(trace)

@@ -1,5 +1,7 @@
 """`python -m benchmarks.models`: the contention model against measurements, as tables.
 
+With `--forwarding` instead what a choice of I/O nodes loses: `benchmarks.forwarding`.
+
 Tarazu's table 6 and the means of OPRAEL's sweeps are below; IO500's submissions are read from
 `../shared/data/io500`, and left out where that is not there.
 """
@@ -20,7 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import forwarding
 from benchmarks.coverage import print_coverage
+from benchmarks.stripe_counts import print_counts
 from vani.models import contention
 from vani.models.contention import Burst, Path, advised_count, path_of, predict
 from vani.systems import load_system
@@ -443,8 +447,17 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Print everything, or what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
     parser.add_argument("--coverage", action="store_true", help="of the ranges of expected gains")
-    if parser.parse_args(arguments).coverage:
+    parser.add_argument("--forwarding", action="store_true", help="what a choice of I/O nodes loses")
+    parser.add_argument("--stripes", action="store_true", help="what stripe counts of the advice reach")
+    asked = parser.parse_args(arguments)
+    if asked.coverage:
         print_coverage()
+        return
+    if asked.stripes:
+        print_counts()
+        return
+    if asked.forwarding:
+        forwarding.main()
         return
     _print_tarazu()
     _print_oprael()

@@ -205,7 +205,7 @@ def _by_vani(one: _Input, folder: Path, limit_s: float) -> list[dict[str, Any]]:
     rows = [
         _row(one, name, run([*VANI, *arguments], limit_s=limit_s)) for name, arguments in commands.items()
     ]
-    # What judging costs does not hang on the number of calls.
+    # What judging costs does not depend on the number of calls.
     rows[-1]["calls_per_s"] = None
     shutil.rmtree(store, ignore_errors=True)
     return rows

@@ -14,11 +14,13 @@ from unittest.mock import patch
 from benchmarks.rates import inflate_rate
 from benchmarks.scaling_model import FAN_IN, Measured, StageCost
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers.base import Facts, Measure, World
 from vani.analyzers.characterise import characterise
+from vani.analyzers.facts import Facts
+from vani.analyzers.measure import Measure
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.footprint import Footprint
 from vani.analyzers.measures.survey import Survey
+from vani.analyzers.world import World
 from vani.engine import Engine
 from vani.engine.parcel import load, pack
 from vani.readers.open import open_trace
@@ -129,12 +131,12 @@ def metered(trace: Path, folder: Path) -> tuple[dict[str, Metered], dict[str, fl
 
 
 @contextmanager
-def _combined(measure: type[Measure]) -> Iterator[list[tuple[Any, Facts]]]:
+def _combined(measure: type[Measure[Any, Any]]) -> Iterator[list[tuple[Any, Facts]]]:
     """What a measure combined, and the facts that it finished with."""
     seen: list[tuple[Any, Facts]] = []
     finish = measure.finish
 
-    def kept(self: Measure, combined: Any, world: World, facts: Facts) -> Any:
+    def kept(self: Measure[Any, Any], combined: Any, world: World, facts: Facts) -> Any:
         seen.append((combined, facts))
         return finish(self, combined, world, facts)
 

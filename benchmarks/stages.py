@@ -34,7 +34,7 @@ from unittest.mock import patch
 from benchmarks.stopwatch import Stopwatch
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers import characterise, passes
-from vani.analyzers.base import Batch
+from vani.analyzers.batch import Batch
 from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.schema.document import dumps
@@ -56,7 +56,7 @@ _HOOKS = (
     ("read", "vani.store.read", "Store", "batches", "generator"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_groups", "function"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_group", "function"),
-    ("shared", "vani.analyzers.base", "Batch", "__init__", "function"),
+    ("shared", "vani.analyzers.batch", "Batch", "__init__", "function"),
     ("overlap", "vani.analyzers.measures.busy_time", "", "busy", "function"),
     ("between", "vani.analyzers.characterise", "", "measure", "function"),
 )
@@ -103,7 +103,7 @@ def stages(trace: Path, folder: Path, *, rounds: int = 1) -> dict[str, Any]:
 def _once(trace: Path, folder: Path) -> dict[str, Any]:
     watch = Stopwatch()
     place = folder / "stages-store"
-    with _watched(watch), watch.stage("between"):
+    with _wrapped(watch), watch.stage("between"):
         with watch.stage("tables"):
             reader = open_trace(trace)
             calls = int(reader.calls_per_rank().sum())
@@ -179,6 +179,7 @@ class _Analyzer:
     def __init__(self, measure: Any, watch: Stopwatch) -> None:
         self._measure, self._watch = measure, watch
         self.name, self.columns = measure.name, measure.columns
+        self.result = getattr(measure, "result", None)
         self._stage = f"{_ANALYZER}{measure.name}"
         self.combine = watch.timed(self._stage, measure.combine)
         self.finish = watch.timed(self._stage, measure.finish)
@@ -189,7 +190,7 @@ class _Analyzer:
 
 
 @contextmanager
-def _watched(watch: Stopwatch) -> Iterator[None]:
+def _wrapped(watch: Stopwatch) -> Iterator[None]:
     """Wrap what belongs to a stage, as long as the block runs."""
     with ExitStack() as stack:
 

@@ -1,4 +1,4 @@
-"""The figures of a run as tables for eyes; the JSON has all of them."""
+"""The figures of a run as tables for people; the JSON has all of them."""
 
 from __future__ import annotations
 

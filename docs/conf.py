@@ -56,6 +56,8 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 
 nitpicky = True
+# A column is called `bytes` in several tables: Sphinx cannot tell them from the type that a function returns.
+suppress_warnings = ["ref.python"]
 # Objects of other projects: their pages are not asked for, so that a build needs no network.
 _FOREIGN = ["collections", "datetime", "date", "enum", "pathlib", "Path", "types", "typing"]
 _FOREIGN += ["networkx", "numpy", "np", "NDArray", "pandas", "pd", "pyarrow", "pa", "pydantic"]
@@ -64,6 +66,12 @@ nitpick_ignore = [
     # A mapping as YAML or JSON gives it, and a variable for any model of a document.
     ("py:class", "Doc"),
     ("py:class", "vani.schema.document.Document"),
+    # What a measure passes on and gives: variables for any type, and for any plain values.
+    ("py:class", "vani.analyzers.measure.Partial"),
+    ("py:class", "vani.analyzers.measure.Partial_co"),
+    ("py:class", "vani.analyzers.measure.Result_co"),
+    ("py:class", "vani.analyzers.measurements.Result"),
+    ("py:class", "Plain"),
     # Inner results, which no page describes.
     ("py:class", "vani.analyzers.measures.survey.SurveyResult"),
     ("py:class", "vani.analyzers.entities.phase_rows.PhaseRows"),

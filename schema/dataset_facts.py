@@ -1,6 +1,6 @@
 """What is known of a data set beside its sizes: how files hold their arrays, and how values are distributed.
 
-Job.yaml has it from `vani collect`, profiles hand it on.
+Job.yaml has it from `vani collect`, profiles repeat it.
 """
 
 from __future__ import annotations

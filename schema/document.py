@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails
 from vani.atomic import write_text
 from vani.errors import DocumentError
 from vani.garbage import collection_paused
-from vani.schema.lifts import profile_2
+from vani.schema.lifts import profile_2, system_2
 from vani.schema.reading import MAX_BYTES
 from vani.schema.yaml.layout import Tree
 from vani.schema.yaml.read import line_of, parse
@@ -44,6 +44,7 @@ __all__ = [
     "read_text",
     "read_tree",
     "schema_name",
+    "text_of",
     "validate",
 ]
 
@@ -53,7 +54,7 @@ Doc = dict[str, Any]
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "profile": {1: profile_2},
     "advice": {},
-    "system": {},
+    "system": {1: system_2},
     "job": {},
     "policy": {},
     "check": {},
@@ -119,15 +120,17 @@ def validate(tree: Doc, model: type[Document], *, text: str, where: str, syntax:
         raise _explain(error, model, tree, text, where, syntax) from None
 
 
-def dumps(document: BaseModel) -> str:
+def dumps(document: BaseModel, *, only_set: bool = False) -> str:
     """Write a document as YAML: keys in the order of the model, the same document the same bytes.
+
+    With `only_set`, keys that nobody set are left out.
 
     Floats are rounded to nine significant digits (from 1e8 on to whole numbers), so that
     `loads(dumps(x)) == x` holds for every document that was read, and for a computed one up to that
     rounding.
     """
     with collection_paused():
-        return yaml_text(document.model_dump(by_alias=True))
+        return yaml_text(document.model_dump(by_alias=True, exclude_unset=only_set))
 
 
 def dump(document: BaseModel, path: str | Path) -> None:
@@ -190,6 +193,11 @@ def read_text(path: str | Path) -> str:
         del content  # The error keeps what its place knows.
         todo = "write fewer files (`--files N`)"
         raise DocumentError(f"is longer than {MAX_BYTES >> 20} MiB", where=path, todo=todo)
+    return text_of(content, path)
+
+
+def text_of(content: bytes, path: Path) -> str:
+    """The text of a document whose bytes were read from `path`; raises DocumentError where that is none."""
     if b"\0" in content:
         raise DocumentError("is binary, not YAML", where=path)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["profile_2"]
+__all__ = ["profile_2", "system_2"]
 
 Doc = dict[str, Any]
 
@@ -32,6 +32,20 @@ def profile_2(tree: Doc) -> Doc:
             "io_time_share": _share(_at(workflow, "io", "busy_s", "total"), runtime),
             "io_time_share_slowest": _share(max(slowest, default=None), runtime),
         }
+    return lifted
+
+
+def system_2(tree: Doc) -> Doc:
+    """`vani.system/1` to `/2`: curves of the forwarding layer say what they were measured with.
+
+    The one curve of /1 did not: its conditions are null, and it decides nothing until somebody fills them in.
+    """
+    lifted = {**tree, "schema": "vani.system/2"}
+    layer = tree.get("forwarding")
+    if isinstance(layer, dict) and isinstance(layer.get("curve"), list) and "curves" not in layer:
+        points = layer["curve"]
+        rest = {key: value for key, value in layer.items() if key != "curve"}
+        lifted["forwarding"] = rest | ({"curves": [{"points": points}]} if points else {})
     return lifted
 
 

@@ -43,6 +43,8 @@ class Reading:
         if self._content is None:
             if isinstance(self._error, DocumentError):
                 raise self._error
+            if isinstance(self._error, FileNotFoundError):
+                raise DocumentError("no such file", where=self.path) from self._error
             why = getattr(self._error, "strerror", None) or self._error
             raise DocumentError(f"cannot be read ({why})", where=self.path) from self._error
         return self._content

@@ -18,6 +18,8 @@ from vani.schema.model import Model
 __all__ = [
     "BurstBuffer",
     "Compute",
+    "Curve",
+    "CurvePoint",
     "FileSystem",
     "Forwarding",
     "Network",
@@ -30,6 +32,7 @@ __all__ = [
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0)]
+Positive = Annotated[int, Field(gt=0)]
 
 
 class Rates(Model):
@@ -156,19 +159,47 @@ class CurvePoint(Model):
     """Bandwidth that was measured with a number of I/O nodes."""
 
     io_nodes: Count = Field(description="I/O nodes; 0 is direct access")
-    bandwidth: Rate = Field(description="mean over the repetitions, bytes per second")
+    bandwidth: Annotated[float, Field(gt=0)] = Field(
+        description="mean over the repetitions, bytes per second"
+    )
     deviation: Rate = Field(
         default=0.0, description="standard deviation of the repetitions, bytes per second"
     )
 
 
+class Curve(Model):
+    """Bandwidth of one access pattern by number of I/O nodes, and the conditions it was measured under.
+
+    A condition that is null is not known; such a curve decides nothing.
+    """
+
+    operation: Literal["read", "write"] | None = Field(default=None, description="what was measured")
+    layout: Literal["file_per_process", "shared"] | None = Field(
+        default=None, description="a file each, or one file of all processes"
+    )
+    order: Literal["contiguous", "strided"] | None = Field(
+        default=None, description="strided: the processes' requests to a shared file alternate"
+    )
+    request: Positive | None = Field(default=None, description="bytes of one read or write")
+    nodes: Positive | None = Field(default=None, description="compute nodes of the job")
+    processes_per_node: Positive | None = Field(default=None, description="on each of them")
+    points: list[CurvePoint] = Field(description="one for each number of I/O nodes")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all conditions are known. A file each has no order."""
+        order = self.order if self.layout == "shared" else "contiguous"
+        known = (self.operation, self.layout, order, self.request, self.nodes, self.processes_per_node)
+        return None not in known
+
+
 class Forwarding(Model):
     """Nodes between the compute nodes and the file system that do their I/O."""
 
-    kind: Literal["io_node", "lnet_router", "dvs", "user_level"] | None = Field(
+    kind: Literal["gekkofwd", "datawarp", "ime", "io_nodes", "lnet_routers"] | None = Field(
         default=None,
-        description="io_node: fixed I/O nodes (Blue Gene, Sunway); lnet_router: they pass messages of Lustre on; dvs: "
-        "Cray's projection; user_level: started by the job, such as GekkoFWD",
+        description="gekkofwd, datawarp, ime: software whose nodes a job is given; io_nodes: clients of the file "
+        "system that serve fixed compute nodes (Blue Gene, Sunway); lnet_routers: routers of a Lustre network",
     )
     io_nodes: Count | None = Field(default=None, description="forwarding nodes (I/O nodes, LNet routers)")
     io_nodes_in_use: Count | None = Field(
@@ -183,10 +214,19 @@ class Forwarding(Model):
     choices: list[Count] = Field(default_factory=list, description="numbers of I/O nodes a job may be given")
     direct_access: bool | None = Field(default=None, description="true where jobs may do without")
     user_can_choose: bool | None = Field(default=None, description="true where a user can set the number")
-    curve: list[CurvePoint] = Field(
+    site_can_set: list[Literal["prefetch_chunk", "request_split"]] = Field(
         default_factory=list,
-        description="bandwidth of this job, or of one like it, by number of I/O nodes; measured, writes",
+        description="what else can be set on the forwarding nodes for a job: how far they read ahead, and how they "
+        "divide their service between metadata and data",
     )
+    curves: list[Curve] = Field(
+        default_factory=list, description="measured on this machine, each for one access pattern"
+    )
+
+    @property
+    def is_chosen_by_users(self) -> bool:
+        """Whether a job can be given a number of I/O nodes: not of routers, nor of nodes that serve fixed ones."""
+        return self.user_can_choose is True and self.kind not in {"io_nodes", "lnet_routers"}
 
 
 class Network(Model):
@@ -199,7 +239,7 @@ class Network(Model):
 class System(Model):
     """A machine."""
 
-    schema_: Literal["vani.system/1"] = Field(default="vani.system/1", alias="schema")
+    schema_: Literal["vani.system/2"] = Field(default="vani.system/2", alias="schema")
     name: str = Field(description="name of the machine")
     base: str | None = Field(
         default=None, description="bundled machine whose figures hold where this document is silent"

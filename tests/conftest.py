@@ -9,13 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import hypothesis
+import invented
 import pytest
-
-# A busy machine makes no test wrong; the tests' own limits are on processor time and memory.
-hypothesis.settings.register_profile("vani", deadline=None)
-hypothesis.settings.load_profile("vani")
-
 
 # Who starts the tests in the background, or by nohup, lets them ignore signals, and whatever they start, too.
 for number in (signal.SIGINT, signal.SIGHUP):
@@ -32,16 +27,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give all that this run starts one cache of its own.
+    """Say how many inputs are invented, and give all that this run starts one cache of its own.
 
     The user's own cache is neither read nor filled: each store that earlier runs left there would be looked at by every
     profile. What one worker decoded, the others find.
     """
+    invented.choose(config)
     if hasattr(config, "workerinput"):  # The environment of a worker of xdist is that of who started it.
         return
     folder = tempfile.mkdtemp(prefix="vani-tests-")
     os.environ["VANI_CACHE"] = str(Path(folder, "cache"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `-m slow`, tests of invented inputs are run, too, on more of them."""
+    if invented.is_thorough(config):
+        for item in filter(invented.is_invented, items):
+            item.add_marker("slow")
 
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -1,4 +1,4 @@
-"""Installs an example as pip would, without an index and without an environment of its own."""
+"""Installs distributions as pip would, without an index and without an environment of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["install"]
+__all__ = ["declared", "install"]
 
 
 def install(project: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +24,14 @@ def install(project: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     wheel.unlink()
+
+
+def declared(site: Path, entry_points: dict[str, dict[str, str]], name: str = "vani-declared") -> None:
+    """Put into `site` what pip leaves there of a distribution's entry points, without any code."""
+    info = site / f"{name.replace('-', '_')}-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    lines = []
+    for group, points in entry_points.items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")

@@ -216,7 +216,7 @@ def test_a_recorder_that_is_not_there_is_an_error(place):
     assert done.stdout == ""
     assert (
         done.stderr
-        == "run.sh: RECORDER_LIB is /nowhere/librecorder.so, which is no file; name librecorder.so\n"
+        == "run.sh: RECORDER_LIB is /nowhere/librecorder.so, which is not a file; name librecorder.so\n"
     )
 
 

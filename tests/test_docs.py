@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 import pytest
 from distribution import install
+from guides import GUIDES, follow, scratch_copy
 from terminal import on_terminal
 
 from vani.calls import CALLS, Flag
@@ -67,9 +68,17 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def place_of(desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
-    """Where a page's commands run: on the desk, or, for a page of an example, in a copy of it elsewhere."""
+    """Where a page's commands run: on the desk, or, for a page of an example, in a copy of it elsewhere.
+
+    Those of a guide run in a copy of the sources in which the guide was followed.
+    """
 
     def place(page: Path) -> Path:
+        if page in GUIDES:
+            sources = scratch_copy(tmp_path / "sources")
+            follow(page, sources)
+            monkeypatch.setenv("PYTHONPATH", str(sources))
+            return sources
         example = page.parent
         if example.parent != ROOT / "examples":
             return desk
@@ -132,7 +141,7 @@ def test_every_command_of_a_page_is_run(page):
             if line.startswith("bash "):
                 assert (ROOT / line.split()[1]).is_file()
     named = set(re.findall(r"^```(\w+)$", page.read_text(), re.MULTILINE))
-    assert named <= {"console", "pycon", "python", "toml", "yaml"}
+    assert named <= {"console", "diff", "pycon", "python", "toml", "yaml"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

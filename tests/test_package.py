@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -169,3 +172,37 @@ def test_no_module_imports_itself_by_way_of_others():
             if way_back is not None:
                 circles.append(" -> ".join((name, *way_back)))
     assert circles == []
+
+
+def ways_to_look() -> list[str]:
+    """The commands of CONTRIBUTING that show who imports whom."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    return re.search(r"^## See who imports whom\n.*?^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1].splitlines()
+
+
+@pytest.mark.parametrize("line", ways_to_look())
+def test_a_way_to_look_at_imports_sees_the_linked_folders(line):
+    program, *arguments = shlex.split(line)
+    found = shutil.which(Path(program).name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if found is None or (program == "git" and not (ROOT / ".git").exists()):
+        pytest.skip(f"{program} is not here")
+    if "python" in program:
+        pytest.importorskip("grimp")
+    done = subprocess.run([found, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    # What a look into vani/ alone, without its links, does not show.
+    shown = r'-> +"\.(analyzers|keys)"|vani\.analyzers\.iostats\b|\banalyzers/(iostats|keys)\.py'
+    assert re.search(shown, done.stdout)
+
+
+def test_the_drawing_of_the_rooms_has_those_of_the_contract_in_its_order():
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    drawing = re.search(r"^## Rooms\n+```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
+    begin = 0
+    for layer in layers[1:]:
+        # Places that are kept free stand in parentheses.
+        rooms = [room.strip() for room in layer.split("|") if "(" not in room]
+        found = [re.compile(rf"\b{room}\b").search(drawing, begin) for room in rooms]
+        assert all(found), f"{layer} is not in the drawing, or above what it may import"
+        begin = max(one.end() for one in found)

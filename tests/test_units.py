@@ -36,6 +36,8 @@ def test_a_share_is_in_percent(share, text):
     [
         (counted(1, "file"), "1 file"),
         (counted(0, "file"), "0 files"),
+        (counted(1, "entry"), "1 entry"),
+        (counted(2, "entry"), "2 entries"),
         (counted(1234, "process"), "1,234 processes"),
         (counted(1, "file", "was", "were") + " not read", "1 file was not read"),
         (counted(2, "file", "was", "were") + " not read", "2 files were not read"),

@@ -86,7 +86,7 @@ class Flag(IntFlag):
     NESTED = 1 << 11
     """A file-system call made inside another file-system call: counted with the outer one."""
     DIRECTORY = 1 << 12
-    """Names a directory, which is no file of the data set (mkdir, opendir, chdir, ...)."""
+    """Names a directory, which is not a file of the data set (mkdir, opendir, chdir, ...)."""
     WRITABLE = 1 << 13
     """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +). Without `OPEN`: from here on it may be written through a
     descriptor whose calls are not traced (fcntl(F_DUPFD))."""

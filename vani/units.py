@@ -104,12 +104,13 @@ def format_count(count: int | None) -> str:
 
 
 def counted(count: int, noun: str, one: str = "", many: str = "") -> str:
-    """Write how many there are of something: `1 file`, `1,234 files`, `2 processes`.
+    """Write how many there are of something: `1 file`, `1,234 files`, `2 processes`, `0 entries`.
 
     The noun is given in the singular; a verb behind it as for one and as for many: `1 file is`, `2 files are`.
     """
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{ending} {one if count == 1 else many}".rstrip()
+    if count != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count:,} {noun} {one if count == 1 else many}".rstrip()
 
 
 def lfs_size(size: int) -> str:

@@ -63,10 +63,8 @@ class CheckpointsDrained(Rule):
     alike = 0.5
     # One is written while the one before is on its way.
     copies = 2
-    # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
+    # 10 to 20 % of a tier stay free beside what is expected (practice).
     spare = 0.2
-    # tmpfs holds half of the memory unless mounted otherwise (tmpfs(5)).
-    memory_share = 0.5
     # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3: so much time the way must leave.
     variation = 1.3
 
@@ -98,7 +96,7 @@ class CheckpointsDrained(Rule):
             return f"what {one.app} writes already lies near the nodes"
         nodes = profile.job.nodes or 1
         shared = next((f for _, f in far if f.access == "shared"), None)
-        candidates = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
+        candidates = staging.tiers(profile, system, spare=self.spare, memory_share=1.0)
         lasting = [tier for tier in candidates if not tier.uses_memory]
         if candidates and not lasting:
             return (

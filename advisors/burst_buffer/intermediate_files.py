@@ -17,7 +17,7 @@ from vani.advisors.data_files import extent, folder_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import of_files_s
-from vani.units import counted, format_bytes, format_count, format_seconds, format_share
+from vani.units import counted, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -185,7 +185,7 @@ class IntermediateFiles(Rule):
             "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
         )
         reason = (
-            f"{format_count(count)} file{'' if count == 1 else 's'} in {top}, which the run makes for itself, with "
+            f"{counted(count, 'file')} in {top}, which the run makes for itself, with "
             f"{format_share(share)} of its I/O time (they cost the run {format_seconds(spent)}), need "
             f"{format_bytes(per_node)}{per}{size}: keep them in {tier.name}."
         )

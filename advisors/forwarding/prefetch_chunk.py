@@ -29,8 +29,10 @@ class PrefetchChunk(Rule):
         The chunk of AIOT's equation 2: prefetch buffer * forwarding nodes / files that are read. Only where the
         usual read is smaller than that, and the forwarding nodes are lightly loaded. An administrator sets it.
     Stays silent when
-        The machine has no forwarding layer in front of Lustre, or its ratio is not known; the job hardly reads; reads
-        are as large as the chunk; the job's own reads load the forwarding nodes; the nodes or the sizes are not known.
+        The machine has no forwarding layer in front of Lustre, or its ratio is not known; the site is not known to be
+        able to set the chunk (`forwarding.site_can_set`), or the layer is one of LNet routers; the job hardly reads;
+        reads are as large as the chunk; the job's own reads load the forwarding nodes; the nodes or the sizes are not
+        known.
     Source
         AIOT, equation 2 and figure 13 (Macdrp: the default read-ahead was too aggressive).
     Example
@@ -54,6 +56,13 @@ class PrefetchChunk(Rule):
         layer, nodes = system.forwarding, profile.job.nodes or 1
         if layer is None or not layer.compute_nodes_per_io_node:
             return self.nothing("the machine has no forwarding layer with a known ratio")
+        if layer.kind == "lnet_routers":
+            return self.nothing("LNet routers hand requests on and read nothing ahead")
+        if "prefetch_chunk" not in layer.site_can_set:
+            return self.nothing(
+                "that the site can set how far forwarding nodes read ahead is not in the system description "
+                "(forwarding.site_can_set)"
+            )
         if not any(disk.type == "lustre" for disk in system.file_systems):
             return self.nothing("the forwarding nodes are no Lustre clients, whose read-ahead this is")
         io = profile.dataset.io
@@ -88,7 +97,7 @@ class PrefetchChunk(Rule):
                 target=Target("job"),
                 reason=(
                     f"{counted(files, 'file', 'is', 'are')} read, {format_bytes(sizes.p50)} at a time, "
-                    f"through {forwarders} forwarding node{'s' if forwarders > 1 else ''}: a share of "
+                    f"through {counted(forwarders, 'forwarding node')}: a share of "
                     f"{format_bytes(chunk)} of the read-ahead buffer "
                     f"({format_bytes(self.prefetch_buffer)}, Lustre's default) each. That "
                     "holds while other jobs leave these nodes lightly loaded. What it wins is not known without "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
-from vani.units import format_count, format_share
+from vani.units import counted, format_count, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -27,8 +27,10 @@ class RequestSplit(Rule):
         To serve metadata and other requests as P : (1 - P), P being the share of metadata: that of the job's own
         operations, at most `most`. Or forwarding nodes of its own, where some are free. The site sets it.
     Stays silent when
-        The machine has no forwarding layer with a known ratio; metadata is less than `min_share` of the operations, or
-        fewer than `min_rate` a second; the job's nodes fill whole forwarding nodes; the operations are not known.
+        The machine has no forwarding layer with a known ratio; the site is not known to be able to set the split
+        (`forwarding.site_can_set`), or the layer is one of LNet routers; metadata is less than `min_share` of the
+        operations, or fewer than `min_rate` a second; the job's nodes fill whole forwarding nodes; the operations are
+        not known.
     Source
         AIOT, section III-B.2 (the text; its algorithm 2 has P the other way round) and figure 12: Macdrp became
         twice as fast, Quantum, which has the metadata, 5 % slower.
@@ -54,6 +56,13 @@ class RequestSplit(Rule):
         layer, nodes = system.forwarding, profile.job.nodes or 1
         if layer is None or not layer.compute_nodes_per_io_node:
             return self.nothing("the machine has no forwarding layer with a known ratio")
+        if layer.kind == "lnet_routers":
+            return self.nothing("LNet routers hand requests on and serve none")
+        if "request_split" not in layer.site_can_set:
+            return self.nothing(
+                "that the site can set how forwarding nodes divide their service is not in the system description "
+                "(forwarding.site_can_set)"
+            )
         io = profile.dataset.io
         if may_hold_flushing(profile):
             return self.nothing(MAY_HOLD_FLUSHING)
@@ -75,8 +84,9 @@ class RequestSplit(Rule):
                 target=Target("job"),
                 reason=(
                     f"{format_share(share)} of the job's operations are metadata, {format_count(round(rate))} per "
-                    f"second, and its {nodes} nodes share a forwarding node ({layer.compute_nodes_per_io_node} behind "
-                    f"one) with other jobs. Serving metadata in {format_share(split)} of the turns, not first, "
+                    f"second, and its {counted(nodes, 'node', 'shares', 'share')} a forwarding node "
+                    f"({layer.compute_nodes_per_io_node} behind one) with other jobs. "
+                    f"Serving metadata in {format_share(split)} of the turns, not first, "
                     "helps those; in AIOT's test the other job became twice as fast and this one 5 % slower. It wins "
                     "this job nothing."
                 ),

@@ -31,7 +31,7 @@ class HDF5Alignment(MatchingRule):
         waste no space.
     Stays silent when
         No app uses HDF5; no file of it is large, or written by several processes, or its requests are small; the
-        file lies on one target; stripes or blocks are not known.
+        file lies on one target in stripes of more than `max_single`; stripes or blocks are not known.
     Source
         HDF5 reference manual, H5Pset_alignment. Lustre manual, section 19.2 (one client per stripe).
     Example
@@ -45,8 +45,10 @@ class HDF5Alignment(MatchingRule):
     settles = "alignment"
     sources = ("HDF5 reference manual, H5Pset_alignment", "Lustre manual, section 19.2")
 
-    # As in LUS002: below two times the 32 MiB that a client keeps per target, no layout shows.
-    min_bytes = 64 * MiB
+    # Ours: a file of a few stripes has nothing to keep apart.
+    min_bytes = 8 * MiB
+    # On one target a stripe is no more than the request that goes over the network: 4 MiB with Lustre's largest RPC.
+    max_single = 4 * MiB
     # Smaller requests lie within one stripe mostly, wherever it begins: the unit of Lustre's stripes.
     min_request = 64 * KiB
 
@@ -67,8 +69,8 @@ class HDF5Alignment(MatchingRule):
             pieces = pieces_of(wanted, profile, system, layouts)
             if isinstance(pieces, str):
                 reasons.append(pieces)
-            elif pieces.targets == 1:
-                reasons.append("the files of HDF5 lie on one target: stripes do not matter")
+            elif pieces.targets == 1 and pieces.size > self.max_single:
+                reasons.append("the files of HDF5 lie on one target in long stripes, which do not matter")
             else:
                 findings.append(_finding(use, wanted, pieces))
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))

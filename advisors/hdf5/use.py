@@ -40,7 +40,7 @@ class Use:
 
 def uses(profile: Profile) -> list[Use] | str:
     """Files by app and folder; a sentence where there are none."""
-    layers = {(one.layer, one.app): (i, one) for i, one in enumerate(profile.interfaces)}
+    layers = {(one.layer, one.app): (i, one) for i, one in enumerate(profile.interfaces or ())}
     if not any(layer == "hdf5" for layer, _ in layers):
         return "no app uses HDF5"
     # Libraries above HDF5 also look for configuration and lock files, which are none of its files.

@@ -57,7 +57,7 @@ class FirstTarget(Rule):
 
 def _from_hints(profile: Profile) -> list[Finding]:
     found = []
-    for index, interface in enumerate(profile.interfaces):
+    for index, interface in enumerate(profile.interfaces or ()):
         value = (interface.hints or {}).get(HINT)
         if value is None or not re.fullmatch(r"\s*\d+\s*", value):
             continue

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from vani.advisors.anchored_gain import anchored_gain
 from vani.advisors.data_files import SHOWN, extent
-from vani.advisors.movers import Movers, movers_of
+from vani.advisors.movers import Movers, movers_of, neighbour_distance
 from vani.advisors.placement import Lustre, lustre_under
 from vani.advisors.rule import Evidence, Gain, seconds
 from vani.advisors.site_layouts import default_stripes, keeps_own_layout, site_rule, targets_text
-from vani.models import calibration, contention, striping
+from vani.models import contention, striping
 from vani.models.contention import Burst, Path
 from vani.models.run_time import of_files_s
 from vani.units import MiB, format_bytes, format_rate, lfs_size
@@ -36,7 +37,6 @@ __all__ = [
     "process_rate",
     "sentence",
     "spent_s",
-    "with_gain",
 ]
 
 
@@ -132,7 +132,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     path = contention.path_of(system, disk, reads=reads, target_rate=by.target_rate)
     if isinstance(path, str):
         return path
-    distance = None if movers.collective else _distance(file, movers.processes, reads=reads)
+    distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
     nodes = min(movers.processes, profile.job.nodes or math.ceil(movers.processes / by.processes_per_node))
     # Records of a node's processes lie one after another, so that one lock serves them.
@@ -202,26 +202,6 @@ def process_rate(file: FileEntity, movers: Movers, by: Choice, *, reads: bool) -
     return min(max(by.process_rate, (synced or 0.0) / movers.processes), contention.PROCESS_RATE)
 
 
-def _distance(file: FileEntity, processes: int, *, reads: bool) -> int | None:
-    """Bytes between the offsets that neighbouring processes access at the same moment."""
-    pattern, bytes_, footprint = file.io.access_pattern, file.io.bytes, file.io.footprint
-    if pattern is None:
-        return None
-    return striping.step_distance(
-        stride=file.stride,
-        shares=(pattern.consecutive, pattern.strided, pattern.random),
-        footprint=footprint.read if reads else footprint.written,
-        processes=processes,
-        # The pattern is that of both directions together, so the runs are, too.
-        mean_run=striping.mean_run(
-            moved=bytes_.total,
-            operations=file.io.ops.read + file.io.ops.write,
-            jumps=pattern.sequential + pattern.random,
-            streams=file.readers + file.writers,
-        ),
-    )
-
-
 def _stripe_size(
     file: FileEntity, movers: Movers, distance: int | None, count: int, by: Choice, *, reads: bool
 ) -> tuple[int, SizeFrom]:
@@ -263,17 +243,13 @@ def gain(group: Sequence[Case], profile: Profile, system: System) -> Gain | str:
         sum(contention.predict(_with(case, count), case.path).seconds for case in group)
         for count in (before, after)
     )
-    found = calibration.anchored(spent, old, new, generic=system.generic)
-    if isinstance(found, str):
-        return found
-    return Gain(
-        metric="read_time_s" if first.reads else "write_time_s",
-        before_s=spent,
-        after_s=found.after_s,
-        best_s=found.best_s,
-        worst_s=found.worst_s,
-        method=f"contention model (docs/models.md) from the default of {targets_text(before)}: "
-        f"{_rates(first)}; range: nine of ten measured runs",
+    return anchored_gain(
+        "read_time_s" if first.reads else "write_time_s",
+        spent,
+        old,
+        new,
+        f"contention model (docs/models.md) from the default of {targets_text(before)}: {_rates(first)}",
+        system,
     )
 
 
@@ -343,11 +319,6 @@ def _site_sentence(layout: Striping, rule: StripingRule) -> str:
         f"stripes of {lfs_size(layout.size)}"
     )
     return f"{text}: {rule.reason.rstrip('.')}." if rule.reason else f"{text}."
-
-
-def with_gain(text: str, gain: Gain | str) -> str:
-    """The sentences, and why no gain is given where there is none."""
-    return f"{text} {gain}" if isinstance(gain, str) and gain else text
 
 
 def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:

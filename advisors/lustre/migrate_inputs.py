@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vani.advisors.anchored_gain import with_reason
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.lustre import layout_choice
@@ -94,7 +95,7 @@ def _finding(group: Sequence[Case], profile: Profile, system: System) -> Finding
         target=Target("file", first.file.path, app)
         if len(group) == 1
         else Target("directory", folder_of(first.file.path), app),
-        reason=f"{layout_choice.with_gain(layout_choice.sentence(group), gain)} Migrating copies "
+        reason=f"{with_reason(layout_choice.sentence(group), gain)} Migrating copies "
         f"{format_bytes(copied)} once and pays where later runs read the data again; `lfs getstripe` shows whether "
         "the layout is still the default.",
         # The layout of the file itself is not in the profile: the default is a guess.

@@ -7,6 +7,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from vani.advisors.anchored_gain import anchored_gain, with_reason
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.placement import places
@@ -142,11 +143,7 @@ class Overstriping(Rule):
             f"on {disk.targets} targets: {count} objects let more of their locks travel at a time. Collective "
             "buffering, which gathers the records first, may win more."
         )
-        if gain is None:
-            reason += (
-                " For an expected gain, supply the number of nodes (--job), and the default stripe count and the "
-                "targets' rate in --system."
-            )
+        reason = with_reason(reason, gain)
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(
@@ -165,7 +162,7 @@ class Overstriping(Rule):
                 Evidence(f"files[{index}].stride", file.stride),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain=gain,
+            gain=gain if isinstance(gain, Gain) else None,
             apply=[f"lfs setstripe -C {count} -S 1M {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
@@ -182,12 +179,15 @@ def _can_overstripe(disk: FileSystem) -> bool:
 
 def _gain(
     file: FileEntity, record: int, count: int, place: Lustre, profile: Profile, system: System
-) -> Gain | None:
+) -> Gain | str:
     nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write"), place.figures
     path = contention.path_of(system, disk)
     before, _ = default_stripes(disk, extent(file) or 0)
     if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):
-        return None
+        return (
+            "For an expected gain, supply the number of nodes (--job), and the default stripe count and the targets' "
+            "rate in --system."
+        )
     # The records of a node's processes lie one after another, so one lock serves them.
     per_node = max(1, file.writers // nodes)
     moved = float(extent(file) or 0)
@@ -201,14 +201,11 @@ def _gain(
         )
         for stripes in (before if before > 0 else path.targets or 1, count)
     )
-    least, expected, most = contention.ratio(old, new, path)
-    return Gain(
-        metric="write_time_s",
-        before_s=spent,
-        after_s=min(spent, spent / expected),
-        best_s=min(spent, spent / most),
-        worst_s=min(spent, spent / least),
-        method=f"contention model with locks of {path.lock_s * 1e3:.2g} ms (docs/models.md), which is within a factor "
-        "of 3 for half of IO500's submissions on Lustre; low: all stages overlap, or repetitions differ by "
-        f"{contention.VARIATION}",
+    return anchored_gain(
+        "write_time_s",
+        spent,
+        contention.predict(old, path).seconds,
+        contention.predict(new, path).seconds,
+        f"contention model with locks of {path.lock_s * 1e3:.2g} ms (docs/models.md)",
+        system,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vani.advisors.anchored_gain import with_reason
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.lustre import layout_choice
@@ -95,7 +96,7 @@ class StripeCount(LayoutRule):
             target=Target("file", first.file.path, app)
             if len(group) == 1
             else Target("directory", folder, app),
-            reason=layout_choice.with_gain(layout_choice.sentence(group), gain),
+            reason=with_reason(layout_choice.sentence(group), gain),
             confidence=round(place.certainty * (0.8 if first.size_from in ("distance", "site") else 0.6), 2),
             touched_s=layout_choice.spent_s(group, profile),
             recommended={"stripe_count": layout.count, "stripe_size": layout.size}

@@ -10,7 +10,7 @@ from vani.advisors.file_layout import Pieces, pieces_of
 from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines, per_host
 from vani.advisors.mpiio.use import Use, set_hints, uses
 from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
-from vani.units import MiB, format_bytes, format_count
+from vani.units import MiB, counted, format_bytes, format_count
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -131,9 +131,9 @@ def _sentence(
     else:
         count = int(hints["cb_nodes"])
         text = (
-            f"{listed(use.folder, items)} on {pieces.targets} "
-            f"target{'s' if pieces.targets > 1 else ''} in stripes of {size} ({pieces.because}): {count} "
-            f"aggregator{'s' if count > 1 else ''} for {format_count(use.app.processes)} processes share no target."
+            f"{listed(use.folder, items)} on {counted(pieces.targets, 'target')} in stripes of {size} "
+            f"({pieces.because}): {counted(count, 'aggregator')} for {counted(use.app.processes, 'process')} share no "
+            "target."
         )
     if nodes is None:
         text += (

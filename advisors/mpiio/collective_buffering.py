@@ -1,4 +1,4 @@
-"""MIO001: small interleaved accesses to a shared file that no aggregator joins."""
+"""MIO001: small accesses to a shared file through MPI-IO that no aggregator joins."""
 
 from __future__ import annotations
 
@@ -51,23 +51,24 @@ class Moved:
 
 
 class CollectiveBuffering(Rule):
-    """Processes reach a shared file through MPI-IO in small pieces that lie between each other's.
+    """Processes reach a shared file through MPI-IO in small pieces that no aggregator joins.
 
     Looks at
         Shared files that are accessed through MPI-IO (or PnetCDF): the usual size of the requests that reach
-        the file system, below `max_request`; the share of them that is strided or random, at least
-        `min_interleaved`; and the share of MPI-IO calls that are collective.
+        the file system, below `max_request`, at least `min_operations` of them; the share of them that is strided or
+        random, `min_interleaved` where pieces lie between those of others; and the share of MPI-IO calls that are
+        collective.
     Why
-        Every small piece is a request of its own, and neighbours that fall into one stripe or block wait for
-        each other's lock. With collective buffering a few aggregators exchange the pieces in memory and access
-        the file in large contiguous ones.
+        Every small piece is a request of its own, also where a process's pieces lie one behind the other, and
+        neighbours that fall into one stripe or block wait for each other's lock. With collective buffering a few
+        aggregators exchange the pieces in memory and access the file in large contiguous ones.
     Recommends
         Collective buffering and no data sieving of writes. Where fewer than `min_collective` of the calls are
         collective, the calls must become collective first (`MPI_File_write_at_all`), since hints act on those
         alone.
     Stays silent when
-        No app uses MPI-IO, or no file is shared through it; requests are large or contiguous; each file is
-        moved by one process; the program sets these hints already.
+        No app uses MPI-IO, or no file is shared through it; requests are large or few; each file is moved by one
+        process; the program sets these hints already.
     Source
         ROMIO users guide (`romio_cb_write`, `romio_ds_write`). Gain: `vani/models/small_io.py`.
     Example
@@ -86,6 +87,8 @@ class CollectiveBuffering(Rule):
     max_request = 512 * KiB
     # Ours: most of the accesses.
     min_interleaved = 0.5
+    # Ours: fewer are headers.
+    min_operations = 16
     # Ours: most of the calls; below it hints alone change little.
     min_collective = 0.5
 
@@ -127,9 +130,15 @@ class CollectiveBuffering(Rule):
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
         if sizes.p50 >= self.max_request:
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
-        if pattern.strided + pattern.random < self.min_interleaved:
-            return "each process moves contiguous pieces of the shared files"
+        if (file.io.ops.read if reads else file.io.ops.write) < self.min_operations:
+            return f"the shared files have fewer than {self.min_operations} requests in a direction"
         return None
+
+    def _kind(self, items: list[Item]) -> str:
+        """How the requests lie in the file that has most of them."""
+        pattern = items[0].file.io.access_pattern
+        between = pattern is not None and pattern.strided + pattern.random >= self.min_interleaved
+        return "interleaved" if between else "small contiguous"
 
     def _judge(self, use: Use, moved: list[Moved], collective: float, system: System) -> Finding | str:
         hints: dict[str, str] = {}
@@ -154,7 +163,7 @@ class CollectiveBuffering(Rule):
         size = sizes_of(items[0].file.io, reads=moved[0].reads)
         reason = (
             f"{use.app.name} accesses {listed(use.folder, items)} in "
-            f"{format_count(sum(one.moved[1] for one in moved))} interleaved requests, usually of "
+            f"{format_count(sum(one.moved[1] for one in moved))} {self._kind(items)} requests, usually of "
             f"{format_bytes(size.p50 if size else None)}, and {format_share(collective)} of its MPI-IO calls are "
             "collective. "
         )

@@ -10,7 +10,7 @@ from vani.advisors.metadata import MAY_HOLD_FLUSHING, OPENING, may_hold_flushing
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.use import Use, set_hints, uses
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
-from vani.units import format_count
+from vani.units import counted, format_count
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -67,7 +67,7 @@ class DeferredOpen(Rule):
             elif may_hold_flushing(profile, use.app.name):
                 reasons.append(MAY_HOLD_FLUSHING)
             elif opens < self.min_opens:
-                reasons.append(f"files are opened {format_count(opens)} times: too seldom to matter")
+                reasons.append(f"files are opened {counted(opens, 'time')}: too seldom to matter")
             elif set_hints(use.layer, {"romio_no_indep_rw"}) == {"romio_no_indep_rw": "true"}:
                 reasons.append("the program sets romio_no_indep_rw itself")
             else:
@@ -92,8 +92,8 @@ class DeferredOpen(Rule):
                 after_s=before * (1 + left) / 2,
                 best_s=before * left,
                 worst_s=before,
-                method=f"{format_count(openers)} of {format_count(use.app.processes)} processes still open and close; "
-                "half of that time is theirs; low: all of it is the first open's, high: every open takes as long",
+                method=f"opened and closed by {format_count(openers)} of {format_count(use.app.processes)} processes "
+                "still; half of that time is theirs; low: all of it is the first open's, high: each open takes as long",
             )
         else:
             reason += " For an expected gain, supply the number of nodes (--job job.yaml): one process on each opens."

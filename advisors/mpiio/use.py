@@ -41,7 +41,7 @@ class Use:
 
 def uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use] | str:
     """Files by app and folder; a sentence where there are none."""
-    mpiio = {one.app: (i, one) for i, one in enumerate(profile.interfaces) if one.layer == "mpiio"}
+    mpiio = {one.app: (i, one) for i, one in enumerate(profile.interfaces or ()) if one.layer == "mpiio"}
     if not mpiio:
         return "no app uses MPI-IO"
     shared = data_files(profile, lambda file: file.access == "shared" and file.interface in layers)

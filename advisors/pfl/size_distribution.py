@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from vani.advisors.anchored_gain import anchored_gain, with_reason
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention
 from vani.models.contention import Burst
@@ -129,7 +130,7 @@ class SizeDistribution(Rule):
         burst = self._burst(largest, profile)
         width = contention.advised_count(burst, path, most, reach=min(1.0, self.reach), margin=self.margin)
         layout = layout_for_sizes([extent(file) or 0 for _, file in files], most, most=width)
-        return self._finding(folder, files, layout, place, disk, path, profile)
+        return self._finding(folder, files, layout, place, disk, path, profile, system)
 
     def _burst(self, file: FileEntity, profile: Profile) -> Burst:
         writers = max(1, file.writers)
@@ -145,20 +146,18 @@ class SizeDistribution(Rule):
         disk: FileSystem,
         path: contention.Path,
         profile: Profile,
+        system: System,
     ) -> Finding:
         files = sorted(files, key=lambda one: -(extent(one[1]) or 0))
         sizes = [extent(file) or 0 for _, file in files]
-        gain = self._gain(files, layout, disk, path, profile)
+        gain = self._gain(files, layout, disk, path, profile, system)
         reason = (
             f"{format_count(len(files))} files in {folder or '.'} have {format_bytes(sizes[len(sizes) // 2])} in the "
             f"middle and {format_bytes(sizes[0])} at most: a layout that grows with them gives the small one stripe "
             f"and the largest {usage(layout, sizes[0], disk.targets).allocated} in all, the last "
             f"{targets_text(layout.components[-1].count or 1)} wide."
         )
-        if gain is None:
-            reason += (
-                " For an expected gain, supply the default stripe count (`lfs getstripe -d`) in --system."
-            )
+        reason = with_reason(reason, gain)
         if place.because:
             reason += f" Note: {place.because}."
         quoted = quoted_path(folder or ".")
@@ -179,7 +178,7 @@ class SizeDistribution(Rule):
                 *(Evidence(f"files[{index}].size", extent(file)) for index, file in files[:SHOWN]),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain=gain,
+            gain=gain if isinstance(gain, Gain) else None,
             apply=[f"lfs setstripe {layout.to_options()} {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
@@ -193,39 +192,31 @@ class SizeDistribution(Rule):
         disk: FileSystem,
         path: contention.Path,
         profile: Profile,
-    ) -> Gain | None:
-        """Each file's time over the model's ratio of its stripes; the bytes' mean width is what counts."""
+        system: System,
+    ) -> Gain | str:
+        """All files one after another with the default and with the mean width of their bytes."""
         # From one composite layout to another, each file's widths before and after would have to be compared.
         default = None if disk.site_pfl else disk.stripe_count
-        busy = sum(seconds(file.io.busy_s.write) for _, file in files)
         before = of_files_s([file for _, file in files], profile, "write")
-        if default is None or default < 1 or not before:
-            return None
-        after = best = worst = 0.0
-        known: dict[tuple[int, int, int], tuple[float, float, float]] = {}
-        for _, file in files:
-            burst, size = self._burst(file, profile), extent(file) or 1
-            # To the power of two: what does not scale with the size is a fraction of a second.
-            key = (burst.nodes, burst.processes, size.bit_length())
-            if key not in known:
-                wide = max(1, round(size / usage(layout, size, disk.targets).fullest))
-                known[key] = contention.ratio(
-                    replace(burst, stripe_count=default), replace(burst, stripe_count=wide), path
-                )
-            least, expected, most = known[key]
-            spent = before * seconds(file.io.busy_s.write) / busy
-            after, best, worst = after + spent / expected, best + spent / most, worst + spent / least
-        if after >= before:
-            return None
-        return Gain(
-            metric="write_time_s",
-            before_s=before,
-            after_s=after,
-            best_s=min(after, best),
-            worst_s=min(before, max(after, worst)),
-            method=f"contention model (docs/models.md) file by file, from {targets_text(default)} to as many as hold "
-            f"the file's bytes evenly; low: all stages overlap, or repetitions differ by {contention.VARIATION}",
+        if default is None or default < 1:
+            return "For an expected gain, supply the default stripe count (`lfs getstripe -d`) in --system."
+        if not before:
+            return ""
+        old = new = 0.0
+        alike = Counter((file.writers, extent(file) or 1) for _, file in files)
+        samples = {(file.writers, extent(file) or 1): file for _, file in files}
+        for key, number in alike.items():
+            burst, size = self._burst(samples[key], profile), key[1]
+            wide = max(1, round(size / usage(layout, size, disk.targets).fullest))
+            old += number * contention.predict(replace(burst, stripe_count=default), path).seconds
+            new += number * contention.predict(replace(burst, stripe_count=wide), path).seconds
+        if new >= old:
+            return ""
+        method = (
+            f"contention model (docs/models.md) file by file, from {targets_text(default)} to as many as hold the "
+            "file's bytes evenly"
         )
+        return anchored_gain("write_time_s", before, old, new, method, system)
 
 
 def _compared(

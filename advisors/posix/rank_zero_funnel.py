@@ -84,7 +84,7 @@ class RankZeroFunnel(Rule):
     def _has_aggregator(self, app: App, profile: Profile) -> bool:
         return any(
             (one.collective_share or 0.0) >= self.min_collective
-            for one in profile.interfaces
+            for one in profile.interfaces or ()
             if one.app == app.name and one.layer == "mpiio"
         )
 

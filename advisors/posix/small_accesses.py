@@ -70,8 +70,8 @@ class SmallAccesses(Rule):
     min_share = 0.5
     # Ours: what goes forward in the file can be joined.
     min_ordered = 0.5
-    # Ours: at 0.1 to 1 ms each (typical of a request to a parallel file system) fewer take less than a second.
-    min_operations = 1000
+    # Ours: at 1 ms each (typical of a request to a busy file system) fewer take less than a quarter of a second.
+    min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:
         mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))

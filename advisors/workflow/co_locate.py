@@ -73,7 +73,7 @@ class CoLocate(Rule):
         where = (
             "one node"
             if fits
-            else f"the same nodes, rank by rank ({widest} processes, {cores} cores per node)"
+            else f"the same nodes, rank by rank ({counted(widest, 'process')}, {counted(cores or 0, 'core')} per node)"
         )
         least = "" if _all_known(edges) else "at least "
         told = ", ".join(_told(name, by_name) for name in apps)

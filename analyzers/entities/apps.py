@@ -10,11 +10,25 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.dependencies import process_dependencies
 from vani.analyzers.entities.view import Notes, View, layer_name
 from vani.analyzers.iostats import empty_stats
+from vani.analyzers.measures.busy_time import BusyTimes
+from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.measures.library_time import LibraryTimes
+from vani.analyzers.measures.process_totals import MovedByProcess
 from vani.schema.profile import App, FileCounts, IOStats, RankBalance
 
 __all__ = ["apps", "file_counts", "share_of_run"]
 
 Ints = NDArray[np.int64]
+_OF_TIMES = (
+    "slowest_rank",
+    "slowest_io_time_s",
+    "mean_io_time_s",
+    "median_io_time_s",
+    "slowest_call_rank",
+    "slowest_call_time_s",
+)
+"""Attributes of the balance that are made of times."""
 
 
 def file_counts(view: View, app: int | None) -> FileCounts:
@@ -29,7 +43,9 @@ def file_counts(view: View, app: int | None) -> FileCounts:
 
 def _interface(view: View, app: int) -> str | None:
     """Name of the layer through which most bytes went; most calls where none did."""
-    use = view.measured.libraries
+    use = view.measured.of(LibraryUse)
+    if use is None:
+        return None
     moved, calls = use.outermost_bytes[app], use.outermost_calls[app]
     layers = np.flatnonzero(calls).tolist()
     if not layers or use.caller_unknown[app]:
@@ -49,9 +65,9 @@ def share_of_run(io: IOStats, run_ns: int | None) -> float | None:
 
 def _balance(view: View, app: int) -> RankBalance | None:
     rows = np.flatnonzero(view.app_of_process == app)
-    if not len(rows):
+    totals = view.measured.of(MovedByProcess)
+    if totals is None or not len(rows):
         return None
-    totals = view.measured.processes
     moved = totals.bytes[rows]
     bases = np.array(view.world.process_base)[view.trace_of_process[rows]]
     busiest = int(moved.argmax())
@@ -68,7 +84,7 @@ def _balance(view: View, app: int) -> RankBalance | None:
 def _slowest(view: View, processes: Ints, ranks: Ints) -> dict[str, Any]:
     """Attributes of the balance that are made of times, None where none is known."""
     if view.process_time is None or view.call_time is None:
-        return dict.fromkeys(("slowest_rank", "slowest_io_time_s", "mean_io_time_s", "median_io_time_s"))
+        return dict.fromkeys(_OF_TIMES)
     time, calls = view.process_time[processes], view.call_time[processes]
     slowest, most = int(time.argmax()), int(calls.argmax())
     return {
@@ -81,9 +97,21 @@ def _slowest(view: View, processes: Ints, ranks: Ints) -> dict[str, Any]:
     }
 
 
+def _nulls(view: View) -> Notes:
+    """What is null of every app, and why."""
+    notes = view.nulls(BusyTimes, "apps.io_time_share") | view.nulls(LibraryTimes, "apps.library_time_s")
+    notes |= view.nulls(SpentTime, "apps.phase_gap_s", *(f"apps.balance.{name}" for name in _OF_TIMES))
+    notes |= view.nulls(MovedByProcess, "apps.balance")
+    if view.run_ns is None:
+        notes["apps.runtime_s"] = view.no_times
+    if not view.knows_callers:
+        notes["apps.interface"] = view.measured.why(LibraryUse)
+    return notes
+
+
 def apps(view: View) -> tuple[list[App], Notes]:
     """One entity per app, in order of start."""
-    found, notes = [], dict[str, str]()
+    found, notes = [], _nulls(view)
     for app, name in enumerate(view.world.apps):
         traces = [t for t, a in enumerate(view.world.app_of_trace) if a == app]
         run_ns = None if view.run_ns is None else view.run_ns[app][1] - view.run_ns[app][0]

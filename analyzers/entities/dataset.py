@@ -7,12 +7,13 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE
 from vani.analyzers.entities.files import ROLES, UNSIZED, format_by_library, format_of_file
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.formats_on_disk import telling_formats
-from vani.analyzers.iostats import histogram, sizes_of
-from vani.analyzers.keyed import exact_sum
+from vani.analyzers.keyed import NO_VALUE, exact_sum
+from vani.analyzers.measures.lengths import FileLengths
+from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.transfer_sizes import histogram, sizes_of
 from vani.schema.formats import MOST_LOOKED_AT, format_of_name
 from vani.schema.profile import Dataset, SizeDistribution
 
@@ -32,7 +33,7 @@ def dataset(
     role_of, without_role, size_of
         As `roles` and `sizes` give them.
     """
-    codes, unknown = view.files, view.measured.unknown
+    codes = view.files
     formats, of_formats = _formats(view, codes)
     early = len(codes) > MOST_LOOKED_AT
     notes: Notes = dict(of_formats) if early else {}
@@ -57,10 +58,10 @@ def dataset(
         else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'not said')}"
     )
     if no_roles:
-        notes |= dict.fromkeys(("dataset.roles", "files.role"), unknown["exchanges"])
+        notes |= dict.fromkeys(("dataset.roles", "files.role"), view.why_no_links)
     if no_sizes:
         of_sizes = ("dataset.size", "files.size", "dataset.size_distribution")
-        notes |= dict.fromkeys(of_sizes, unknown["lengths"]) | of_lengths
+        notes |= dict.fromkeys(of_sizes, view.measured.why(FileLengths)) | of_lengths
     entity = Dataset(
         format=None if formats is None else dict(sorted(formats.items(), key=lambda f: (-f[1], f[0]))),
         size=exact_sum(known) if len(known) and not no_sizes else None,
@@ -87,9 +88,9 @@ def dataset(
 
 
 def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
-    """Whether sizes hang on what the source cannot tell; and why others are null."""
-    lengths = view.measured.lengths
-    if lengths is None or "lengths" not in view.measured.unknown:
+    """Whether sizes depend on what the source cannot tell; and why others are null."""
+    lengths = view.measured.of(FileLengths)
+    if lengths is None or view.measured.results.why(FileLengths) is None:
         return lengths is None, {}
     hidden = lengths.uncertain[view.files]
     unsized = bool((sizes[~hidden] == NO_VALUE).any())
@@ -99,8 +100,8 @@ def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]
 def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None, Notes]:
     """Files of each format; None where that of some file cannot be told."""
     measured = view.measured
-    if np.isin(codes, measured.libraries.caller_unknown_files).any():
-        return None, {"dataset.format": measured.unknown["libraries"]}
+    if np.isin(codes, view.files_without_caller).any():
+        return None, {"dataset.format": measured.why(LibraryUse)}
     if "dataset.format" in measured.unknown:
         return None, {"dataset.format": measured.unknown["dataset.format"]}
     survey = measured.survey.files

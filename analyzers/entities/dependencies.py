@@ -20,6 +20,7 @@ from vani.analyzers.entities.pairs import MOST_EDGES, MOST_PAIRS, Edges, Graph, 
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.exchanges import HOW, NEVER
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
@@ -80,7 +81,7 @@ def early_reads(view: View) -> str | None:
 
 def _links(view: View) -> Links:
     if view.links is None:
-        raise RuntimeError("the source does not tell who read what after whom")
+        raise RuntimeError("the source does not tell the order of reads and writes")
     return view.links
 
 
@@ -89,8 +90,8 @@ def app_dependencies(view: View) -> tuple[list[AppDependency] | None, Notes]:
 
     None where there may be some, and the order of calls is not known.
     """
-    if view.measured.exchanges is None:
-        possible = view.measured.possible_exchanges
+    if view.links is None:
+        possible = view.measured.of(PossibleExchanges)
         if possible is not None and not possible.between_apps:
             return [], {}
         return None, {}
@@ -215,7 +216,7 @@ def _add_unplaced(edges: Edges, links: Links, mine: Bools) -> None:
 
 
 def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) -> Graph:
-    """Who read what whom wrote; of calls of unknown place, by the file."""
+    """Pairs of which one read bytes that the other had written; of calls of unknown place, by the file."""
     blocks = links.blocks
     own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
     writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
@@ -234,7 +235,7 @@ def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) 
 
 
 def _by_file(view: View, links: Links, mine: Bools) -> Graph:
-    """Who read a file that whom wrote, whichever bytes."""
+    """Pairs of which one read a file that the other wrote, whichever bytes."""
     writers = np.flatnonzero(mine & (links["first_write"] != NEVER))
     readers = np.flatnonzero(mine & (links["last_read"] > -NEVER))
     number = np.cumsum(links.begins) - 1
@@ -268,8 +269,8 @@ def process_dependencies(view: View, app: int) -> tuple[ProcessDependencies | No
 
     None where there may be some, and the order of calls is not known.
     """
-    if view.measured.exchanges is None:
-        possible = view.measured.possible_exchanges
+    if view.links is None:
+        possible = view.measured.of(PossibleExchanges)
         if possible is not None and not possible.processes[app]:
             return _NO_PROCESS_DEPENDENCIES, {}
         return None, {}

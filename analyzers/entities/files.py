@@ -20,11 +20,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE
 from vani.analyzers.entities.dependencies import exchanged_files
 from vani.analyzers.entities.formats import attributes_by_calls, format_attributes, note_attributes
 from vani.analyzers.entities.view import Notes, View, layer_name
-from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keyed import NO_VALUE, Keyed, group
+from vani.analyzers.measurements import PossibleExchanges
+from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.lengths import FileLengths
+from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
 from vani.calls import Layer
 from vani.schema.formats import format_of_name
@@ -46,15 +51,15 @@ ROLES: tuple[Role | None, ...] = (None, "input", "output", "intermediate", "temp
 def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     """Role of every file of the data set as a place in `ROLES`, None where it was only opened; shape (files,).
 
-    Then a mask of the files whose role hangs on an order of calls that is not known, of the same shape.
+    Then a mask of the files whose role depends on an order of calls that is not known, of the same shape.
     """
     survey, codes = view.measured.survey.files, view.files
     role: NDArray[np.int8] = np.where(survey.at(codes, "reads") > 0, 1, 0).astype(np.int8)
     role[_is_output(survey, codes)] = 2
     unknown = np.zeros(len(codes), np.bool_)
-    if view.measured.exchanges is None:
-        possible = view.measured.possible_exchanges
-        unknown = survey.at(codes, "removes") > 0
+    if view.links is None:
+        possible = view.measured.of(PossibleExchanges)
+        unknown = view.measured.survey.removed(codes)
         if possible is None or possible.files is None:
             unknown[:] = True
         else:
@@ -80,11 +85,11 @@ def _is_output(survey: Keyed, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
     """Size of every file of the data set in the end, `NO_VALUE` where unknown; shape (files,)."""
-    world, survey, lengths = view.world, view.measured.survey.files, view.measured.lengths
+    world, survey, lengths = view.world, view.measured.survey.files, view.measured.of(FileLengths)
     if lengths is None:
         return np.full(world.files, NO_VALUE), {}
     found = np.where(lengths.uncertain, NO_VALUE, lengths.length)
-    footprint = view.measured.footprint
+    footprint = view.measured.of(Touched)
     if footprint is not None and len(footprint.others.file):
         others = footprint.others
         appended = np.zeros(world.files + 1, np.int64)
@@ -97,7 +102,7 @@ def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
         unknown = unfilled(survey, world.known_sizes[survey.keys] != NO_VALUE) | (survey["unfollowed"] > 0)
         found[survey.keys[unknown]] = NO_VALUE
     # Where the source does not tell all lengths, the data set's size is null, too: `dataset` says why.
-    whole = "lengths" not in view.measured.unknown
+    whole = view.measured.results.why(FileLengths) is None
     return found, {"files.size": UNSIZED} if whole and (found[view.files] == NO_VALUE).any() else {}
 
 
@@ -137,18 +142,21 @@ def files(
     columns = {n: getattr(operations, n) for n in ("reads", "writes", "opens", "first", "last")}
     times = group(operations.file, columns, {"first": "min", "last": "max"})
     by_calls = attributes_by_calls(view)
-    without_caller = set(measured.libraries.caller_unknown_files.tolist())
+    without_caller = set(view.files_without_caller.tolist())
     found, notes = [], note_attributes(view)
+    notes |= view.nulls(SpentTime, "files.first_s", "files.last_s") | view.nulls(
+        PatternCounts, "files.stride"
+    )
     for code in measured.listed.tolist():
         one = np.array([code])
         layer = int(interface[code]) if interface[code] >= 0 else None
-        told = code not in without_caller
+        caller_known = code not in without_caller
         moved = int(times.at(one, "reads")[0] + times.at(one, "writes")[0])
         processes = int(users.at(one, "processes")[0])
         found.append(
             FileEntity(
                 path=view.world.paths[code],
-                format=format_of_file(view, code, layer if moved else None) if told else None,
+                format=format_of_file(view, code, layer if moved else None) if caller_known else None,
                 size=int(size_of[code]) if size_of[code] != NO_VALUE else None,
                 role=ROLES[role_of[code]],
                 access="shared" if processes >= 2 else "file_per_process",
@@ -156,7 +164,7 @@ def files(
                 readers=int(users.at(one, "readers")[0]),
                 writers=int(users.at(one, "writers")[0]),
                 opens=int(times.at(one, "opens")[0]),
-                interface=None if layer is None or not told else layer_name(layer),  # type: ignore[arg-type]
+                interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
                 apps=apps_of.get(code, []),
                 io=view.file_stats[code],
@@ -165,14 +173,14 @@ def files(
                 format_attributes=format_attributes(view, code, by_calls),
             )
         )
-        if not told:
-            notes |= dict.fromkeys(("files.interface", "files.format"), measured.unknown["libraries"])
+        if not caller_known:
+            notes |= dict.fromkeys(("files.interface", "files.format"), measured.why(LibraryUse))
     return found, notes
 
 
 def _strides(view: View) -> dict[int, int]:
     """Most common distance of each file's strided operations."""
-    found = view.measured.access_pattern
+    found = view.measured.of(PatternCounts)
     best: dict[int, tuple[int, int]] = {}
     if found is None:
         return {}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense, Keyed
-from vani.analyzers.keys import pack
+from vani.analyzers.keys import beside, pack, unpack
 from vani.calls import Kind
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _joint(*columns: Ints) -> Ints:
     """Numbers from 0 for rows of numbers that are not large; equal rows have the same."""
     found = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        found = Dense.of(found * (int(column.max(initial=0)) + 1) + column).codes
+        found = Dense.of(pack((found, column), beside(int(column.max(initial=0)) + 1))).codes
     return found
 
 
@@ -103,7 +103,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Flows:
-    """Who read what whom wrote."""
+    """Readers of bytes, and the processes that had written them."""
 
     blocks: Blocks = field(default_factory=Blocks)
     """A process that reads what it wrote itself is both a writer and a reader."""
@@ -114,9 +114,9 @@ class Flows:
 
 
 def _distinct(block: Ints, process: Ints) -> tuple[Ints, Ints]:
-    width = int(process.max(initial=0)) + 1
-    found = _each(block * width + process)
-    return found // width, found % width
+    widths = beside(int(process.max(initial=0)) + 1)
+    block, process = unpack(_each(pack((block, process), widths)), widths)
+    return block, process
 
 
 def numbers_of_sets(blocks: int, block: Ints, process: Ints) -> Ints:
@@ -199,7 +199,7 @@ class _Written:
         self._early_of_file = _each(self._key(writes.file, early))
 
     def _key(self, group: Ints, rank: Ints) -> Ints:
-        return group * (len(self._late) + len(self._early) + 1) + rank
+        return pack((group, rank), beside(len(self._late) + len(self._early) + 1))
 
     def order(self, reads: _Calls) -> tuple[Ints, Ints]:
         """What tells reads of one file apart: which of the file's writes were over, and which had begun."""
@@ -229,7 +229,7 @@ class _Written:
 
 
 def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) -> Flows:
-    """Find who read what whom wrote.
+    """Find which processes read bytes that others had written.
 
     Parameters
     ----------
@@ -251,7 +251,9 @@ def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) 
     return Flows(found.blocks.and_pairs(*same), found.unresolved, found.in_doubt or in_doubt)
 
 
-def _same(calls: _Calls, writes: NDArray[np.bool_]) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
+def _same(
+    calls: _Calls, writes: NDArray[np.bool_]
+) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
     """(file, writer, reader) where a process read all that one process wrote of a file, and nothing else.
 
     Only for files of which no byte was written by two processes. It spares looking at every record where all processes

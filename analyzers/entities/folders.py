@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.measures.io_time import SpentTime
 from vani.columns import Texts, scalar, texts, to_arrow, to_numpy
 from vani.schema.profile import ByteCounts, Folder
 
@@ -44,7 +45,7 @@ def folders(view: View) -> tuple[list[Folder], Notes]:
     chosen = order[:MOST_BY_TIME].tolist()
     by_files = np.lexsort((np.arange(count), -files))[:MOST_BY_FILES].tolist()
     chosen += [one for one in by_files if one not in chosen]
-    notes: Notes = {}
+    notes = view.nulls(SpentTime, "folders.metadata_time_s")
     if len(chosen) < count:
         notes["folders"] = (
             f"{len(chosen)} of {count:,}: the {MOST_BY_TIME} with most metadata time, "
@@ -79,7 +80,7 @@ def _column(view: View, codes: Ints) -> pa.Array:
 
 
 def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
-    """Distinct folders of paths, in order of first sight, and the position of each path's folder among them."""
+    """Distinct folders of paths, in order of first appearance, and the position of each path's folder among them."""
     cut = pc.replace_substring_regex(paths, "/+[^/]*$", "")
     inside = pc.match_substring(paths, "/")
     # What has no folder lies in the working directory; what lies in the root has nothing before its slash.

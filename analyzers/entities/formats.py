@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.measures.libraries import LibraryUse
 from vani.calls import Layer
 from vani.schema.dataset_facts import FormatAttributes
 
@@ -26,7 +27,9 @@ _NETCDF_TYPES: Final = {
 """netcdf.h and pnetcdf.h, `nc_type`."""
 
 
-def format_attributes(view: View, code: int, by_calls: dict[int, FormatAttributes]) -> FormatAttributes | None:
+def format_attributes(
+    view: View, code: int, by_calls: dict[int, FormatAttributes]
+) -> FormatAttributes | None:
     """What is known of the file: what job.yaml has read in it, else what the calls tell that made its arrays."""
     sampled = view.job.file_at(view.world.paths[code]) if view.job is not None else None
     if sampled is not None and sampled.attributes is not None:
@@ -36,11 +39,11 @@ def format_attributes(view: View, code: int, by_calls: dict[int, FormatAttribute
 
 def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
     """By code of the file, of those to which calls of HDF5, netCDF or PnetCDF can be assigned."""
-    survey = view.measured.survey.files
-    used = view.measured.libraries.files
+    survey, libraries = view.measured.survey.files, view.measured.of(LibraryUse)
     found: dict[int, FormatAttributes] = {}
-    if not view.knows_callers or not len(survey):
+    if libraries is None or not view.knows_callers or not len(survey):
         return found
+    used = libraries.files
     for layer, describe in ((Layer.HDF5, _of_hdf5), (Layer.NETCDF, _of_netcdf), (Layer.PNETCDF, _of_netcdf)):
         for app in range(len(view.world.apps)):
             codes = np.unique(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
@@ -75,7 +78,9 @@ def _is_mpis(path: str) -> bool:
 
 def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
     # H5Dcreate(location, name, ...): all ranks make a dataset together, so the same name is the same dataset.
-    made = {(args[0], args[1]) for _, args, _ in view.facts_of(app, "H5Dcreate1", "H5Dcreate2") if len(args) > 1}
+    made = {
+        (args[0], args[1]) for _, args, _ in view.facts_of(app, "H5Dcreate1", "H5Dcreate2") if len(args) > 1
+    }
     if not made:
         return None
     ranks = {args[0] for _, args, _ in view.facts_of(app, "H5Screate_simple") if args and args[0].isdecimal()}

@@ -18,8 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.access_classes import NAMES
 from vani.analyzers.entities.view import Notes, View, layer_name
-from vani.analyzers.measures.access_pattern import NAMES
+from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import (
     ABOVE_FILE_SYSTEM,
     ANY_LIBRARY,
@@ -37,15 +39,20 @@ Pattern = Literal["consecutive", "sequential", "strided", "random"]
 Transfer = Literal["collective", "independent", "mixed"]
 
 
-def interfaces(view: View) -> tuple[list[Interface], Notes]:
-    """Rows by app, highest layer first."""
-    use, found = view.measured.libraries, []
+def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
+    """Rows by app, highest layer first; None where the source does not tell which libraries were used."""
+    use, found = view.measured.of(LibraryUse), []
+    notes = view.nulls(PatternCounts, "interfaces.access_pattern") | view.nulls(
+        SpentTime, "interfaces.time_s"
+    )
+    if use is None:
+        return None, notes | view.nulls(LibraryUse, "interfaces")
     rows = [(app, layer) for app, own in enumerate(use.used) for layer in np.flatnonzero(own)[::-1].tolist()]
     for app, layer in rows:
         if layer in _NOT_OF_IO:
             continue
         time = view.layer_time(app, layer)
-        share, transfer = _collective(view, app, layer)
+        share, transfer = _collective(view, use, app, layer)
         row = Interface(
             layer=layer_name(layer),  # type: ignore[arg-type]
             app=view.world.apps[app],
@@ -54,7 +61,7 @@ def interfaces(view: View) -> tuple[list[Interface], Notes]:
             data_representation=_representation(view, app, layer),
             calls=int(use.calls[app, layer]),
             bytes=_bytes(use, app, layer),
-            files=_files(view, app, layer),
+            files=_files(view, use, app, layer),
             time_s=None if time is None else time / 1e9,
             collective_share=share,
             transfer=transfer,
@@ -63,9 +70,11 @@ def interfaces(view: View) -> tuple[list[Interface], Notes]:
         if use.caller_unknown[app] and layer not in (Layer.POSIX, Layer.STDIO):
             row = row.model_copy(update=_CALLER_UNKNOWN)
         found.append(row)
-    notes: Notes = {}
     if any(i.layer == "mpiio" and i.hints is None for i in found):
         notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
+    if not view.knows_callers:
+        of_callers = ("interfaces.bytes", "interfaces.files", "interfaces.granularity")
+        notes |= dict.fromkeys(of_callers, view.measured.why(LibraryUse))
     return found, notes
 
 
@@ -86,19 +95,23 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
     return ByteCounts(read=read, written=written, total=total)
 
 
-def _files(view: View, app: int, layer: int) -> int:
+def _files(view: View, use: LibraryUse, app: int, layer: int) -> int:
     """Files of the data set that calls under the layer used."""
-    used = view.measured.libraries.files
+    used = use.files
     files = used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)]
     return int((view.world.file_class[files] == FileClass.DATASET).sum())
 
 
-def middleware_access(view: View) -> tuple[list[str], Granularity | None, Pattern | None, Notes]:
+def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None, Pattern | None, Notes]:
     """Libraries in use above the file-system calls, and the size and place of the transfers that they make.
 
-    Granularity and pattern are null where no library is in use, none moves data, or the source cannot tell.
+    Granularity and pattern are null where no library is in use, none moves data, or the source cannot tell; the
+    libraries where it cannot.
     """
-    use, unknown = view.measured.libraries, view.measured.unknown
+    use = view.measured.of(LibraryUse)
+    if use is None:
+        of_libraries = (f"middleware.{name}" for name in ("libraries", "granularity", "access_pattern"))
+        return None, None, None, view.nulls(LibraryUse, *of_libraries)
     names = [layer_name(layer) for layer in ABOVE_FILE_SYSTEM if use.used[:, layer].any()]
     sizes = _granularity(use.sizes, ANY_LIBRARY)
     pattern = _most_frequent(view, lambda _, within: under_any_library(within))
@@ -111,10 +124,10 @@ def middleware_access(view: View) -> tuple[list[str], Granularity | None, Patter
         else:
             note = f"of the file-system calls made within calls of {of}"
         notes[f"middleware.{attribute}"] = note
-    if names and view.measured.access_pattern is None:
-        notes["middleware.access_pattern"] = unknown["access_pattern"]
+    if names:
+        notes |= view.nulls(PatternCounts, "middleware.access_pattern")
     if names and not view.knows_callers:
-        notes["middleware.granularity"] = unknown["libraries"]
+        notes["middleware.granularity"] = view.measured.why(LibraryUse)
         return names, None, pattern, notes
     return names, None if sizes.data is None else sizes, pattern, notes
 
@@ -141,7 +154,7 @@ def _pattern(view: View, app: int, layer: int) -> Pattern | None:
 
 def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Pattern | None:
     """Where most data operations begin, of those of the chosen apps and layers that they lie within."""
-    found = view.measured.access_pattern
+    found = view.measured.of(PatternCounts)
     if found is None:
         return None
     mine = chosen(found.app, found.within)
@@ -149,8 +162,7 @@ def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]
     return NAMES[counts.index(max(counts))] if sum(counts) else None  # type: ignore[return-value]
 
 
-def _collective(view: View, app: int, layer: int) -> tuple[float | None, Transfer | None]:
-    use = view.measured.libraries
+def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[float | None, Transfer | None]:
     data, collective = int(use.data_calls[app, layer]), int(use.collective_calls[app, layer])
     if layer == Layer.HDF5:
         # H5Pset_dxpl_mpio(dxpl, mode): 0 independent, 1 collective (H5FD_mpio_xfer_t).
@@ -160,7 +172,7 @@ def _collective(view: View, app: int, layer: int) -> tuple[float | None, Transfe
             if not view.facts_of(app, "H5Pset_fapl_mpio"):
                 return None, None
             # No call that sets a mode was recorded. Not all traces would have it: what MPI-IO was asked for tells.
-            return None, _of_mpiio(view, app, data)
+            return None, _of_mpiio(use, app, data)
         return None, "mixed" if len(found) > 1 else next(iter(found))
     if layer in (Layer.MPIIO, Layer.PNETCDF) and data:
         share = collective / data
@@ -168,13 +180,12 @@ def _collective(view: View, app: int, layer: int) -> tuple[float | None, Transfe
     return None, None
 
 
-def _of_mpiio(view: View, app: int, transfers: int) -> Transfer | None:
+def _of_mpiio(use: LibraryUse, app: int, transfers: int) -> Transfer | None:
     """How HDF5 transfers data whose mode no call sets: each collective transfer is a collective call of MPI-IO.
 
     Metadata of the file goes beside them in independent calls, which therefore prove nothing. None where the
     collective calls may be those of PnetCDF.
     """
-    use = view.measured.libraries
     together, others = use.collective_calls[app, Layer.MPIIO], use.data_calls[app, Layer.PNETCDF]
     if not together:
         return "independent"

@@ -119,10 +119,10 @@ def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
     notes["middleware.extra_cores_per_node"] = (
         _NO_JOB if extra is None else "cores per node - cores used per node"
     )
+    libraries, granularity, pattern, of_access = middleware_access(view)
     notes["middleware.libraries"] = (
         "libraries whose calls are traced; those that buffer beneath leave no calls of their own in a Recorder trace"
     )
-    libraries, granularity, pattern, of_access = middleware_access(view)
     entity = Middleware(
         extra_cores_per_node=extra,
         memory_per_node=memory,
@@ -138,7 +138,11 @@ def storage(view: View) -> tuple[Storage, Notes]:
     node_local, notes = _node_local(view)
     shared, more = _shared(view)
     why = view.measured.unknown.get("storage.shared")
-    if why is not None and (view.job is not None or view.system is not None) and not _on_one_file_system(view):
+    if (
+        why is not None
+        and (view.job is not None or view.system is not None)
+        and not _on_one_file_system(view)
+    ):
         more |= {f"storage.shared.{name}": why for name in SharedStorage.model_fields}
         shared = SharedStorage(type=None, dir=None, parallel_servers=None, capacity=None, max_bandwidth=None)
     return Storage(node_local=node_local, shared=shared), notes | more
@@ -180,7 +184,10 @@ def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
     memory = view.job.memory_per_node if view.job is not None else None
     if in_memory and capacity is not None and memory is not None and memory < capacity:
         # The pages of a file on tmpfs count as memory of the job that wrote it (cgroups, memory controller).
-        capacity, source = memory, f"{view.job_name}: the job's memory, which is less than the file system holds"
+        capacity, source = (
+            memory,
+            f"{view.job_name}: the job's memory, which is less than the file system holds",
+        )
     rates = [
         r
         for r in ((near.bandwidth_per_node.read, near.bandwidth_per_node.write) if near else ())

@@ -83,7 +83,7 @@ def _pattern_of_all(writers: Ints, readers: Ints) -> Pattern:
 
 
 class Edges:
-    """Who depends on whom: pairs of processes, or with `by_file` pairs and files."""
+    """Dependencies: pairs of processes, or with `by_file` pairs and files."""
 
     def __init__(self, processes: int, files: int, *, by_file: bool = False) -> None:
         self._widths = (processes, processes)

@@ -79,7 +79,10 @@ def rows_of(measured: Measurements) -> PhaseRows:
             & (_THIRD * np.abs(read[rows] - read[one]) <= moved)
             & (_THIRD * np.abs(written[rows] - written[one]) <= moved)
             & np.all([_THIRD * np.abs(kind[rows] - kind[one]) <= called for kind in kinds], axis=0)
-            & (np.maximum(processes[rows], processes[one]) <= _TWICE * np.minimum(processes[rows], processes[one]))
+            & (
+                np.maximum(processes[rows], processes[one])
+                <= _TWICE * np.minimum(processes[rows], processes[one])
+            )
         )
         if alike.any():
             row[one] = int(np.argmax(alike))

@@ -21,7 +21,8 @@ from typing import Literal
 import numpy as np
 
 from vani.analyzers.entities.phase_rows import period_s
-from vani.analyzers.entities.view import View
+from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.measures.io_time import SpentTime
 from vani.schema.profile import Dominant, Frequency, IOStats, Phase, Repeats
 
 __all__ = ["dominant", "phases"]
@@ -32,12 +33,12 @@ _FEW_DATA = 0.25
 _BACK_TO_BACK = 0.5
 
 
-def phases(view: View) -> list[Phase] | None:
+def phases(view: View) -> tuple[list[Phase] | None, Notes]:
     """One entity per row of phases that are alike, app after app, in order of time; None where no time is known."""
     rows = view.phase_rows
     if not view.timed:
         # Phases are made of calls on files of the data set.
-        return None if len(view.measured.survey.files) else []
+        return (None, view.nulls(SpentTime, "phases")) if len(view.measured.survey.files) else ([], {})
     found: list[Phase] = []
     index: dict[int, int] = {}
     for row in range(rows.rows):
@@ -63,7 +64,7 @@ def phases(view: View) -> list[Phase] | None:
                 frequency=_frequency(io, processes, runtime_s, len(members)),
             )
         )
-    return found
+    return found, {}
 
 
 def dominant(io: IOStats) -> Dominant | None:

@@ -1,4 +1,4 @@
-"""Files that were renamed: which names are one file hangs on the order of calls, which a source may not know.
+"""Files that were renamed: which names are one file depends on the order of calls, which a source may not know.
 
 A name may stand for several files one after the other (`vani.analyzers.names`), so neither their number nor anything
 about a single one of them is said. All else counts their calls.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import World
+from vani.analyzers.world import World
 from vani.schema.profile import FileCounts, Profile
 
 __all__ = ["of_several_names", "without_names"]
@@ -23,18 +23,21 @@ def of_several_names(world: World) -> NDArray[np.bool_]:
 
 
 def without_names(profile: Profile, why: str) -> Profile:
-    """The profile without what hangs on which names are one file, and why."""
+    """The profile without what depends on which names are one file, and why."""
     counts = FileCounts(total=None, shared=None, file_per_process=None)
     unknown = dict.fromkeys(("files", "format", "size", "roles", "size_distribution"))
     notes = dict.fromkeys(
-        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders"), why
+        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders"),
+        why,
     )
     notes["files"] = f"without renamed files: {why}"
     return profile.model_copy(
         update={
             "workflow": profile.workflow.model_copy(update={"files": counts}),
             "apps": [app.model_copy(update={"files": counts}) for app in profile.apps],
-            "interfaces": [row.model_copy(update={"files": None}) for row in profile.interfaces],
+            "interfaces": None
+            if profile.interfaces is None
+            else [row.model_copy(update={"files": None}) for row in profile.interfaces],
             "dataset": profile.dataset.model_copy(update=unknown),
             "folders": None,
             "provenance": profile.provenance | notes,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from vani.analyzers.entities.view import View
+from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.measures.clocks import ClockSkew
 from vani.schema.profile import TraceEntity
 
 __all__ = ["traces"]
 
 
-def traces(view: View) -> list[TraceEntity]:
+def traces(view: View) -> tuple[list[TraceEntity], Notes]:
     """One entity per trace, in the order in which they were given."""
-    found, clocks = [], view.measured.clocks
+    found, clocks = [], view.measured.of(ClockSkew)
     for index, trace in enumerate(view.measured.traces):
         skew = None if clocks is None else clocks.traces[index]
         found.append(
@@ -31,4 +32,8 @@ def traces(view: View) -> list[TraceEntity]:
                 problems=list(trace.problems),
             )
         )
-    return found
+    notes = view.nulls(ClockSkew, "traces.clock_skew_s")
+    why = view.measured.unknown.get("times")
+    if why is not None:
+        notes |= dict.fromkeys(("traces.span_s", "traces.repaired_times", "traces.complete"), why)
+    return found, notes

@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from vani.analyzers.entities.links import Links
 from vani.analyzers.entities.phase_rows import PhaseRows, each_alone, rows_of
-from vani.analyzers.iostats import ByGroup, empty_stats, stats_by
+from vani.analyzers.groups import ByGroup
+from vani.analyzers.iostats import empty_stats, stats_by
 from vani.analyzers.measurements import Measurements
-from vani.analyzers.measures.library_time import ANY, LIBRARIES
+from vani.analyzers.measures.busy_time import BusyTimes
+from vani.analyzers.measures.clocks import ClockSkew
+from vani.analyzers.measures.exchanges import ExchangeCounts
+from vani.analyzers.measures.extents import ProcessExtents
+from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.measures.library_time import ANY, LIBRARIES, LibraryTimes
 from vani.calls import FileClass, Layer
 from vani.schema.profile import IOStats, LibraryTime
 from vani.schema.profile.quantities import LayerName
@@ -50,12 +57,19 @@ class View:
     @property
     def timed(self) -> bool:
         """Whether time stamps were read."""
-        return self.measured.io_time is not None
+        return self.measured.of(SpentTime) is not None
 
     @property
     def knows_callers(self) -> bool:
         """Whether it is known which library made each call."""
-        return not self.measured.libraries.caller_unknown.any()
+        use = self.measured.of(LibraryUse)
+        return use is not None and not use.caller_unknown.any()
+
+    def nulls(self, result: type[object], *attributes: str) -> Notes:
+        """Why attributes are null that are made of a measure's result, where the source cannot tell it."""
+        if self.measured.of(result) is not None:
+            return {}
+        return dict.fromkeys(attributes, self.measured.why(result))
 
     @property
     def limits(self) -> Notes:
@@ -98,7 +112,7 @@ class View:
 
     def _time(self, group_of_phase: Ints, group_of_app: Ints) -> ByGroup | None:
         """Time of groups of phases, less what phases of an app have in common; -1: an app is in no group."""
-        spent = self.measured.io_time
+        spent = self.measured.of(SpentTime)
         if spent is None:
             return None
         return ByGroup.summed(
@@ -114,7 +128,7 @@ class View:
     def row_stats(self) -> Mapping[int, IOStats]:
         """By row of phases that are alike; the number of rows stands for excluded calls."""
         row_of_phase = np.append(self.phase_rows.row, self.phase_rows.rows)
-        busy = self.measured.busy
+        busy = self.measured.of(BusyTimes)
         return self._stats(
             row_of_phase,
             time=self._time(row_of_phase, np.full(len(self.world.apps), -1)),
@@ -125,7 +139,7 @@ class View:
     def app_stats(self) -> Mapping[int, IOStats]:
         """By app."""
         app_of_phase, apps = np.append(self.measured.phases.app, -1), np.arange(len(self.world.apps))
-        busy = self.measured.busy
+        busy = self.measured.of(BusyTimes)
         return self._stats(
             app_of_phase,
             time=self._time(app_of_phase, apps),
@@ -138,7 +152,7 @@ class View:
         if len(self.world.apps) == 1:
             return self.app_stats.get(0, empty_stats())
         groups = np.append(np.zeros(len(self.measured.phases), np.int64), -1)
-        busy = self.measured.busy
+        busy = self.measured.of(BusyTimes)
         found = self._stats(
             groups,
             time=self._time(groups, np.zeros(len(self.world.apps), np.int64)),
@@ -149,7 +163,7 @@ class View:
     @cached_property
     def file_stats(self) -> Mapping[int, IOStats]:
         """By code, of the files that are listed."""
-        listed, spent, busy = self.measured.listed, self.measured.io_time, self.measured.busy
+        listed, spent, busy = self.measured.listed, self.measured.of(SpentTime), self.measured.of(BusyTimes)
         number = np.full(self.world.files + 1, -1, np.int64)
         number[listed + 1] = listed
         return stats_by(
@@ -182,7 +196,7 @@ class View:
     @property
     def process_time(self) -> Ints | None:
         """I/O time of each process in ns, shape (processes,); None where no time is known."""
-        spent = self.measured.io_time
+        spent = self.measured.of(SpentTime)
         return None if spent is None else spent.processes
 
     def layer_time(self, app: int, layer: int) -> int | None:
@@ -190,14 +204,14 @@ class View:
 
         None where no times are known.
         """
-        times, spent = self.measured.library_time, self.measured.io_time
+        times, spent = self.measured.of(LibraryTimes), self.measured.of(SpentTime)
         if times is None or spent is None:
             return None
         return int(times.calls[self.app_of_process == app, layer].sum() + spent.layers[app, layer])
 
     def library_time(self, app: int | None) -> dict[LayerName, LibraryTime] | None:
         """Time in each I/O library, of an app or (None) of the workload; None where no times are known."""
-        measured = self.measured.library_time
+        measured = self.measured.of(LibraryTimes)
         if measured is None:
             return None
         mine = np.ones(self.world.processes, np.bool_) if app is None else self.app_of_process == app
@@ -216,7 +230,7 @@ class View:
     @cached_property
     def call_time(self) -> Ints | None:
         """Time of each process in I/O calls of any kind, libraries' included, ns; shape (processes,)."""
-        times, alone = self.measured.library_time, self.process_time
+        times, alone = self.measured.of(LibraryTimes), self.process_time
         if times is None or alone is None:
             return alone
         # File-system calls that no library call surrounds come on top of the time in libraries.
@@ -226,11 +240,27 @@ class View:
     @cached_property
     def links(self) -> Links | None:
         """What links processes; None where the order of calls is not known."""
-        measured = self.measured
-        if measured.exchanges is None or measured.extents is None:
+        exchanges, extents = self.measured.of(ExchangeCounts), self.measured.of(ProcessExtents)
+        if exchanges is None or extents is None:
             return None
-        skew = 0 if measured.clocks is None else measured.clocks.most
-        return Links(measured.exchanges, measured.extents, self.app_of_process, skew)
+        clocks = self.measured.of(ClockSkew)
+        return Links(exchanges, extents, self.app_of_process, 0 if clocks is None else clocks.most)
+
+    @property
+    def why_no_links(self) -> str:
+        """Why `links` is None."""
+        return self.measured.results.why(ExchangeCounts) or self.measured.why(ProcessExtents)
+
+    @property
+    def no_times(self) -> str:
+        """Why the traces tell no times."""
+        return self.measured.unknown.get("times", "some trace does not tell when it ends")
+
+    @cached_property
+    def files_without_caller(self) -> Ints:
+        """Codes of files with calls of which it is not known which library made them."""
+        use = self.measured.of(LibraryUse)
+        return self.files if use is None else use.caller_unknown_files
 
     @cached_property
     def app_of_process(self) -> Ints:
@@ -247,8 +277,11 @@ class View:
     @cached_property
     def interface_of_files(self) -> NDArray[np.int8]:
         """Layer through which most opens and data operations of each file went, -1 for none; shape (files,)."""
-        use = self.measured.libraries.outermost_files
         found = np.full(self.world.files, -1, np.int8)
+        libraries = self.measured.of(LibraryUse)
+        if libraries is None:
+            return found
+        use = libraries.outermost_files
         named = use.file >= 0
         layer, file, count = (c[named] for c in (use.layer, use.file, use.count))
         order = np.lexsort((layer, count, file))

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import KINDS, Batch, Context, Facts
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import KINDS, beside, pack, unpack
+from vani.analyzers.world import Context
 from vani.calls import Kind
 from vani.engine.run import Engine
 from vani.store.read import RowGroup, calls_of
@@ -44,6 +46,8 @@ _ROWS = 1 << 19
 WRITE_OR_SYNC, ALL = KINDS, KINDS + 1
 """Unions of several kinds, numbered behind the kinds themselves."""
 WIDTH = KINDS + 2
+_OF_GROUP = beside(WIDTH)
+"""Widths of keys of group and kind, or `WRITE_OR_SYNC` or `ALL`."""
 _GROUPS_AT_ONCE = 4
 
 Ints = NDArray[np.int64]
@@ -94,6 +98,11 @@ class Window:
     """Shape (files,): number of a listed file, -1 for others."""
     workload: bool
     """Measure the workload too (it is not the sum of its apps)."""
+
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """Of keys of phase, number of the listed file + 1, and kind."""
+        return self.facts.phases + 1, int(self.listed.max(initial=-1)) + 2, KINDS
 
 
 def windows(
@@ -257,7 +266,7 @@ def _finest_in(window: Window, most: int) -> Intervals | None:
 
 
 def busy_in(window: Window) -> Keyed:
-    """Busy time in one window: column `time` by group * WIDTH + kind (or `WRITE_OR_SYNC` or `ALL`).
+    """Busy time in one window: column `time` by group and kind (or `WRITE_OR_SYNC` or `ALL`).
 
     Groups are phases 0..phases-1, excluded calls, the workload (phases + 1), listed files (from phases + 2 on), and
     after them apps.
@@ -269,40 +278,39 @@ def busy_in(window: Window) -> Keyed:
 
 def _rolled_up(finest: Intervals, window: Window) -> Keyed:
     """Calls are merged by phase, listed file and kind first; every other union is one of what is left of them."""
-    kind, place = finest.group % KINDS, finest.group // KINDS
-    files = int(window.listed.max(initial=-1)) + 2
-    phase, number = place // files, place % files
-    phases = window.facts.phases
-    by_phase = _union(finest, phase * WIDTH + kind)
-    included, by_kind = by_phase.group < WIDTH * phases, by_phase.group % WIDTH
-    app = np.append(window.facts.phase_app, -1)[by_phase.group // WIDTH]
-    found = [by_phase, _union(by_phase, WIDTH * (phases + 1 + files + app) + by_kind, included)]
+    phase, number, kind = unpack(finest.group, window.widths)
+    phases, files = window.facts.phases, window.widths[1]
+    by_phase = _union(finest, pack((phase, kind), _OF_GROUP))
+    owner, by_kind = unpack(by_phase.group, _OF_GROUP)
+    included = owner < phases
+    app = np.append(window.facts.phase_app, -1)[owner]
+    found = [by_phase, _union(by_phase, pack((phases + 1 + files + app, by_kind), _OF_GROUP), included)]
     if window.workload:
-        found.append(_union(by_phase, WIDTH * (phases + 1) + by_kind, included))
-    found.append(_union(finest, WIDTH * (phases + 1 + number) + kind, number > 0))
+        found.append(_union(by_phase, pack((phases + 1, by_kind), _OF_GROUP), included))
+    found.append(_union(finest, pack((phases + 1 + number, kind), _OF_GROUP), number > 0))
     together = [_write_or_sync(one) for one in found]
-    found += [_union(one, one.group - one.group % WIDTH + ALL) for one in found]
+    found += [_union(one, pack((unpack(one.group, _OF_GROUP)[0], ALL), _OF_GROUP)) for one in found]
     lengths = [group(keys, {"time": time}) for keys, time in map(total_length, [*found, *together])]
     return _with_writes_alone(Keyed.merged(lengths))
 
 
 def _write_or_sync(one: Intervals) -> Intervals:
     """Writes and flushes together, of the groups that flush."""
-    kind, owner = one.group % WIDTH, one.group // WIDTH
+    owner, kind = unpack(one.group, _OF_GROUP)
     flushing = owner[kind == Kind.SYNC]
     if not len(flushing):
         return Intervals()
     some = ((kind == Kind.WRITE) | (kind == Kind.SYNC)) & np.isin(owner, flushing)
-    return merge(owner[some] * WIDTH + WRITE_OR_SYNC, one.start[some], one.end[some])
+    return merge(pack((owner[some], WRITE_OR_SYNC), _OF_GROUP), one.start[some], one.end[some])
 
 
 def _with_writes_alone(times: Keyed) -> Keyed:
     """Where nothing is flushed, the time of writes or flushes is that of writes."""
-    kind, owner = times.keys % WIDTH, times.keys // WIDTH
+    owner, kind = unpack(times.keys, _OF_GROUP)
     alone = np.flatnonzero((kind == Kind.WRITE) & ~np.isin(owner, owner[kind == WRITE_OR_SYNC]))
     if not len(alone):
         return times
-    more = Keyed(owner[alone] * WIDTH + WRITE_OR_SYNC, {"time": times["time"][alone]})
+    more = Keyed(pack((owner[alone], WRITE_OR_SYNC), _OF_GROUP), {"time": times["time"][alone]})
     return Keyed.merged([times, more])
 
 
@@ -324,15 +332,15 @@ def _batches(window: Window) -> Iterator[Batch]:
 
 
 def _finest(batch: Batch, window: Window) -> Intervals:
-    """Merged calls within the window by (phase * files + number of the listed file + 1) * KINDS + kind."""
+    """Merged calls within the window by phase, number of the listed file + 1, and kind."""
     start, end = np.maximum(batch.start, window.begin), np.minimum(batch.end, window.end)
     inside = start < end
     rows = slice(None) if inside.all() else np.flatnonzero(inside)
     listed = window.listed
     number = listed[batch.file] if len(listed) else np.full(len(batch), -1)
     number[batch.file < 0] = -1
-    place = batch.phase * (int(listed.max(initial=-1)) + 2) + number + 1
-    return merge((place * KINDS + batch.kind)[rows], start[rows], end[rows])
+    key = pack((batch.phase[rows], number[rows] + 1, batch.kind[rows]), window.widths)
+    return merge(key, start[rows], end[rows])
 
 
 def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import pack
+from vani.analyzers.world import Context, World
 from vani.calls import Kind
 
 __all__ = ["CallCosts", "FunctionCosts"]
@@ -43,13 +45,14 @@ class FunctionCosts:
 
 
 class CallCosts:
-    """Columns by listed cell * functions of the workload + function.
+    """Columns by listed cell and function.
 
     `count`, `time`, `bytes`, how many of the calls are operations on `data` or on `metadata`, and of how many of `data`
     the size is not known, `unsized`.
     """
 
     name = "call_costs"
+    result = FunctionCosts
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

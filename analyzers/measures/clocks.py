@@ -11,14 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vani.analyzers.base import Batch, Context, Facts, World
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import How, Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import beside, pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag
 
 __all__ = ["ClockSkew", "Clocks"]
 
 _FIRST = 256
+_CALLS = beside(_FIRST)
+"""Widths of keys of trace and call."""
 _HOW: dict[str, How] = {"latest_start": "max", "earliest_end": "min"}
 
 
@@ -35,9 +39,10 @@ class ClockSkew:
 
 
 class Clocks:
-    """Columns by trace * 256 + number of the call: latest_start, earliest_end, ranks."""
+    """Columns by trace and number of the call: latest_start, earliest_end, ranks."""
 
     name = "clocks"
+    result = ClockSkew
     columns = frozenset({"rank", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -77,7 +82,7 @@ class _Collector:
         if early.any():
             self._parts.append(
                 group(
-                    number[early] + self._trace * _FIRST,
+                    pack((self._trace, number[early]), _CALLS),
                     {
                         "latest_start": start[early],
                         "earliest_end": end[early],

@@ -1,4 +1,4 @@
-"""Who reads what another wrote: the data of process and app dependencies (tables III and IV).
+"""Files through which processes can depend on each other: the data of process and app dependencies (tables III and IV).
 
 Kept per process and file, for files of the data set that several processes use and that are both written and read,
 under whatever name (a file that is renamed counts under its last one): when it first wrote and first and last read, how
@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World
-from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import NO_VALUE, How, Keyed, group
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
 __all__ = ["HOW", "NEVER", "ExchangeCounts", "Exchanges"]
@@ -58,7 +60,7 @@ class ExchangeCounts:
 
 
 class Exchanges:
-    """Columns by process * (files + 1) + file + 1.
+    """Columns by process and file + 1.
 
     first_write, first_read (`NEVER` if not), last_write, last_read (-`NEVER`); bytes_written, bytes_read; calls of
     unknown place: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that stand for
@@ -66,6 +68,7 @@ class Exchanges:
     """
 
     name = "exchanges"
+    result = ExchangeCounts
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -136,7 +139,8 @@ class _Collector:
         blind = rows[~known]
         size = batch.bytes[blind]
         unsized, unplaced = (
-            np.bincount(batch.alike.codes[blind[some]], minlength=len(none)) for some in (size == NO_VALUE, size != 0)
+            np.bincount(batch.alike.codes[blind[some]], minlength=len(none))
+            for some in (size == NO_VALUE, size != 0)
         )
         return unsized, unplaced
 

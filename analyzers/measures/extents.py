@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, merge_runs
+from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Kind
 
 __all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
@@ -32,7 +35,7 @@ _MOST_EXTENTS = 1 << 20
 
 @dataclass(frozen=True)
 class ExtentsResult:
-    """`extents` by (process * (files + 1) + file + 1) * 2 + kind (0 read, 1 write).
+    """`extents` by process, file + 1 and kind (0 read, 1 write).
 
     In no order, one per call, where `start_ns` is known; else sorted and merged. `given_up`: there were more than are
     kept.
@@ -67,6 +70,7 @@ class Extents:
     """See the module's docstring."""
 
     name = "extents"
+    result = ProcessExtents
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _OneByOne | _Merged:
@@ -187,7 +191,9 @@ class _Merged(_Collector):
         found = merge(found.group, found.start, found.end)
         # What the last process touched may still grow together: whether there are too many must not depend on where a
         # batch ends. Only to twice as many, for the memory.
-        whole = len(found) if process is None else int((unpack(found.group, self._widths)[0] != process).sum())
+        whole = (
+            len(found) if process is None else int((unpack(found.group, self._widths)[0] != process).sum())
+        )
         self._given_up |= whole > _MOST_EXTENTS or len(found) > 2 * _MOST_EXTENTS
         self._parts, self._held = [] if self._given_up else [found], 0
 

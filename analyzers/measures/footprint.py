@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals
-from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed
 from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
 __all__ = ["Footprint", "FootprintResult", "Touched"]
@@ -26,7 +28,7 @@ _MOST_EXTENTS = 1_000_000
 
 @dataclass(frozen=True)
 class FootprintResult:
-    """`extents` by cell * 2 + direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
+    """`extents` by cell and direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
 
     `given_up` is set where there were more extents than are kept.
     """
@@ -67,6 +69,7 @@ class Footprint:
     """See the module's docstring."""
 
     name = "footprint"
+    result = Touched
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -84,7 +87,7 @@ class Footprint:
     def finish(self, combined: FootprintResult, world: World, facts: Facts) -> Touched:
         extents, others, ends = combined.extents, combined.others, facts.ends
         phase, file, kind = cells_of(extents.group, world, facts, 2)
-        last, end = ends.last(world.files), extents.end
+        last, end = ends.last(), extents.end
         if len(last) and len(file):
             # What was read beyond the end of a file was not touched.
             known = (kind == Kind.READ) & (file >= 0) & ends.always[np.maximum(file, 0)]

@@ -14,14 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import ALL_KINDS, KINDS, LAYERS, Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
+from vani.analyzers.world import Context, World
 
 __all__ = ["IoTime", "IoTimeResult", "SpentTime"]
 
 _WIDTH = KINDS + 1
+_KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
+"""Widths of keys of something and a kind (or all), of something and a layer."""
 _PHASES = -1 - _WIDTH
 """From here on downwards groups of kept intervals are phases."""
 _LOOK_BACK_NS = 10_000_000_000
@@ -33,16 +37,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class IoTimeResult:
-    """`cells` by listed cell * (KINDS + 1) + kind, `phases` by phase alike, `processes` by process; column `time`."""
+    """`cells` by listed cell and kind, `phases` by phase alike, `processes` by process; column `time`."""
 
     cells: Keyed
     phases: Keyed
     processes: Keyed
     layers: Keyed
-    """By app * LAYERS + layer, of files of the data set; without the processes that run calls at the same time, for
+    """By app and layer, of files of the data set; without the processes that run calls at the same time, for
     which `library_time` has it."""
     overlaps: Keyed
-    """By app * (KINDS + 1) + kind: by how much the times in the app's phases add up to more than its own."""
+    """By app and kind: by how much the times in the app's phases add up to more than its own."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class IoTime:
     """See the module's docstring."""
 
     name = "io_time"
+    result = SpentTime
     columns = frozenset({"rank", "kind", "layer", "file", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -212,7 +217,7 @@ class _Collector:
         apart = np.flatnonzero(both & ~same_phase & (common > 0))
         if len(apart):
             alike = apart[same_kind[apart]]
-            key = self._app * _WIDTH + np.concatenate((kind[alike], np.full(len(apart), ALL_KINDS)))
+            key = pack((self._app, np.concatenate((kind[alike], np.full(len(apart), ALL_KINDS)))), _KINDS)
             self._overlaps.append(group(key, {"time": np.concatenate((common[alike], common[apart]))}))
         # A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour.
         for store, numbers, keys, same in (
@@ -223,7 +228,7 @@ class _Collector:
             table = dense.sum(duration - np.where(same & same_kind, common, 0)).reshape(-1, _WIDTH)
             total = Dense(keys, numbers).sum(duration - np.where(same, common, 0))
             table[:, ALL_KINDS] = total
-            every = (keys[:, None] * _WIDTH + np.arange(_WIDTH)).reshape(-1)
+            every = pack((np.repeat(keys, _WIDTH), np.tile(np.arange(_WIDTH), len(keys))), _KINDS)
             store.append(Keyed(every, {"time": table.reshape(-1)}))
         included = phase != self._excluded
         if included.any():
@@ -247,7 +252,7 @@ class _Collector:
         if (layer == layer[0]).all() and (not goes_on or int(layer[0]) == self._before.layer):
             # Of one layer, as mostly: neighbours are of the same one.
             alone = int((duration - np.where(both, common, 0))[included].sum())
-            key = np.array([int(layer[0]) + self._app * LAYERS])
+            key = pack((self._app, layer[:1]), _LAYERS)
             self._layers.append(Keyed(key, {"time": np.array([alone])}))
             return
         same = np.append(goes_on and int(layer[0]) == self._before.layer, layer[1:] == layer[:-1])
@@ -255,7 +260,7 @@ class _Collector:
             layer, same = layer[rows], same[rows]
         dense = Dense.of(layer[included].astype(np.int64))
         time = dense.sum((duration - np.where(both & same, common, 0))[included])
-        self._layers.append(Keyed(dense.keys + self._app * LAYERS, {"time": time}))
+        self._layers.append(Keyed(pack((self._app, dense.keys), _LAYERS), {"time": time}))
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
         """Keep the intervals of a process whose calls overlap until all of them are known."""
@@ -266,10 +271,10 @@ class _Collector:
         cell, phase = batch.listed_cell.keys[batch.listed_cell.codes[rows]], batch.phase[rows]
         # Negative groups are phases, those from 0 on are cells, and some more are the process by kind and in all.
         groups = [
-            cell * _WIDTH + kind,
-            cell * _WIDTH + ALL_KINDS,
-            _PHASES - (phase * _WIDTH + kind),
-            _PHASES - (phase * _WIDTH + ALL_KINDS),
+            pack((cell, kind), _KINDS),
+            pack((cell, ALL_KINDS), _KINDS),
+            _PHASES - pack((phase, kind), _KINDS),
+            _PHASES - pack((phase, ALL_KINDS), _KINDS),
         ]
         included = phase != self._excluded
         parts = [self._held, *(merge(g, start, end) for g in groups)]
@@ -297,10 +302,11 @@ class _Collector:
         in_all = groups == -1 - ALL_KINDS
         if in_all.any():
             self._processes.append(Keyed(np.array([self._held_process]), {"time": lengths[in_all]}))
-        mine = by_phase.keys < self._excluded * _WIDTH
-        kinds = np.concatenate((by_phase.keys[mine] % _WIDTH, -1 - groups[own]))
+        phase, kind = unpack(by_phase.keys, _KINDS)
+        mine = phase < self._excluded
+        kinds = np.concatenate((kind[mine], -1 - groups[own]))
         more = np.concatenate((by_phase["time"][mine], -lengths[own]))
-        self._overlaps.append(group(self._app * _WIDTH + kinds, {"time": more}))
+        self._overlaps.append(group(pack((self._app, kinds), _KINDS), {"time": more}))
 
     def result(self) -> IoTimeResult:
         self._release()

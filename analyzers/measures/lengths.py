@@ -21,14 +21,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, stable_order
-from vani.analyzers.keyed import How, Keyed, group
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import NO_VALUE, How, Keyed, group, stable_order
+from vani.analyzers.keys import beside, pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
 
 __all__ = ["FileLengths", "Lengths", "LengthsResult"]
 
 _MOMENTS = 64
 _WIDTH = _MOMENTS + 2
+_KEY_MOMENT = beside(_WIDTH)
+_STRETCH = (beside(_WIDTH**2)[0], _WIDTH, _WIDTH)
+"""Widths of keys of file, and moments of the last cut and of the last write."""
 _MOST = 1 << 20
 _MARGIN_NS = 1_000_000_000
 _MARGIN_SHARE = 10
@@ -64,6 +70,7 @@ class Lengths:
     """See the module's docstring."""
 
     name = "lengths"
+    result = FileLengths
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -89,7 +96,7 @@ def _without_moments(stretches: Keyed) -> Keyed:
     if not len(stretches):
         return stretches
     columns = {"reset": np.full(len(stretches), -1), "reach": stretches["reach"], "last": stretches["last"]}
-    return group(stretches.keys // _WIDTH**2 * _WIDTH**2, columns, _HOW)
+    return group(pack((unpack(stretches.keys, _STRETCH)[0], 0, 0), _STRETCH), columns, _HOW)
 
 
 def _latest(parts: Sequence[Keyed]) -> Keyed:
@@ -112,7 +119,7 @@ class _Process:
         self.key, self.reset, self.gone = nothing, nothing, np.empty(0, np.bool_)
         """When it last emptied or cut the file, -1 if not; whether it removed the name and has not opened it since."""
         self.writes = Keyed()
-        """Furthest end and last start of its writes since, by key * _WIDTH + moment."""
+        """Furthest end and last start of its writes since, by key and moment."""
 
     def known(self, key: Ints) -> tuple[Ints, Bools]:
         """`reset` and `gone` of other keys."""
@@ -127,7 +134,7 @@ class _Process:
         """Take what came next; a file that was emptied or cut now keeps nothing of what was written before."""
         if len(self.writes):
             anew = key[reset >= 0]
-            kept = self.writes.where(~np.isin(self.writes.keys // _WIDTH, anew))
+            kept = self.writes.where(~np.isin(unpack(self.writes.keys, _KEY_MOMENT)[0], anew))
             writes = Keyed.merged([kept, writes], _WRITES)
         self.writes = writes
         before, _ = self.known(key)
@@ -144,14 +151,15 @@ class _Process:
         for part, mine in zip(parts, (self.key < first, self.key >= first), strict=True):
             part.key, part.reset, part.gone = self.key[mine], self.reset[mine], self.gone[mine]
         if len(self.writes):
-            early = self.writes.keys < first * _WIDTH
+            early = unpack(self.writes.keys, _KEY_MOMENT)[0] < first
             parts[0].writes, parts[1].writes = self.writes.where(early), self.writes.where(~early)
         return parts
 
 
 class _Collector:
     def __init__(self, context: Context) -> None:
-        self._files = context.world.files + 1
+        self._of_file = (context.world.processes, context.world.files + 1)
+        """Widths of keys of process and file + 1."""
         self._moment = max(1, -(-(context.world.span_ns + 1) // _MOMENTS))
         self._process = _Process()
         self._parts: list[Keyed] = []
@@ -163,24 +171,26 @@ class _Collector:
         if writes is None:
             calls = _telling(batch)
             key = calls.key
-            told = self._found(calls) if len(key) else None
+            found = self._found(calls) if len(key) else None
         else:
             key, start, end = writes
-            told = self._written(key, start, end) if len(key) else None
-        if told is None:
+            found = self._written(key, start, end) if len(key) else None
+        if found is None:
             return
-        self._process.go_on(*told)
-        done, self._process = self._process.split(int(key[-1]) // self._files * self._files)
+        self._process.go_on(*found)
+        done, self._process = self._process.split(
+            int(pack((unpack(key[-1:], self._of_file)[0], 0), self._of_file)[0])
+        )
         self._put_out(done)
 
     def _written(self, key: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Bools, Keyed]:
         """As `_found`, of writes between which nothing is emptied, cut, opened or removed."""
-        cell = key * _WIDTH + self._moment_of(start)
+        cell = pack((key, self._moment_of(start)), _KEY_MOMENT)
         # Writes of a process and file come in a row, mostly in order of time.
         first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
         columns = {"reach": np.maximum.reduceat(end, first), "last": np.maximum.reduceat(start, first)}
         writes = group(cell[first], columns, _WRITES)
-        keys = writes.keys // _WIDTH
+        keys, _ = unpack(writes.keys, _KEY_MOMENT)
         keys = keys[np.append(True, keys[1:] != keys[:-1])]
         _, gone = self._process.known(keys)
         return keys, np.full(len(keys), -1), gone, writes
@@ -204,13 +214,13 @@ class _Collector:
         reset = np.where(last_reset >= 0, calls.start[np.maximum(last_reset, 0)], -1)
         rows = np.flatnonzero(calls.writes & (index > last_reset[group_of]))
         writes = group(
-            calls.key[rows] * _WIDTH + self._moment_of(calls.start[rows]),
+            pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT),
             {"reach": calls.end[rows], "last": calls.start[rows]},
             _WRITES,
         )
         cut = np.flatnonzero(calls.cuts)
         if len(cut):
-            file = calls.key[cut] % self._files - 1
+            file = unpack(calls.key[cut], self._of_file)[1] - 1
             cuts = Keyed(file, {"time": calls.start[cut], "length": calls.end[cut]})
             self._cuts = [_latest([*self._cuts, cuts])]
         return key, reset, gone, writes
@@ -221,11 +231,11 @@ class _Collector:
 
     def _put_out(self, done: _Process) -> None:
         writes = done.writes
-        key = writes.keys // _WIDTH
+        key, _ = unpack(writes.keys, _KEY_MOMENT)
         reset, _ = done.known(key)
         silent = (done.reset >= 0) & ~np.isin(done.key, key)
         nothing = np.full(int(silent.sum()), -1)
-        file = np.concatenate((key, done.key[silent])) % self._files - 1
+        file = unpack(np.concatenate((key, done.key[silent])), self._of_file)[1] - 1
         columns = {
             "reset": np.concatenate((reset, done.reset[silent])),
             "reach": np.concatenate((writes["reach"] if len(writes) else nothing[:0], nothing)),
@@ -233,8 +243,8 @@ class _Collector:
         }
         if not len(file):
             return
-        moments = self._moment_of(columns["reset"]) * _WIDTH + self._moment_of(columns["last"])
-        self._parts.append(group(file * _WIDTH**2 + moments, columns, _HOW))
+        moments = (self._moment_of(columns[n]) for n in ("reset", "last"))
+        self._parts.append(group(pack((file, *moments), _STRETCH), columns, _HOW))
         if len(self._parts) > 64:
             self._shrink()
 
@@ -296,9 +306,10 @@ def _telling(batch: Batch) -> _Telling:
     if len(library):
         place = np.concatenate((batch.rows[rows], library))
         file = batch.files_of(library)
-        process = batch.all_calls("rank")[library] + batch.context.world.process_base[batch.context.trace]
+        world = batch.context.world
+        process = batch.all_calls("rank")[library] + world.process_base[batch.context.trace]
         others: list[Any] = [
-            process * (batch.context.world.files + 1) + file + 1,
+            pack((process, file + 1), (world.processes, world.files + 1)),
             batch.starts_of(library),
             *(batch.all_calls(n)[library] for n in ("flags", "kind", "offset", "bytes")),
         ]
@@ -343,7 +354,7 @@ def _lengths_of(world: World, result: LengthsResult) -> tuple[Ints, Bools]:
     table = result.stretches
     if not len(table):
         return length, uncertain
-    file = table.keys // _WIDTH**2
+    file, _, _ = unpack(table.keys, _STRETCH)
     reset, reach, last = table["reset"], table["reach"], table["last"]
     when = np.full(world.files, -1)
     np.maximum.at(when, file, reset)

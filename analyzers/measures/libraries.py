@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import LAYERS, Batch, Context, Facts, Pairs, World, count_pairs
-from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs, group
+from vani.analyzers.keys import LAYERS, pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
 
 __all__ = [
@@ -30,6 +32,8 @@ __all__ = [
     "LibraryUse",
     "under_any_library",
 ]
+
+Ints = NDArray[np.int64]
 
 ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 """Libraries of I/O between the program and the file-system calls."""
@@ -46,7 +50,7 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class LibrariesResult:
-    """All by app * LAYERS + layer.
+    """All by app and layer.
 
     `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
     by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself.
@@ -124,6 +128,7 @@ class Libraries:
     """See the module's docstring."""
 
     name = "libraries"
+    result = LibraryUse
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -179,13 +184,17 @@ class Libraries:
 
 class _Collector:
     def __init__(self, context: Context) -> None:
-        self._base = context.app * LAYERS
+        self._widths = (len(context.world.apps), LAYERS)
+        self._app = context.app
         self._under: list[Keyed] = []
         self._calls: list[Keyed] = []
         self._files: list[Pairs] = []
         self._data: list[Pairs] = []
         self._outer: list[Pairs] = []
         self._via: list[Keyed] = []
+
+    def _of_layer(self, layer: NDArray[Any] | int) -> Ints:
+        return pack((self._app, layer), self._widths)
 
     def add(self, batch: Batch) -> None:
         self._add_own(batch)
@@ -203,9 +212,9 @@ class _Collector:
         moves = read | write
         uses = moves | ((flags & Flag.OPEN) != 0)
         uses &= (flags & Flag.DIRECTORY) == 0
-        via = batch.via[rows].astype(np.int64)
-        self._outer.append(count_pairs(via[uses] + self._base, file[uses], count[uses]))
-        dense = Dense.of(via + self._base)
+        via = self._of_layer(batch.via[rows])
+        self._outer.append(count_pairs(via[uses], file[uses], count[uses]))
+        dense = Dense.of(via)
         self._via.append(Keyed(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.sum(count)}))
         seen = int(np.bitwise_or.reduce(layers))
         for layer in range(seen.bit_length()):
@@ -213,7 +222,7 @@ class _Collector:
                 continue
             # A call counts once in each layer that it was made through.
             mine = (layers >> layer & 1).astype(np.bool_)
-            key = self._base + layer
+            key = int(self._of_layer(layer))
             columns = {
                 "reads": count[read & mine],
                 "writes": count[write & mine],
@@ -242,7 +251,7 @@ class _Collector:
         }
         for layer, mine in (made | {ANY_LIBRARY: under_any_library(found.first)}).items():
             if mine.any():
-                key = np.full(int(mine.sum()), self._base + layer)
+                key = np.full(int(mine.sum()), self._of_layer(layer))
                 self._data.append(count_pairs(key, found.second[mine], found.count[mine]))
 
     def _add_own(self, batch: Batch) -> None:
@@ -259,7 +268,7 @@ class _Collector:
             return
         alike = batch.alike
         kind, flags, count = batch.kind[alike.row], batch.flags[alike.row], alike.count
-        dense = Dense.of(batch.layer[alike.row].astype(np.int64) + self._base)
+        dense = Dense.of(self._of_layer(batch.layer[alike.row]))
         data = kind <= Kind.WRITE
         self._calls.append(
             Keyed(
@@ -277,7 +286,7 @@ class _Collector:
         rows = np.flatnonzero(layer != Layer.USER)
         if not len(rows):
             return
-        dense = Dense.of(layer[rows].astype(np.int64) + self._base)
+        dense = Dense.of(self._of_layer(layer[rows]))
         kind = batch.all_calls("kind")[rows]
         flags = batch.all_calls("flags")[rows]
         data = kind <= Kind.WRITE

@@ -11,23 +11,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import LAYERS, Batch, Context, Facts, World
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import Keyed
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import pack, unpack
 from vani.analyzers.running_union import RunningUnion
+from vani.analyzers.world import Context, World
 from vani.calls import Layer
 
-__all__ = ["ANY", "LIBRARIES", "UNDER", "LibraryTime", "LibraryTimes"]
+__all__ = ["ANY", "LIBRARIES", "WIDTH", "LibraryTime", "LibraryTimes"]
 
 LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 ANY = 7
 """All libraries together."""
-UNDER = 8
-"""Added to a library: file-system calls made under it. Under any, those on files of the data set only."""
+WIDTH = 8
+"""Libraries, and `ANY`."""
+_CODE = (2, WIDTH)
+"""Widths of keys of whether it is file-system calls made under a library, and layer or `ANY`; under any library,
+calls on files of the data set only."""
 
 Ints = NDArray[np.int64]
 _FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
@@ -36,7 +43,7 @@ _BITS = sum(1 << layer for layer in LIBRARIES)
 
 @dataclass(frozen=True)
 class LibraryTimes:
-    """Time of processes in ns, shape (processes, UNDER) each; a layer's column, or that of `ANY`."""
+    """Time of processes in ns, shape (processes, WIDTH) each; a layer's column, or that of `ANY`."""
 
     calls: Ints
     """In calls of libraries; in those of posix and stdio where the process runs calls at the same time."""
@@ -45,9 +52,10 @@ class LibraryTimes:
 
 
 class LibraryTime:
-    """Column `time` by process * LAYERS + layer (or `ANY`, or either + `UNDER`)."""
+    """Column `time` by process, whether under a library (0 or 1), and layer or `ANY`."""
 
     name = "library_time"
+    result = LibraryTimes
     columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -58,18 +66,21 @@ class LibraryTime:
 
     def finish(self, combined: Keyed, world: World, facts: Facts) -> LibraryTimes:
         del facts
-        found = np.zeros((world.processes, 2, UNDER), np.int64)
-        process, code = unpack(combined.keys, (world.processes, LAYERS))
-        found[process, code // UNDER, code % UNDER] = combined["time"]
+        found = np.zeros((world.processes, *_CODE), np.int64)
+        found[unpack(combined.keys, (world.processes, *_CODE))] = combined["time"]
         return LibraryTimes(found[:, 0], found[:, 1])
 
 
 class _Collector:
     def __init__(self, context: Context, threaded: Ints) -> None:
+        self._widths = (context.world.processes, *_CODE)
         self._base = context.world.process_base[context.trace]
         self._shift = context.world.shift_ns[context.trace]
         self._threaded = threaded
-        self._union = RunningUnion(LAYERS, threaded)
+        self._union = RunningUnion(prod(_CODE), threaded)
+
+    def _key(self, process: Ints, under: int, layer: NDArray[Any] | int) -> Ints:
+        return pack((process, under, layer), self._widths)
 
     def add(self, batch: Batch) -> None:
         parts = [*self._of_libraries(batch), *self._under(batch), *self._of_threads(batch)]
@@ -86,23 +97,23 @@ class _Collector:
         rows = np.flatnonzero((layer >= _FIRST) & (layer <= _LAST))
         if not len(rows):
             return []
-        own = (batch.all_calls("rank")[rows].astype(np.int64) + self._base) * LAYERS
+        process = batch.all_calls("rank")[rows].astype(np.int64) + self._base
         start = batch.all_calls("start_ns")[rows] + self._shift
         end = start + batch.all_calls("duration_ns")[rows]
-        return [(own + layer[rows], start, end), (own + ANY, start, end)]
+        return [(self._key(process, 0, code), start, end) for code in (layer[rows], ANY)]
 
     def _under(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
         if not len(batch) or int(np.bitwise_or.reduce(batch.within)) & _BITS == 0:
             return []
         rows = np.flatnonzero((batch.within & _BITS) != 0)
-        own, within = batch.process[rows] * LAYERS + UNDER, batch.within[rows]
+        process, within = batch.process[rows], batch.within[rows]
         start, end = batch.start[rows], batch.end[rows]
         included = batch.included[rows]
-        parts = [(own[included] + ANY, start[included], end[included])]
+        parts = [(self._key(process[included], 1, ANY), start[included], end[included])]
         for layer in LIBRARIES:
             mine = (within >> layer & 1).astype(np.bool_)
             if mine.any():
-                parts.append((own[mine] + layer, start[mine], end[mine]))
+                parts.append((self._key(process[mine], 1, layer), start[mine], end[mine]))
         return parts
 
     def _of_threads(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
@@ -111,7 +122,7 @@ class _Collector:
         rows = np.flatnonzero(np.isin(batch.process, self._threaded) & batch.included)
         if not len(rows):
             return []
-        return [(batch.process[rows] * LAYERS + batch.layer[rows], batch.start[rows], batch.end[rows])]
+        return [(self._key(batch.process[rows], 0, batch.layer[rows]), batch.start[rows], batch.end[rows])]
 
     def result(self) -> Keyed:
         return self._union.result()

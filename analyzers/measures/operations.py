@@ -13,8 +13,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts, World, cells_of
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import Dense, How, Keyed
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
 __all__ = ["OperationCounts", "Operations"]
@@ -56,6 +58,7 @@ class Operations:
     """
 
     name = "operations"
+    result = OperationCounts
     columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import NO_VALUE, Batch, Context, Facts, World, cells_of
-from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed
+from vani.analyzers.world import Context, World
 from vani.calls import Kind
 
 __all__ = ["BeyondEnds", "PastEnd"]
@@ -42,6 +44,7 @@ class PastEnd:
     """Columns per listed cell: bytes beyond the end, reads on files whose end is known."""
 
     name = "past_end"
+    result = BeyondEnds
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:

@@ -1,6 +1,6 @@
-"""Who does what: processes per phase and per file, bytes per process (tables IV and XI, "# processes", FPP or shared).
+"""Processes per phase and per file (tables IV and XI, "# processes", FPP or shared).
 
-A process uses a file if it opens it or makes a data operation on it. Unit: processes, bytes.
+A process uses a file if it opens it or makes a data operation on it. Unit: processes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts, World
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import unpack
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
 __all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
@@ -23,15 +25,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ProcessesResult:
-    """`files` and `apps` (by app * (files + 1) + file): processes, readers, writers. `phases`: processes.
-
-    `processes`: bytes_read, bytes_written, calls by process, of files of the data set.
-    """
+    """`files` and `apps` (by app and file + 1): processes, readers, writers. `phases`: processes."""
 
     files: Keyed
     apps: Keyed
     phases: Keyed
-    processes: Keyed
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class FileUsers:
 
 @dataclass(frozen=True)
 class ProcessCounts:
-    """Who does what on files of the data set (`files`: and on others)."""
+    """Processes that use files of the data set (`files`: and others)."""
 
     files: FileUsers
     used_app: Ints
@@ -55,17 +53,13 @@ class ProcessCounts:
     used_file: Ints
     in_phase: Ints
     """Shape (phases,): processes that take part."""
-    bytes: Ints
-    """Shape (processes,), as the next two: bytes that each process moved."""
-    reads: Ints
-    """Operations."""
-    writes: Ints
 
 
 class Processes:
     """See the module's docstring."""
 
     name = "processes"
+    result = ProcessCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -75,31 +69,29 @@ class Processes:
 
     def combine(self, parts: Sequence[ProcessesResult]) -> ProcessesResult:
         return ProcessesResult(
-            *(Keyed.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases", "processes"))
+            *(Keyed.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases"))
         )
 
     def finish(self, combined: ProcessesResult, world: World, facts: Facts) -> ProcessCounts:
-        files, totals, every = combined.files, combined.processes, np.arange(world.processes)
+        files = combined.files
         app, file = unpack(combined.apps.keys, (len(world.apps), world.files + 1))
         return ProcessCounts(
             FileUsers(files.keys, *(files.stored(name) for name in ("processes", "readers", "writers"))),
             app,
             file - 1,
             combined.phases.at(np.arange(facts.phases), "processes"),
-            totals.at(every, "bytes_read") + totals.at(every, "bytes_written"),
-            totals.at(every, "reads"),
-            totals.at(every, "writes"),
         )
 
 
 class _Collector:
     def __init__(self, context: Context, facts: Facts) -> None:
-        self._context = context
-        self._files = context.world.files + 1
-        self._phases = facts.phases + 1
+        world = context.world
+        self._app = context.app
+        self._of_file = (world.processes, world.files + 1)
+        self._of_phase = (world.processes, facts.phases + 1)
+        self._of_app = (len(world.apps), world.files + 1)
         self._uses: list[Keyed] = []
         self._in_phase: list[Ints] = []
-        self._totals: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
@@ -110,7 +102,7 @@ class _Collector:
         read, write = kind == Kind.READ, kind == Kind.WRITE
         uses = (file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
         if uses.any():
-            dense = Dense.of((process * self._files + file + 1)[uses])
+            dense = Dense.of(pack((process[uses], file[uses] + 1), self._of_file))
             self._uses.append(
                 Keyed(
                     dense.keys,
@@ -121,41 +113,26 @@ class _Collector:
                 )
             )
         included = batch.included[alike.row]
-        in_phase = process * self._phases + batch.phase[alike.row]
-        self._in_phase.append(np.unique(in_phase[included]))
-        dense = Dense.of(process[included])
-        size, count = batch.alike_bytes[included], alike.count[included]
-        read, write = read[included], write[included]
-        self._totals.append(
-            Keyed(
-                dense.keys,
-                {
-                    "bytes_read": dense.sum(size, read),
-                    "bytes_written": dense.sum(size, write),
-                    "reads": dense.sum(count, read),
-                    "writes": dense.sum(count, write),
-                    "calls": dense.sum(count),
-                },
-            )
-        )
-        if len(self._totals) > 64:
+        in_phase = pack((process[included], batch.phase[alike.row][included]), self._of_phase)
+        self._in_phase.append(np.unique(in_phase))
+        if len(self._in_phase) > 64:
             self._shrink()
 
     def _shrink(self) -> None:
         self._uses = [Keyed.merged(self._uses, {"readers": "max", "writers": "max"})]
         self._in_phase = [np.unique(np.concatenate(self._in_phase))] if self._in_phase else []
-        self._totals = [Keyed.merged(self._totals)]
 
     def result(self) -> ProcessesResult:
         self._shrink()
         uses = self._uses[0]
         if len(uses):
             columns = {"processes": np.ones(len(uses), np.int64), **uses.columns}
-            file = uses.keys % self._files - 1
-            files = group(file, columns)
-            apps = group(file + 1 + self._context.app * self._files, columns)
+            _, file = unpack(uses.keys, self._of_file)
+            files = group(file - 1, columns)
+            apps = group(pack((self._app, file), self._of_app), columns)
         else:
             files = apps = Keyed()
         in_phase = self._in_phase[0] if self._in_phase else np.empty(0, np.int64)
-        phases = group(in_phase % self._phases, {"processes": np.ones(len(in_phase), np.int64)})
-        return ProcessesResult(files, apps, phases if len(in_phase) else Keyed(), self._totals[0])
+        _, phase = unpack(in_phase, self._of_phase)
+        phases = group(phase, {"processes": np.ones(len(in_phase), np.int64)})
+        return ProcessesResult(files, apps, phases if len(in_phase) else Keyed())

@@ -7,8 +7,8 @@
 - which processes run calls at the same time, so that their I/O time is no sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
   made the file: what is asked for beyond that was not there. Of thousands of files that are written all through the
-  run, pieces are put together two by two until there are at most two million moments of files. How often hangs on
-  all of them alone, not on who looked at which of them.
+  run, pieces are put together two by two until there are at most two million moments of files. How often depends
+  on all of them alone, not on which partition had which of them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
-from vani.analyzers.base import BUCKETS, NO_VALUE, Alike, Batch, Context, Ends, Facts, World
+from vani.analyzers.batch import Alike, Batch
+from vani.analyzers.facts import BUCKETS, MOMENTS, Ends, Facts
 from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.keyed import Dense, How, Keyed, group
+from vani.analyzers.keyed import NO_VALUE, Dense, How, Keyed, group
+from vani.analyzers.keys import pack, unpack
 from vani.analyzers.threads import OverlapFinder
+from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
 
 __all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
@@ -73,11 +76,18 @@ class SurveyedFiles:
     moments: int = BUCKETS
     """At how many moments of the run the ends of files are known."""
 
+    def removed(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the files were removed, whatever happened to them afterwards."""
+        if "removes" in self.files.columns:
+            return self.files.at(files, "removes") > 0
+        return self.files.at(files, "last_remove", -1) >= 0
+
 
 class Survey:
     """See the module's docstring."""
 
     name = "survey"
+    result = SurveyedFiles
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -106,8 +116,8 @@ def _coarser(reach: Keyed, by: int) -> Keyed:
     """The furthest ends with 2 ** by moments put together."""
     if not by or not len(reach):
         return reach
-    moment = reach.keys % (BUCKETS + 1)
-    return group(reach.keys - moment + (moment >> by), reach.columns, _REACH)
+    file, moment = unpack(reach.keys, MOMENTS)
+    return group(pack((file, moment >> by), MOMENTS), reach.columns, _REACH)
 
 
 def _few_moments(parts: Sequence[Keyed], level: int) -> tuple[Keyed, int]:
@@ -235,7 +245,7 @@ class _Collector:
             return
         reach = offset[telling] + np.where(wrote[telling], size[telling], 0)
         bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
-        key = batch.file[rows][telling] * (BUCKETS + 1) + (bucket >> self._level)
+        key = pack((batch.file[rows][telling], bucket >> self._level), MOMENTS)
         self._reach.append(group(key, {"reach": reach}, _REACH))
 
     def _shrink(self) -> None:
@@ -303,18 +313,18 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
         found = survey.files
         used = found.keys
         first_read[used] = found["first_read"]
-        told = np.minimum(found["first_make"], found["first_resize"])
-        since[used] = np.minimum(since[used], told)
+        known_from = np.minimum(found["first_make"], found["first_resize"])
+        since[used] = np.minimum(since[used], known_from)
         unseen = (found["blind"] > 0) | (found["unfollowed"] > 0) | unfilled(found, sized[used])
         since[used[unseen]] = _NEVER
     known = since != _NEVER
     keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)
     if sized.any():
-        start = Keyed(np.flatnonzero(sized) * (BUCKETS + 1), {"reach": world.known_sizes[sized]})
+        start = Keyed(pack((np.flatnonzero(sized), 0), MOMENTS), {"reach": world.known_sizes[sized]})
         both = Keyed.merged([Keyed(keys, {"reach": reach}), start], _REACH)
         keys, reach = both.keys, both["reach"]
     if len(keys):
-        owner = keys // (BUCKETS + 1)
+        owner, _ = unpack(keys, MOMENTS)
         # The largest end so far within each file: lifted apart by file, one running maximum serves all.
         order = np.cumsum(np.append(0, (owner[1:] != owner[:-1]).astype(np.int64)))
         widest = int(reach.max()) + 1
@@ -326,4 +336,6 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
     # One column of millions of moments: as a table it is kept in a small type.
     reach = Keyed(keys, {"reach": reach}).packed().columns["reach"]
-    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(world.span_ns), survey.level)
+    return Ends(
+        known, since, known & (since <= first_read), keys, reach, bucket_ns(world.span_ns), survey.level
+    )

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.base import Batch, Context, Facts, Pairs, World, cells_of, count_pairs
+from vani.analyzers.batch import Batch, cells_of
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import Pairs, count_pairs
 from vani.analyzers.keys import pack
+from vani.analyzers.world import Context, World
 
 __all__ = ["SizeCounts", "TransferSize"]
 
@@ -31,9 +34,10 @@ class SizeCounts:
 
 
 class TransferSize:
-    """Counts by (listed cell * 2 + direction, size); direction 0 read, 1 write."""
+    """Counts by (key of listed cell and direction, size); direction 0 read, 1 write."""
 
     name = "transfer_size"
+    result = SizeCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
     def begin(self, context: Context, facts: Facts | None) -> _Collector:
@@ -46,7 +50,11 @@ class TransferSize:
     def finish(self, combined: Pairs, world: World, facts: Facts) -> SizeCounts:
         phase, file, kind = cells_of(combined.first, world, facts, 2)
         return SizeCounts(
-            phase.astype(np.int32), file.astype(np.int32), kind.astype(np.int8), combined.second, combined.count
+            phase.astype(np.int32),
+            file.astype(np.int32),
+            kind.astype(np.int8),
+            combined.second,
+            combined.count,
         )
 
 

@@ -7,30 +7,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
-from vani.analyzers.base import NO_VALUE, Facts, World
 from vani.analyzers.characterise import world_of
 from vani.analyzers.entities.renamed import of_several_names
 from vani.analyzers.entities.view import View
+from vani.analyzers.facts import Facts
 from vani.analyzers.formats_on_disk import formats_on_disk
-from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keyed import NO_VALUE, Keyed, group
 from vani.analyzers.keys import unpack
-from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges
+from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results
+from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.call_costs import CallCosts
+from vani.analyzers.measures.clocks import ClockSkew
+from vani.analyzers.measures.exchanges import ExchangeCounts
+from vani.analyzers.measures.extents import ProcessExtents
+from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
-from vani.analyzers.measures.libraries import Libraries
+from vani.analyzers.measures.libraries import Libraries, LibraryUse
+from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.operations import OperationCounts, Operations
+from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.measures.processes import ProcessCounts, Processes
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.measures.transfer_size import TransferSize
 from vani.analyzers.passes import measures
 from vani.analyzers.quick.counts import Counts, Trace, count
+from vani.analyzers.world import World
 from vani.calls import FileClass
 from vani.schema.formats import MOST_LOOKED_AT
 from vani.schema.job import Job
@@ -48,53 +58,15 @@ from vani.schema.unknown import (
 
 __all__ = ["quick_profile"]
 
-_TIMES = (
-    "traces.span_s",
-    "traces.repaired_times",
-    "traces.clock_skew_s",
-    "traces.complete",
-    "workflow.runtime_s",
-    "workflow.io_time_share",
-    "workflow.io_time_share_slowest",
-    "workflow.library_time_s",
-    "apps.runtime_s",
-    "apps.io_time_share",
-    "apps.phase_gap_s",
-    "apps.library_time_s",
-    "apps.balance.slowest_rank",
-    "apps.balance.slowest_io_time_s",
-    "apps.balance.mean_io_time_s",
-    "apps.balance.median_io_time_s",
-    "apps.balance.slowest_call_rank",
-    "apps.balance.slowest_call_time_s",
-    "phases",
-    "io.time_s",
-    "io.busy_s",
-    "io.time_share",
-    "io.bandwidth",
-    "io.past_end",
-    "io.calls.time_s",
-    "io.metadata_kinds",
-    "folders.metadata_time_s",
-    "interfaces.time_s",
-    "files.first_s",
-    "files.last_s",
-)
-_ORDER = ("io.footprint", "io.access_pattern", "interfaces.access_pattern", "files.stride")
-_FIELDS = frozenset(field.name for field in fields(Measurements))
-_UNKNOWN = {
-    # Of measures that are added later, too.
-    **dict.fromkeys((f.name for f in fields(Measurements) if f.default is None), NO_CALLS),
-    **dict.fromkeys(("io_time", "busy", "library_time", "past_end", "clocks"), NO_TIMES),
-    **dict.fromkeys(("access_pattern", "footprint", "exchanges", "extents", "lengths"), NO_ORDER),
-    "libraries": NO_CALLERS,
-    "renames": NO_NAMES,
-    "storage.shared": NO_RANKING,
+_UNKNOWN: dict[type[object], str] = {
+    **dict.fromkeys((SpentTime, BusyTimes, LibraryTimes, BeyondEnds, ClockSkew), NO_TIMES),
+    **dict.fromkeys((PatternCounts, Touched, ExchangeCounts, ProcessExtents, FileLengths), NO_ORDER),
+    LibraryUse: NO_CALLERS,
 }
+"""Of all that is measured in decoded calls; of what is added to it, `NO_CALLS`."""
+_UNKNOWN_ATTRIBUTES = {"times": NO_TIMES, "renames": NO_NAMES, "storage.shared": NO_RANKING}
 _REMARKS = {
-    "traces.records": "calls that the grammars stand for; --quick does not look whether each of them has a time stamp",
-    **dict.fromkeys(_TIMES, NO_TIMES),
-    **dict.fromkeys(_ORDER, NO_ORDER),
+    "traces.records": "calls that the grammars stand for; --quick does not look whether each of them has a time stamp"
 }
 
 Ints = NDArray[np.int64]
@@ -131,7 +103,7 @@ def quick_profile(
     world, counts = count(world, contexts, traces)
     measured = _measurements(world, traces, counts, list_files)
     if _too_many_to_look_at(measured, job_):
-        measured = replace(measured, unknown=_UNKNOWN | {"dataset.format": NO_CHOICE})
+        measured = replace(measured, unknown=_UNKNOWN_ATTRIBUTES | {"dataset.format": NO_CHOICE})
     return assemble(View(measured, job_, system), version=version, refused=refused)
 
 
@@ -143,11 +115,21 @@ def _measurements(
     facts = Facts(
         phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1)
     )
-    found = counts.results
-    operations = Operations().finish(found["operations"], world, facts)
-    processes = Processes().finish(found["processes"], world, facts)
+    operations = Operations().finish(counts.operations, world, facts)
+    processes = Processes().finish(counts.uses, world, facts)
     listed = _listed(world, counts, operations, processes, list_files)
-    extensions = [measure.name for measure in measures() if measure.name not in _FIELDS]
+    extensions = [measure.name for measure in measures() if measure.result is None]
+    libraries = Libraries().finish(counts.libraries, world, facts)
+    results = [
+        TransferSize().finish(counts.transfer_size, world, facts),
+        CallCosts().finish(counts.call_costs, world, facts),
+        counts.totals,
+        replace(
+            libraries, caller_unknown=counts.caller_unknown, caller_unknown_files=counts.caller_unknown_files
+        ),
+        _lengths(world, counts, processes),
+        _possible_exchanges(world, counts),
+    ]
     return Measurements(
         world=world,
         traces=[
@@ -162,20 +144,10 @@ def _measurements(
         listed=listed,
         survey=SurveyedFiles(counts.files),
         operations=operations,
-        transfer_size=TransferSize().finish(found["transfer_size"], world, facts),
-        call_costs=CallCosts().finish(found["call_costs"], world, facts),
-        processes=replace(
-            processes, bytes=counts.process_bytes, reads=counts.process_reads, writes=counts.process_writes
-        ),
-        libraries=replace(
-            Libraries().finish(found["libraries"], world, facts),
-            caller_unknown=counts.untold_apps,
-            caller_unknown_files=counts.untold_files,
-        ),
-        lengths=_lengths(world, counts, processes),
-        possible_exchanges=_possible_exchanges(world, counts),
+        processes=processes,
+        results=Results(results, unknown=_UNKNOWN, otherwise=NO_CALLS),
         formats_on_disk=formats_on_disk(world, processes.files.file, listed),
-        unknown=_UNKNOWN,
+        unknown=_UNKNOWN_ATTRIBUTES,
         remarks=_REMARKS | {f"extensions.{name}": NO_CALLS for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
@@ -209,7 +181,7 @@ def _listed(
 
 
 def _lengths(world: World, counts: Counts, processes: ProcessCounts) -> FileLengths:
-    """Where nothing was written, a file has the length that it had; else it hangs on offsets."""
+    """Where nothing was written, a file has the length that it had; else it depends on offsets."""
     codes, survey = _of_data_set(world, processes), counts.files
     length = np.full(world.files, NO_VALUE)
     length[codes] = world.known_sizes[codes]
@@ -244,7 +216,7 @@ def _possible_exchanges(world: World, counts: Counts) -> PossibleExchanges:
 
 
 def _too_many_to_look_at(measured: Measurements, job_: Job | None) -> bool:
-    """Whether the formats of the data set hang on which of its files are looked at."""
+    """Whether the formats of the data set depend on which of its files are looked at."""
     codes = _of_data_set(measured.world, measured.processes)
     if len(codes) <= MOST_LOOKED_AT:
         return False

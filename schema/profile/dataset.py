@@ -90,7 +90,7 @@ class Folder(Model):
 
 
 class Excluded(Model):
-    """Calls on what is no file of the data set, or whose file cannot be known (contract, "file")."""
+    """Calls on what is not a file of the data set, or whose file cannot be known (contract, "file")."""
 
     files: Count = Field(description="paths that are no files of a data set")
     io: IOStats = Field(description="calls on them, and calls whose file cannot be known")

@@ -62,7 +62,9 @@ class Middleware(Model):
 
     extra_cores_per_node: Count | None = Field(description="cores of a node without a process of the job")
     memory_per_node: Bytes | None = Field(description="main memory of a node")
-    libraries: list[str] = Field(description="I/O libraries in use")
+    libraries: list[str] | None = Field(
+        description="I/O libraries in use; null where the source does not tell"
+    )
     granularity: Granularity | None = Field(
         default=None,
         description="size of the transfers that the libraries make to the file system",

@@ -74,8 +74,10 @@ class Profile(Model):
         description="in order of time, app after app, those that are alike together (table V); null where time "
         "stamps were not read",
     )
-    interfaces: list[Interface] = Field(
-        fail_fast=True, description="one per library layer and app (tables VI, VII)"
+    interfaces: list[Interface] | None = Field(
+        fail_fast=True,
+        description="one per library layer and app (tables VI, VII); null where the source does not tell which "
+        "libraries were used",
     )
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
     storage: Storage = Field(description="tables VIII and IX")

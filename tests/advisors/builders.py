@@ -147,7 +147,7 @@ def profile(
     directory: str | None = None,
     provenance: dict[str, str] | None = None,
     app: str = "ior",
-    interfaces: Sequence[dict[str, Any]] = (),
+    interfaces: Sequence[dict[str, Any]] | None = (),
     phases: Sequence[dict[str, Any]] = (),
     functions: dict[str, int] | None = None,
     change: dict[str, Any] | None = None,
@@ -231,7 +231,7 @@ def profile(
         "phases": [
             phase(index, **({"processes": processes, "app": app} | one)) for index, one in enumerate(phases)
         ],
-        "interfaces": [interface(**({"app": app} | one)) for one in interfaces],
+        "interfaces": None if interfaces is None else [interface(**({"app": app} | one)) for one in interfaces],
         "middleware": {"extra_cores_per_node": None, "memory_per_node": None, "libraries": []},
         "storage": {
             "node_local": {

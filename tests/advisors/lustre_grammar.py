@@ -212,7 +212,7 @@ def _targets(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None:
-            raise NotLustre(f"{text!r} is no list of targets")
+            raise NotLustre(f"{text!r} is not a list of targets")
         found += range(int(match[1]), int(match[2] or match[1]) + 1)
     return found
 
@@ -235,7 +235,7 @@ def _setdirstripe(words: list[str]) -> None:
             number(value, -1, MAX_STRIPES, "number of metadata targets")
             counted = True
         elif name in ("-i", "--mdt-index") and not re.fullmatch(r"-1|\d+(?:[,-]\d+)*", value):
-            raise NotLustre(f"{value!r} is no list of metadata targets")
+            raise NotLustre(f"{value!r} is not a list of metadata targets")
         elif name in ("-H", "--mdt-hash") and value not in ("crush", "crush2", "fnv_1a_64", "all_char"):
             raise NotLustre(f"unknown hash {value!r}")
         elif name in ("-X", "--max-inherit", "--max-inherit-rr"):

@@ -30,7 +30,7 @@ NAMES = ["d", "a|b", "`x`", "``y`` z", "<b>", "[x](y)", "a\nb", "\x1b[31m", "ü 
 
 
 def files(*names):
-    return [shared(f"/lustre/{n}/out", written=GiB, time_s=400, busy_s=50 - i) for i, n in enumerate(names)]
+    return [shared(f"/lustre/{n}/out", written=20 * GiB, time_s=400, busy_s=50 - i) for i, n in enumerate(names)]
 
 
 def advice(*names, **settings) -> Advice:
@@ -174,7 +174,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_thresholds_of_a_file_are_those_of_the_rule(vani, saved, tmp_path):
-    config = write(tmp_path, '[check]\nx = 1\n[advise.thresholds.LUS002]\nmin_bytes = "2G"\n')
+    config = write(tmp_path, '[check]\nx = 1\n[advise.thresholds.LUS002]\nmin_bytes = "21G"\n')
     machine = tmp_path / "system.yaml"
     before = vani("advise", saved, "--system", machine, "--select", "LUS002", "--format", "json")
     after = vani("advise", saved, "--system", machine, "--select", "LUS002", "--format", "json", "--config", config)
@@ -192,7 +192,7 @@ def test_select_and_ignore_of_a_file(vani, saved, tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[advise.thresholds.LUS02]\nmin_bytes = 1", "thresholds are given for 'LUS02', which is no rule; did you mean"),
+        ("[advise.thresholds.LUS02]\nmin_bytes = 1", "thresholds are given for 'LUS02', which is not a rule; did you mean"),
         ("[advise.thresholds.LUS002]\nknee = 1", "rule LUS002 has no threshold 'knee'"),
         ("[advise.thresholds.LUS002]\nmin_bytes = 'x'", "min_bytes of rule LUS002 is 'x'"),
         ("[advise.thresholds.LUS002]\nmin_bytes = true", "is True"),
@@ -202,7 +202,7 @@ def test_select_and_ignore_of_a_file(vani, saved, tmp_path):
         ("[advise]\nthreshold = 1", "unknown key 'threshold' in [advise]; did you mean 'thresholds'?"),
         ("[advise]\nthresholds = 1", "holds no tables of rules"),
         ("advise = 1", "`advise` is no table"),
-        ("[advise]\nselect = 3", "select in [advise] is no list of rules"),
+        ("[advise]\nselect = 3", "select in [advise] is not a list of rules"),
         ("[advise", "not TOML"),
     ],
 )

@@ -29,7 +29,7 @@ def found(advice: Advice, name: str) -> list[Recommendation]:
     try:
         rule = find(name)
     except InputError:
-        pytest.skip(f"there is no rule {name} in the catalogue")
+        pytest.skip(f"there is not a rule {name} in the catalogue")
     return [one for one in advice.recommendations if one.rule == rule.id]
 
 

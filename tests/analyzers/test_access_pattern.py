@@ -8,6 +8,7 @@ import pytest
 from call_tables import InventedTrace, call, create, profile_of, read, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
@@ -157,7 +158,7 @@ def test_a_seek_on_another_file_changes_nothing(tmp_path):
 CHUNKS = st.lists(st.integers(1, 9000), min_size=1, max_size=6)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     size=st.integers(0, 9000),
     chunks=CHUNKS,

@@ -11,6 +11,7 @@ import pytest
 from call_tables import InventedTrace, create, read, stored, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
@@ -18,6 +19,8 @@ from vani import api
 from vani.analyzers.characterise import characterise
 from vani.analyzers.entities.dependencies import app_graph, process_graph
 from vani.analyzers.measures import extents
+from vani.analyzers.measures.exchanges import ExchangeCounts
+from vani.analyzers.measures.extents import ProcessExtents
 from vani.calls import Flag
 from vani.engine.run import Engine
 
@@ -87,7 +90,7 @@ def by_hand(traces):
     return proven, perhaps
 
 
-program_settings = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+program_settings = settings(deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 
 
 @given(traces=programs(), cuts=st.lists(st.integers(1, 2), max_size=2), rows=st.sampled_from([1, 2, 1000]))
@@ -183,8 +186,8 @@ def test_more_extents_than_are_kept_leave_the_file():
 def test_files_of_one_process_have_no_extents():
     rows = [row for rank in range(3) for row in (create(rank, rank=rank), write(rank, rank=rank, at=10), read(rank, rank=rank, at=20))]
     with characterised([InventedTrace(rows, [0, 0, 0])]) as (profile, view):
-        assert not len(view.measured.extents.file)
-        assert not len(view.measured.exchanges.file)
+        assert not len(view.measured.of(ProcessExtents).file)
+        assert not len(view.measured.of(ExchangeCounts).file)
     assert profile.apps[0].process_dependencies.file_level.edges == 0
 
 

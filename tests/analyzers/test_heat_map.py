@@ -13,10 +13,12 @@ import pytest
 from call_tables import MILLISECOND, InventedTrace, call, invented_traces, read, stored, write
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from invented import examples
 
 import vani
-from vani.analyzers import heat_map as module
-from vani.analyzers.heat_map import MOST_BINS, MOST_ROWS, heat_map
+from vani.analyzers.timeline import collect, grid, spread
+from vani.analyzers.timeline.grid import MOST_BINS, MOST_ROWS
+from vani.analyzers.timeline.heat_map import heat_map
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.engine.run import Engine
 from vani.schema.timeline import HeatMap
@@ -87,7 +89,7 @@ def expected(traces: Sequence[InventedTrace], bin_ns: int, bins: int):
 
 
 checked = settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -122,7 +124,7 @@ def test_cells_hold_what_lies_in_them_and_add_up_exactly(traces, cuts):
 
 
 @given(traces=invented_traces(most=2), cuts=st.lists(st.integers(1, 3), min_size=1, max_size=3))
-@settings(checked, max_examples=25)
+@settings(checked, max_examples=examples(25))
 def test_it_does_not_depend_on_how_the_store_is_cut(traces, cuts):
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as many:
         assert heat_of(traces, Path(one)) == heat_of(traces, Path(many), cuts)
@@ -176,7 +178,7 @@ def test_rows_hold_processes_of_one_trace_as_long_as_there_are_few_traces(tmp_pa
 
 
 def test_more_traces_than_rows_share_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ROWS", 4)
+    monkeypatch.setattr(grid, "MOST_ROWS", 4)
     traces = [InventedTrace([write(size=i + 1)], path=Path(f"/i/{i}")) for i in range(6)]
     heat = heat_of(traces, tmp_path)
     assert [(r.first_process, r.processes, r.ranks) for r in heat.rows] == [
@@ -190,7 +192,7 @@ def test_more_traces_than_rows_share_rows(tmp_path, monkeypatch):
 def test_memory_does_not_grow_with_the_bins_that_calls_span(tmp_path, monkeypatch):
     """Many threads that all wait for the whole run: pieces are cut some at a time, and nothing is lost."""
     rows = [write(at=0, lasts=150 * MILLISECOND, size=1_000_003, thread=i) for i in range(500)]
-    monkeypatch.setattr(module, "_PIECES_AT_ONCE", 1000)
+    monkeypatch.setattr(spread, "_PIECES_AT_ONCE", 1000)
     heat = heat_of([InventedTrace(rows)], tmp_path)
     assert sum(heat.written[0]) == 500 * 1_000_003
     assert heat.processes.io_s == [0.15]
@@ -200,8 +202,8 @@ def test_held_intervals_are_let_go_in_long_traces(tmp_path, monkeypatch):
     # Every other nanosecond a call, so that nothing merges; beyond a look-back of 10 ns nothing is held.
     rows = [read(at=2 * i, lasts=1) for i in range(400)]
     wanted = heat_of([InventedTrace(rows, rows_per_batch=7)], tmp_path / "a")
-    monkeypatch.setattr(module, "_MOST_HELD", 8)
-    monkeypatch.setattr(module, "_LOOK_BACK_NS", 10)
+    monkeypatch.setattr(collect, "_MOST_HELD", 8)
+    monkeypatch.setattr(collect, "_LOOK_BACK_NS", 10)
     assert heat_of([InventedTrace(rows, rows_per_batch=7)], tmp_path / "b") == wanted
     assert wanted.processes.io_s == [pytest.approx(400e-9)]
 

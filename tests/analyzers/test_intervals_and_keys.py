@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.analyzers.base import Pairs, count_pairs, stable_order
 from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.keyed import Dense, Keyed, group
+from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs, group, stable_order
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-50, 50), st.integers(0, 12)), max_size=40)
 FAR = st.sampled_from([-(1 << 61), -7, 0, 5, 1 << 40, 1 << 61])
@@ -168,7 +167,7 @@ def test_pairs_are_counted_under_both_numbers(pairs):
 )
 def test_pairs_that_are_merged_are_the_pairs_of_all_rows(pairs, cut, few, packed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.base._FEW_FIRST", few)
+        patch.setattr("vani.analyzers.keyed._FEW_FIRST", few)
         parts = [count_pairs(*columns(some, 2)) for some in (pairs[cut:], [], pairs[:cut])]
         once = Pairs.merged([Pairs.merged(parts[:2], packed=packed), parts[2]], packed=packed)
     whole = count_pairs(*columns(pairs, 2))

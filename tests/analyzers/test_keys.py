@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.analyzers.keys import pack, unpack
+from vani.analyzers.facts import Ends
+from vani.analyzers.keys import beside, pack, unpack
 
 shapes = st.lists(st.integers(1, 1 << 15), min_size=1, max_size=4)
 
@@ -66,3 +67,17 @@ def test_widths_that_do_not_fit_are_refused(work):
 def test_a_number_outside_its_width_is_refused(number):
     with pytest.raises(ValueError, match="column of width 4"):
         pack([np.array([0]), np.array([number])], [2, 4])
+
+
+def test_a_first_column_of_any_width_may_be_as_large_as_fits_beside_the_second():
+    widths = beside(1000)
+    largest = np.array([widths[0] - 1])
+    assert [int(column[0]) for column in unpack(pack((largest, 999), widths), widths)] == [widths[0] - 1, 999]
+    with pytest.raises(ValueError, match="in a column of width"):
+        pack((largest + 1, 0), widths)
+
+
+def test_moments_of_more_files_than_fit_are_refused():
+    """A key that was made by hand ran over without a word."""
+    with pytest.raises(ValueError, match="in a column of width"):
+        Ends(np.ones(1, np.bool_), keys=np.zeros(1, np.int64)).at(np.array([1 << 52]), np.array([0]))

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from vani.analyzers import passes
 from vani.analyzers.assemble import assemble
 from vani.analyzers.entities.view import View
-from vani.analyzers.measurements import Measurements
-from vani.analyzers.quick import profile as quick
+from vani.analyzers.measurements import Results
+from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.busy_time import BusyTimes
+from vani.analyzers.measures.call_costs import FunctionCosts
+from vani.analyzers.measures.clocks import ClockSkew
+from vani.analyzers.measures.exchanges import ExchangeCounts
+from vani.analyzers.measures.extents import ProcessExtents
+from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.lengths import FileLengths
+from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.measures.library_time import LibraryTimes
+from vani.analyzers.measures.operations import OperationCounts
+from vani.analyzers.measures.past_end import BeyondEnds
+from vani.analyzers.measures.process_totals import MovedByProcess
+from vani.analyzers.measures.processes import ProcessCounts
+from vani.analyzers.measures.transfer_size import SizeCounts
 from vani.api import characterise
+from vani.schema.profile import Profile
 
-TRACE = Path(__file__).resolve().parent.parent / "data" / "traces" / "v3-posix-mix-4r"
-OPTIONAL = [field.name for field in fields(Measurements) if field.default is None]
+DATA = Path(__file__).resolve().parent.parent / "data" / "traces"
+TRACE = DATA / "v3-posix-mix-4r"
+WHY = "this source does not tell"
+
+NULLS = {
+    PatternCounts: ["io.access_pattern", "interfaces.access_pattern", "files.stride"],
+    BusyTimes: ["io.busy_s", "io.bandwidth", "workflow.io_time_share", "apps.io_time_share"],
+    FunctionCosts: ["io.calls", "io.metadata_kinds"],
+    ClockSkew: ["traces.clock_skew_s"],
+    ExchangeCounts: ["workflow.app_dependencies", "apps.process_dependencies", "dataset.roles", "files.role"],
+    ProcessExtents: ["workflow.app_dependencies", "apps.process_dependencies", "dataset.roles", "files.role"],
+    Touched: ["io.footprint"],
+    SpentTime: [
+        *("io.time_s", "io.time_share", "phases", "workflow.io_time_share_slowest", "interfaces.time_s"),
+        *("apps.balance.slowest_rank", "files.first_s", "files.last_s", "folders.metadata_time_s"),
+    ],
+    FileLengths: ["dataset.size", "dataset.size_distribution", "files.size"],
+    LibraryUse: [
+        *("interfaces", "apps.interface", "files.interface", "files.format", "dataset.format"),
+        *("middleware.libraries", "middleware.granularity", "middleware.access_pattern"),
+    ],
+    LibraryTimes: ["workflow.library_time_s", "apps.library_time_s"],
+    BeyondEnds: ["io.past_end"],
+    MovedByProcess: ["apps.balance"],
+    SizeCounts: ["io.transfer_size"],
+}
+"""What is null, and why, where a source does not tell a result."""
 
 
 @pytest.fixture(scope="module")
@@ -24,30 +64,95 @@ def measured(tmp_path_factory):
     return characterise(TRACE, store=tmp_path_factory.mktemp("store"), scheduler="synchronous").view.measured
 
 
-def test_every_measure_has_a_field_of_its_name(measured):
-    names = {field.name for field in fields(Measurements)}
-    assert {measure.name for measure in passes.measures()} <= names
+def without(measured, *results: type) -> Profile:
+    less = measured.results
+    for result in results:
+        less = less.without(result, WHY)
+    return assemble(View(replace(measured, results=less), None, None), version="0")
 
 
-@pytest.mark.parametrize("name", OPTIONAL)
-def test_nothing_is_unknown_without_a_reason(measured, name):
-    values = {field.name: getattr(measured, field.name) for field in fields(Measurements)}
-    with pytest.raises(ValueError, match=f"{name} is None, and no reason is given"):
-        Measurements(**values | {name: None, "unknown": dict.fromkeys(set(OPTIONAL) - {name}, "why")})
+def values(profile: Profile, path: str) -> list[object]:
+    """What stands at an attribute, of rows of tables once for each; `io` is any block."""
+    name, *rest = path.split(".")
+    if name == "io":
+        found = [profile.workflow.io, *(app.io for app in profile.apps), *(file.io for file in profile.files)]
+    else:
+        found = [getattr(profile, name)]
+    for name in rest:
+        rows = [row for one in found for row in (one if isinstance(one, list) else [one])]
+        found = [getattr(row, name) for row in rows if row is not None]
+    return found
 
 
-def test_a_field_that_is_added_needs_no_change_for_quick():
-    assert set(OPTIONAL) <= set(quick._UNKNOWN)
+def test_no_two_measures_have_one_name():
+    names = [measure.name for measure in passes.measures()]
+    assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(OPTIONAL) - {"possible_exchanges", "exchanges", "extents", "lengths"})
-)
-def test_entities_are_null_where_a_measure_is_missing(measured, name, tmp_path):
-    """A source that cannot tell one thing needs no entity changed."""
-    less = replace(measured, **{name: None}, unknown={**measured.unknown, name: "not told"})
-    assemble(View(less, None, None), version="0").save(tmp_path / "profile.yaml")
-    assert yaml.safe_load((tmp_path / "profile.yaml").read_text())["schema"] == "vani.profile/2"
+def nothing(found: object) -> bool:
+    """Null, or a block of nulls alone, or of 0 where there is no operation."""
+    if found is None or isinstance(found, list | dict | int | float | str):
+        return found in (None, 0)
+    return all(nothing(getattr(found, name)) for name in type(found).model_fields)
+
+
+def test_every_measure_with_a_result_of_its_own_is_looked_up_by_it(measured):
+    for measure in passes.measures():
+        assert measure.result is not None, measure.name
+        assert type(measured.of(measure.result)) is measure.result
+
+
+def test_every_result_that_a_source_may_leave_out_is_tried_below():
+    declared = {measure.result for measure in passes.measures()} | {BusyTimes}
+    # Of these there is no profile without.
+    assert set(NULLS) == declared - {OperationCounts, ProcessCounts}
+
+
+@pytest.mark.parametrize("result", NULLS, ids=lambda result: result.__name__)
+def test_what_a_source_cannot_tell_is_null_and_says_why(measured, result, tmp_path):
+    profile = without(measured, result)
+    profile.save(tmp_path / "profile.yaml")
+    assert Profile.load(tmp_path / "profile.yaml").provenance == profile.provenance
+    for path in NULLS[result]:
+        assert profile.provenance.get(path) == WHY, path
+        found = values(profile, path)
+        if path != "io.transfer_size":
+            assert all(nothing(one) for one in found), path
+    assert assemble(View(measured, None, None), version="0").provenance != profile.provenance
+
+
+def test_a_source_may_tell_nothing_but_what_every_source_counts(measured):
+    less = replace(measured, results=Results([], otherwise=WHY), unknown={"times": WHY})
+    profile = assemble(View(less, None, None), version="0")
+    full = assemble(View(measured, None, None), version="0")
+    assert profile.workflow.io.ops == full.workflow.io.ops
+    assert profile.workflow.io.bytes == full.workflow.io.bytes
+    assert profile.workflow.files == full.workflow.files
+    for path in {path for paths in NULLS.values() for path in paths}:
+        assert profile.provenance.get(path) == WHY, path
+
+
+def test_operations_whose_sizes_a_source_does_not_tell_are_of_unknown_size(measured):
+    io = without(measured, SizeCounts).workflow.io
+    assert io.transfer_size.read.histogram == {"unknown": io.ops.read}
+    assert (io.transfer_size.read.p50, io.transfer_size.read.common) == (None, [])
+    # How many bytes they moved together is another thing.
+    assert io.bytes == without(measured).workflow.io.bytes
+
+
+def test_nothing_is_unknown_without_a_reason(measured):
+    assert measured.results.why(SpentTime) is None
+    with pytest.raises(ValueError, match="SpentTime is measured"):
+        measured.why(SpentTime)
+    with pytest.raises(ValueError, match="SpentTime is not measured, and no reason is given"):
+        Results([]).of(SpentTime)
+
+
+def test_measurements_do_not_change(measured):
+    with pytest.raises(FrozenInstanceError):
+        measured.listed = measured.listed
+    measured.results.without(SpentTime, WHY)
+    assert measured.of(SpentTime) is not None
 
 
 def test_entities_change_nothing(measured):
@@ -58,3 +163,11 @@ def test_entities_change_nothing(measured):
         == assemble(view, version="0")
         == assemble(View(measured, None, None), version="0")
     )
+
+
+def test_a_measure_that_gives_another_type_than_it_declares_is_named():
+    class Wrong:
+        name, columns, result = "wrong", frozenset(), SpentTime
+
+    with pytest.raises(TypeError, match="wrong gives int and declares SpentTime"):
+        passes._by_type([Wrong()], [7])

@@ -10,6 +10,7 @@ import pytest
 from call_tables import MILLISECOND, InventedTrace, create, invented_traces, profile_of, read, write
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from oracle import expected
 
 from vani.schema.profile import IOStats
@@ -18,7 +19,7 @@ GAP_S = 0.02
 FLOATS = ("time_s", "busy_s", "ops_share", "time_share", "bandwidth", "access_pattern")
 
 checked = settings(
-    max_examples=70,
+    max_examples=examples(70),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -80,13 +81,13 @@ def test_iostats_of_one_trace_equal_those_counted_call_by_call(traces):
 
 
 @given(traces=invented_traces(most=3))
-@settings(checked, max_examples=40)
+@settings(checked, max_examples=examples(40))
 def test_iostats_of_a_workflow_of_traces_equal_those_counted_call_by_call(traces):
     agree(traces)
 
 
 @given(traces=invented_traces(most=1, unit=MILLISECOND // 500_000))
-@settings(checked, max_examples=40)
+@settings(checked, max_examples=examples(40))
 def test_iostats_of_a_run_of_some_hundred_nanoseconds_equal_those_counted_call_by_call(traces):
     agree(traces)
 
@@ -114,7 +115,7 @@ def test_a_profile_is_the_same_from_processes_that_run_beside_each_other(tmp_pat
     rows=st.sampled_from([1, 2, 5, 1000]),
     scheduler=st.sampled_from(SCHEDULERS),
 )
-@settings(checked, max_examples=30)
+@settings(checked, max_examples=examples(30))
 def test_a_profile_does_not_depend_on_partitions_row_groups_or_scheduler(traces, cuts, rows, scheduler):
     with tempfile.TemporaryDirectory() as folder:
         plain = profile_of(traces, Path(folder) / "a")
@@ -134,7 +135,7 @@ def without_numbers_of_ranks(profile) -> dict[str, Any]:
 
 
 @given(traces=invented_traces(most=3), data=st.data())
-@settings(checked, max_examples=40)
+@settings(checked, max_examples=examples(40))
 def test_a_profile_does_not_depend_on_the_order_of_traces_and_ranks(traces, data):
     with tempfile.TemporaryDirectory() as folder:
         plain = profile_of(traces, Path(folder) / "a")

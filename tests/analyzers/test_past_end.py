@@ -11,7 +11,7 @@ from call_tables import MILLISECOND, InventedTrace, Row, call, create, profile_o
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.analyzers.base import BUCKETS
+from vani.analyzers.facts import BUCKETS
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures import survey

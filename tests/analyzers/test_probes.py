@@ -1,4 +1,4 @@
-"""What was only looked for is no file of the data set: an open that fails leaves the same record as one that succeeds."""
+"""What was only looked for is not a file of the data set: an open that fails leaves the same record as one that succeeds."""
 
 from __future__ import annotations
 

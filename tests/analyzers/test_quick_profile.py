@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from quick_differences import differences, without_reason
 
 import vani
 from tests.traces.recorder_writer import Call, encode_call_sites, write_trace
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers.quick import counts
+from vani.analyzers.quick import exchanges
 from vani.errors import InputError
 from vani.schema.job import Job
 
@@ -146,7 +147,7 @@ def written(run: dict, folder: Path) -> Path:
 WORKLOADS = st.lists(runs(), min_size=1, max_size=3)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(WORKLOADS, st.booleans())
 def test_made_workloads(made, one_app):
     compare(made, one_app)
@@ -281,7 +282,7 @@ def test_a_quick_profile_is_read_back(tmp_path):
 
 
 def test_exchanges_that_are_too_many_to_keep_are_unknown(monkeypatch):
-    monkeypatch.setattr(counts, "_MOST_HANDS", 0)
+    monkeypatch.setattr(exchanges, "_MOST_USES", 0)
     quick = vani.profile(DATA / "v3-cm1like-16r", quick=True)
     assert quick.apps[0].process_dependencies is None
     assert quick.dataset.roles is None

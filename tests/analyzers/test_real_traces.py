@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import vani
-from vani.analyzers.self_check import check
+from vani.analyzers.self_check import refuse_contradictions
 from vani.errors import TraceError
 from vani.schema.profile import FileEntity, Profile
 
@@ -60,7 +60,7 @@ def entry(name: str) -> dict:
 )
 def test_a_shared_trace_profiles_and_counts_what_its_reference_counts(name, stores):
     profile = profile_of(TRACES / name, stores)
-    check(profile)
+    refuse_contradictions(profile)
     stated = REFERENCE[name]
     steps = stated.get("steps", {name: stated})
     assert (

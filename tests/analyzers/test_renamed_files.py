@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from invented import examples
 from quick_differences import differences, without_reason
 
 import vani
@@ -274,7 +275,7 @@ def simulated(steps: list[tuple]) -> dict[str, int | None]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=st.lists(STEP, min_size=1, max_size=14))
 def test_files_and_sizes_are_those_of_a_simulated_file_system(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("renames")

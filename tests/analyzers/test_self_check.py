@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from call_tables import MILLISECOND, InventedTrace, call, create, profile_of, read, write
 
-from vani.analyzers.self_check import check
+from vani.analyzers.self_check import refuse_contradictions
 from vani.calls import FileClass, Flag
 from vani.errors import SelfCheckError
 from vani.schema.profile import Profile
@@ -94,7 +94,7 @@ FAULTS = {
 
 
 def test_a_sound_profile_passes(sound):
-    check(Profile.model_validate(sound))
+    refuse_contradictions(Profile.model_validate(sound))
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -105,7 +105,7 @@ def test_a_contradiction_is_found_and_named(sound, name):
         first = wrong.phases[0].model_copy(update={"start_s": 1.0, "end_s": 0.5})
         wrong = wrong.model_copy(update={"phases": [first, *wrong.phases[1:]]})
     with pytest.raises(SelfCheckError, match=says) as error:
-        check(wrong)
+        refuse_contradictions(wrong)
     assert "\n" not in str(error.value)
     assert error.value.exit_code == 3
 
@@ -114,7 +114,7 @@ def test_nothing_is_written_where_the_self_check_fails(tmp_path, monkeypatch):
     def fail(_: Profile) -> None:
         raise SelfCheckError("self-check failed: made to")
 
-    monkeypatch.setattr("vani.analyzers.assemble.check", fail)
+    monkeypatch.setattr("vani.analyzers.assemble.refuse_contradictions", fail)
     with pytest.raises(SelfCheckError):
         profile_of([InventedTrace([read()])], Path(tmp_path))
 

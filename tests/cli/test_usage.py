@@ -63,11 +63,16 @@ def test_a_phase_gap_is_a_positive_number(run, mix, gap):
     assert done.line.endswith("; give a positive number of seconds")
 
 
-@pytest.mark.parametrize("files", ["-1", "many", "1.5", "", "²"])
-def test_a_number_of_files_is_a_number(run, mix, files):
-    done = run("profile", mix, f"--files={files}")
+@pytest.mark.parametrize("command", ["profile", "advise"])
+@pytest.mark.parametrize("files", ["-1", "many", "1.5", "", "²", "9" * 5000])
+def test_a_number_of_files_is_a_number(run, mix, command, files):
+    done = run(command, mix, f"--files={files}")
     assert (done.status, done.out) == (2, "")
     assert f"{files!r} is neither a number of files nor 'all'" in done.line
+
+
+def test_no_file_is_nothing_to_judge(run, mix):
+    assert "'0' is neither a number of files nor 'all'" in run("advise", mix, "--files=0").line
 
 
 @pytest.mark.parametrize("option", ["--phase-gap=soon", "--graph-of=files"])
@@ -106,7 +111,7 @@ def test_an_empty_folder(run, desk):
 def test_a_folder_of_something_else(run, desk):
     (desk / "other").mkdir()
     (desk / "other" / "photo.jpg").write_bytes(b"\xff\xd8")
-    assert run("profile", "other").line.startswith("other: is no trace; ")
+    assert run("profile", "other").line.startswith("other: is not a trace; ")
     (desk / "other" / "run.darshan").write_bytes(b"")
     done = run("profile", "other")
     assert done.status == 2
@@ -133,7 +138,7 @@ def test_a_job_with_a_misspelt_key(run, desk, mix):
 
 def test_a_system_with_a_misspelt_key(run, desk, mix):
     (desk / "system.yaml").write_text(
-        "schema: vani.system/1\nname: x\ncompute: {nodes: 3, cores_pr_node: 2}\n"
+        "schema: vani.system/2\nname: x\ncompute: {nodes: 3, cores_pr_node: 2}\n"
     )
     done = run("profile", mix, "--system", "system.yaml")
     assert done.status == 2
@@ -176,7 +181,7 @@ def test_a_store_is_not_written_over_something_else(run, desk, mix):
     (desk / "mine" / "thesis.tex").write_text("years of work")
     done = run("convert", mix, "mine")
     assert done.status == 2
-    assert done.line == "mine: exists and is no store; name a new folder"
+    assert done.line == "mine: exists and is not a store; name a new folder"
     assert (desk / "mine" / "thesis.tex").read_text() == "years of work"
 
 

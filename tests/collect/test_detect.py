@@ -172,10 +172,13 @@ def test_a_bundled_machine_is_shown_whole():
     command = [sys.executable, "-m", "vani", "systems", "show", "lassen"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert loads(text, System) == load_system("lassen")
+    assert "null" not in text
 
 
 def test_the_list_names_each_machine():
-    text = subprocess.run([sys.executable, "-m", "vani", "systems"], capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-m", "vani", "systems"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert subprocess.run([*command, "list"], capture_output=True, text=True, check=True).stdout == text
     names = {path.stem for path in Path("vani/systems").glob("*.yaml")} or {"lassen"}
     assert names <= {line.split()[0] for line in text.splitlines()}
 

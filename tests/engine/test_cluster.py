@@ -23,7 +23,7 @@ from vani.cli.main import main
 from vani.engine import Engine, SchedulerFile
 from vani.engine import cluster as cluster_module
 from vani.engine.cluster import Cluster
-from vani.engine.sharing import Question, ask, trouble
+from vani.engine.sharing import Question, ask, question, trouble
 from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
 from vani.store import write
@@ -55,8 +55,8 @@ def engine(dask):
 @pytest.fixture
 def a_part_per_rank(monkeypatch):
     """Small traces in many parts, as large ones are."""
-    monkeypatch.setattr(write, "_SMALL_PART", 1)
-    monkeypatch.setattr(write, "_LARGE_PART", 1)
+    monkeypatch.setattr(write, "SMALL_PART", 1)
+    monkeypatch.setattr(write, "LARGE_PART", 1)
 
 
 def command(capfd, *arguments) -> tuple[int, str, str]:
@@ -169,13 +169,13 @@ def test_a_scheduler_file_names_the_cluster(tmp_path, dask, capfd, monkeypatch):
 def test_tasks_and_results_are_small_and_what_they_share_travels_once(tmp_path, dask, a_part_per_rank):
     seen = {}
 
-    class Watched(cluster_module.Cluster):
+    class Observed(cluster_module.Cluster):
         def close(self):
             seen.update(self.traffic)
             super().close()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_module, "Cluster", Watched)
+        patch.setattr(cluster_module, "Cluster", Observed)
         vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask.scheduler_address)
     (store,) = tmp_path.iterdir()
     trace = sum(f.stat().st_size for f in MANY_RANKS.iterdir())
@@ -411,6 +411,15 @@ def test_a_worker_with_a_folder_of_its_own_at_that_place(asked, tmp_path, conten
     assert ask(asked)[1:] == ("store", str(tmp_path))
 
 
+def test_a_worker_is_asked_about_a_trace_that_is_a_file(tmp_path):
+    # Was: "Not a directory".
+    (tmp_path / "trace.csv").write_text("0,open")
+    with question([tmp_path / "trace.csv"], tmp_path) as asked:
+        assert ask(asked) is None
+        (tmp_path / "trace.csv").write_text("another")
+        assert ask(asked)[1:] == ("trace", str(tmp_path))
+
+
 def test_a_worker_that_may_not_write(asked, tmp_path, monkeypatch):
     def refused(**_):
         raise PermissionError
@@ -425,6 +434,6 @@ def test_what_the_answers_mean():
     assert told == [
         "/scratch/x: is not what workers see on node7; put the trace on a file system that all nodes share",
         "/scratch/x: is not seen by workers on node7; "
-        "name a folder that all nodes share (profile --store DIR; convert: STORE)",
+        "name a folder that all nodes share (--store DIR; convert: STORE)",
         "/scratch/x: cannot be written by workers on node7; name a folder that they can write",
     ]

@@ -46,8 +46,8 @@ def at_home(trace, tmp_path_factory) -> str:
 
 @pytest.fixture(autouse=True)
 def parts_of_25_000_calls(monkeypatch):
-    monkeypatch.setattr(write, "_SMALL_PART", 25_000)
-    monkeypatch.setattr(write, "_LARGE_PART", 25_000)
+    monkeypatch.setattr(write, "SMALL_PART", 25_000)
+    monkeypatch.setattr(write, "LARGE_PART", 25_000)
 
 
 def local_cluster(workers: int, **options) -> LocalCluster:

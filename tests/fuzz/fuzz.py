@@ -156,14 +156,14 @@ class _Worker:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def fuzz(seconds: float, seed: str, workers: int) -> int:
-    """Damage inputs for so long; prints what was found, and how much was tried. Returns the number of findings."""
+def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> int:
+    """Damage inputs for so long, `most` of them if given; prints what was found and tried. Returns the number of findings."""
     until = time.monotonic() + seconds
     tried: Counter[str] = Counter()
     count = 0
     with tempfile.TemporaryDirectory(prefix="vani fuzz ") as folder:
         team = [_Worker(seed, number, workers, Path(folder) / str(number)) for number in range(workers)]
-        while time.monotonic() < until:
+        while time.monotonic() < until and (most is None or sum(tried.values()) < most):
             ready = wait([one.pipe for one in team], timeout=0.2)
             for one in team:
                 lost = None
@@ -194,7 +194,8 @@ def fuzz(seconds: float, seed: str, workers: int) -> int:
             one.process.kill()
             one.process.join()
     kinds = ", ".join(f"{tried[kind]:,} {kind}" for kind in sorted(tried))
-    print(f"seed {seed}: {sum(tried.values()):,} attempts in {seconds:.0f} s ({kinds}); {count} findings")
+    spent = time.monotonic() - until + seconds
+    print(f"seed {seed}: {sum(tried.values()):,} attempts in {spent:.0f} s ({kinds}); {count} findings")
     return count
 
 
@@ -207,6 +208,7 @@ def _tell(name: str, found: list[Finding], place: Path | None) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=600, help="how long; default %(default)s")
+    parser.add_argument("--most", type=int, help="how many attempts, where time allows; default: no limit")
     parser.add_argument("--seed", default=None, help="repeats a run; by default another one each time")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--attempt", metavar="SEED:NUMBER", help="one attempt alone, in this process")
@@ -221,7 +223,7 @@ def main() -> None:
                 > 0
             )
     seed = arguments.seed or str(random.SystemRandom().randrange(10**9))
-    sys.exit(fuzz(arguments.seconds, seed, arguments.workers) > 0)
+    sys.exit(fuzz(arguments.seconds, seed, arguments.workers, arguments.most) > 0)
 
 
 if __name__ == "__main__":

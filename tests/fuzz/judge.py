@@ -18,7 +18,7 @@ from pathlib import Path
 
 from quick_differences import differences
 
-from vani.cli.main import _run
+from vani.cli.main import _run as run_command
 from vani.schema.profile import Profile
 
 __all__ = ["MOST_MEMORY", "MOST_SECONDS", "Finding", "findings"]
@@ -97,7 +97,7 @@ def _command(*args: str) -> tuple[int | None, list[Finding]]:
     wrong = []
     try:
         with redirect_stdout(out), redirect_stderr(err):
-            status = _run(list(args))
+            status = run_command(list(args))
     except BaseException:
         wrong.append(traceback.format_exc())
     took, peak = time.process_time() - began, _peak()

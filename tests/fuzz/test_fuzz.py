@@ -36,7 +36,9 @@ def test_a_short_run_finds_nothing(tmp_path):
             sys.executable,
             ROOT / "tests" / "fuzz" / "fuzz.py",
             "--seconds",
-            "8",
+            "250",
+            "--most",
+            "3",
             "--seed",
             "1",
             "--workers",
@@ -79,19 +81,19 @@ def test_an_attempt_can_be_repeated(tmp_path):
 )
 def test_what_a_command_does_wrong_is_found(does, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(judge, "_run", does)
+    monkeypatch.setattr(judge, "run_command", does)
     _, found = judge._command("profile", "input", "-o", "p.yaml")
     assert any(told in one.what for one in found)
 
 
 def _refused() -> int:
-    print("vani: input: is no trace", file=sys.stderr)
+    print("vani: input: is not a trace", file=sys.stderr)
     return 2
 
 
 def test_too_much_time_and_memory_are_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(judge, "_run", lambda _: 0)
+    monkeypatch.setattr(judge, "run_command", lambda _: 0)
     monkeypatch.setattr(judge, "MOST_SECONDS", -1.0)
     monkeypatch.setattr(judge, "MOST_MEMORY", -1)
     _, found = judge._command("profile", "input", "-o", "p.yaml")

@@ -93,9 +93,9 @@ def test_folders_of_jobs_are_stripped_before_saving():
     [
         ("workflow: {apps: [1, 2, 3]}", "apps holds 3 values for 2 runs"),
         ("workflow: {apps: [[1], [2]]}", "apps holds 2 values for 2 runs"),
-        ("files: [{path: /a, in_runs: [0, 7]}]", "in_runs of an entry of files is no list of runs"),
-        ("files: [{path: /a, in_runs: [true]}]", "in_runs of an entry of files is no list of runs"),
-        ("files: [{path: /a, in_runs: []}]", "in_runs of an entry of files is no list of runs"),
+        ("files: [{path: /a, in_runs: [0, 7]}]", "in_runs of an entry of files is not a list of runs"),
+        ("files: [{path: /a, in_runs: [true]}]", "in_runs of an entry of files is not a list of runs"),
+        ("files: [{path: /a, in_runs: []}]", "in_runs of an entry of files is not a list of runs"),
         ("files: [{path: [/a, /b]}]", "an entry of files has no name"),
     ],
 )

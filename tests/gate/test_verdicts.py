@@ -10,6 +10,7 @@ import pytest
 from gate_cases import TODAY, changed, figures, found, policy, put, tree, verdict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 
 from vani.errors import DocumentError, InputError
 from vani.gate.advice import AskedRules
@@ -256,7 +257,7 @@ class TestExceptions:
         assert check.counts.excepted == 0
         assert check.judgements[0].message == "the exception for check apps covers nothing that fails"
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25), deadline=None)
     @given(
         limits=st.lists(st.integers(0, 2), min_size=1, max_size=5),
         excused=st.sets(st.integers(0, 4)),

@@ -20,7 +20,6 @@ from vani.models.contention import (
     neat,
     path_of,
     predict,
-    ratio,
 )
 from vani.schema.system import System
 
@@ -152,14 +151,6 @@ def test_times_are_ordered_and_scale_with_the_bytes(burst, path):
     assert found.seconds <= found.worst_s
     double = predict(replace(burst, bytes=2 * burst.bytes), path)
     assert double.seconds == pytest.approx(2 * found.seconds)
-
-
-@given(burst=bursts, path=paths, after=st.integers(1, 128))
-def test_a_ratio_lies_within_its_range(burst, path, after):
-    least, expected, most = ratio(burst, replace(burst, stripe_count=after), path)
-    assert least <= expected * (1 + 1e-9)
-    assert expected <= most
-    assert least >= min(1, expected)
 
 
 @given(burst=bursts.map(lambda one: replace(one, files=1)), path=paths, most=st.integers(1, 300))

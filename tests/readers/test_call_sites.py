@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from reading import Reading, read_trace
 from test_quick_callers import grammars
 
@@ -328,7 +329,7 @@ def traces(draw) -> list:
     return made
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(traces(), st.booleans(), st.lists(st.integers(0, 1000), max_size=3))
 def test_counts_on_the_grammar_are_those_of_the_expanded_calls(made, by_origin, cuts):
     resolver, wanted = Callers(by_origin=by_origin), Counter()

@@ -31,7 +31,7 @@ STREAM = zlib.compress(b"0123456789" * 100)
         (frame(len(STREAM) + 1, 1000, STREAM), "claims"),
         (frame(2**64 - 1, 1000, STREAM), "claims"),
         (frame(len(STREAM), 999, STREAM), "its header says 999"),
-        (frame(len(STREAM), 1001, STREAM), "its header says 1001"),
+        (frame(len(STREAM), 1001, STREAM), "its header says 1,001"),
         (frame(len(STREAM), 2**64 - 1, STREAM), "claims to hold"),
         (frame(len(STREAM), MOST_TABLE_BYTES + 1, STREAM), "claims to hold"),
         (frame(len(STREAM) - 1, 1000, STREAM[:-1]), "its header says"),
@@ -60,7 +60,7 @@ def test_a_stream_that_inflates_to_more_than_its_frame_claims_is_not_inflated_fu
         packer.compress(bytes(1 << 24)) + packer.flush(zlib.Z_FULL_FLUSH),
     )
     bomb = begin + piece * 1024
-    with peak_memory(below=256 << 20), pytest.raises(TraceError, match="its header says 4096"):
+    with peak_memory(below=256 << 20), pytest.raises(TraceError, match="its header says 4,096"):
         inflate_frame(frame(len(bomb), 4096, bomb), where="0.cst")
 
 

@@ -410,4 +410,4 @@ def test_a_rank_with_many_rows_out_of_order_is_left_out_from_there_on(tmp_path, 
     monkeypatch.setattr("vani.readers.parquet.parts.BATCH_ROWS", 100)
     calls, piece = read(open_trace(tmp_path))
     assert calls.num_rows == 470
-    assert piece.problems[0].startswith("rank 0: 530 of 1000 calls left out, its rows are out of order")
+    assert piece.problems[0].startswith("rank 0: 530 of 1,000 calls left out, its rows are out of order")

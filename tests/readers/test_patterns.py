@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from reading import read_trace
 
 from tests.traces.recorder_oracle import decode_trace
@@ -91,7 +92,7 @@ def programs(draw) -> list[list[Call]]:
 
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=60,
+    max_examples=examples(60),
 )
 @given(
     calls=programs(),

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from vani.calls import Flag, Kind
 from vani.readers.functions import PositionRule
-from vani.readers.positions import NO_VALUE, Positions
+from vani.readers.plausible import NO_VALUE
+from vani.readers.positions import Positions
 
 PRIVATE, OTHER, SHARED = 0, 1, 2
 """Files: two that one process uses alone, and one that several use."""
@@ -216,7 +217,7 @@ def test_processes_do_not_see_each_others_positions(runs, cuts):
 
 
 @given(
-    # Files that end again and again somewhere else: each call hangs on the one before.
+    # Files that end again and again somewhere else: each call depends on the one before.
     body=st.lists(
         st.sampled_from([seeks(PositionRule.SEEK_END, 0), seeks(PositionRule.SEEK_END, 3), writes(10), reads(25), reads(5), resizes(30)]),
         min_size=2, max_size=8,

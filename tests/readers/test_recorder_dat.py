@@ -190,7 +190,7 @@ def test_a_number_of_sections_that_the_file_cannot_hold_is_refused(tiny, count, 
     (tiny / "recorder.dat").write_bytes(data)
     with (
         peak_memory(below=64 << 20),
-        pytest.raises(TraceError, match=rf"claims {count} sections in {len(data)} bytes"),
+        pytest.raises(TraceError, match=rf"claims {count:,} sections in {len(data):,} bytes"),
     ):
         RecorderReader(tiny)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 from reading import read_trace
 from tiny_traces import FUNCTIONS, TINY, sites_of, write_tiny
 
@@ -133,7 +134,7 @@ RANDOM_CALLS = st.builds(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=80)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(80))
 @given(
     ranks=st.lists(st.lists(RANDOM_CALLS, max_size=8), min_size=1, max_size=4),
     name=st.sampled_from(sorted(set(TINY) - {"2.3"})),
@@ -272,7 +273,7 @@ def test_traces_of_recorder_2_0_to_2_2_are_recognised_and_the_user_told_what_to_
 def test_a_directory_of_something_else_is_no_trace(tmp_path):
     files_in(tmp_path, "a.out", "results.csv")
     assert not is_recorder(tmp_path)
-    with pytest.raises(UnknownFormatError, match=r"is no Recorder trace; name a folder"):
+    with pytest.raises(UnknownFormatError, match=r"is not a Recorder trace; name a folder"):
         probe(tmp_path)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from invented import examples
 
 from tests.traces.recorder_oracle import OracleTrace, decode_trace
 from tests.traces.recorder_writer import (
@@ -206,7 +207,7 @@ def ranks_of_calls(draw: st.DrawFn) -> list[list[Call]]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(ranks=ranks_of_calls(), interprocess=st.booleans(), compress=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_comes_back(layout, ranks, interprocess, compress, tmp_path_factory):
     directory = tmp_path_factory.mktemp("trace")
     write_trace(
@@ -224,7 +225,7 @@ def test_what_is_written_comes_back(layout, ranks, interprocess, compress, tmp_p
 
 @pytest.mark.parametrize("layout", WITH_PATTERNS)
 @given(ranks=ranks_of_calls(), inter=st.booleans(), intra=st.booleans(), interprocess=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_offsets_come_back_from_patterns(layout, ranks, inter, intra, interprocess, tmp_path_factory):
     directory = tmp_path_factory.mktemp("trace")
     write_trace(

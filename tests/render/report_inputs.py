@@ -75,7 +75,7 @@ def judged(name: str = "v3-cm1like-16r") -> Advice:
     return api.advise(golden(name), system="generic-lustre")
 
 
-def inputs_of(profile: Profile, advice: Advice | None = None, heat: Any = "there is no store") -> Inputs:
+def inputs_of(profile: Profile, advice: Advice | None = None, heat: Any = "there is not a store") -> Inputs:
     """What a report is made from."""
     return Inputs(profile, "0" * 64, judged() if advice is None else advice, heat, {"POS001": "read-by-all"}, "1.2.3")
 

@@ -8,6 +8,7 @@ import pytest
 from check_documents import check, checks, excepted, judgement, mixed, passed, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from invented import examples
 from markdown_it import MarkdownIt
 
 from vani.render.check import github as check_github
@@ -104,7 +105,7 @@ def test_a_hostile_path_stays_a_path(path):
     assert message.startswith("4,097 metadata operations")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(checks())
 def test_the_runner_reads_exactly_the_commands_that_are_meant(document):
     text = render(document, version="1.2.3")
@@ -158,7 +159,7 @@ def test_nothing_to_check_has_no_table():
     ]  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(checks())
 def test_no_text_leaves_its_cell_or_becomes_markup(document):
     text = summary(document)
@@ -187,7 +188,7 @@ def test_a_reader_of_markdown_shows_what_was_meant():
     assert shown[-1] == f"{name} → open the file once"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_a_bar_ends_no_cell_whatever_stands_before_it(parts):
     row = check_github._row(

@@ -7,6 +7,7 @@ import json
 import pytest
 from check_documents import check, checks, judgement, mixed
 from hypothesis import given, settings
+from invented import examples
 
 from vani.render.check.gitlab import render
 from vani.schema.check import PolicyPlace
@@ -70,7 +71,7 @@ def test_a_fingerprint_depends_on_the_id_alone():
     assert entries(check(one))[0]["fingerprint"] == entries(check(other))[0]["fingerprint"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(checks())
 def test_any_document_has_all_that_gitlab_requires(document):
     text = render(document, version="1.2.3")

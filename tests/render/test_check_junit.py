@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from check_documents import check, checks, excepted, judgement, mixed, passed, unknown
 from hypothesis import given, settings
+from invented import examples
 
 from vani.render.check.junit import render
 
@@ -106,7 +107,7 @@ place: vani.toml:7</system-out>
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(checks())
 def test_any_document_is_what_readers_accept(document):
     text = render(document, version="1.2.3")

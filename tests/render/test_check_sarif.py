@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from check_documents import check, checks, excepted, judgement, mixed, passed, unknown
 from hypothesis import given, settings
+from invented import examples
 
 from vani.render.check import sarif as check_sarif
 from vani.render.check.sarif import render
@@ -31,7 +32,7 @@ def test_a_document_is_valid_against_the_schema(valid):
     valid(json.loads(render(check(), version="1.2.3")))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(checks())
 def test_any_document_is_valid_has_unique_rules_and_no_character_that_an_upload_refuses(valid, document):
     text = render(document, version="1.2.3")

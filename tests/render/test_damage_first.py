@@ -139,8 +139,8 @@ def test_both_kinds_of_loss_are_in_one_sentence(tmp_path):
         ),
         (["calls of function number 200, which the trace does not name"],
          "run: calls of function number 200, which the trace does not name"),
-        (["/t/run/a.parquet: left out, it is no whole Parquet file (cut)", "b"],
-         "run: a.parquet: left out, it is no whole Parquet file (cut) and 1 more"),
+        (["/t/run/a.parquet: left out, it is not a whole Parquet file (cut)", "b"],
+         "run: a.parquet: left out, it is not a whole Parquet file (cut) and 1 more"),
         ([], "run is not complete"),
     ],
 )  # fmt: skip

@@ -7,8 +7,9 @@ import yaml
 
 from vani.errors import DocumentError
 from vani.schema.document import dumps, loads
-from vani.schema.lifts import profile_2
+from vani.schema.lifts import profile_2, system_2
 from vani.schema.profile import Profile
+from vani.schema.system import System
 
 OLD = "tests/data/profiles/cm1.yaml"
 
@@ -70,3 +71,46 @@ def test_a_lift_leaves_what_it_does_not_understand_to_the_model(tree):
 def test_a_broken_document_of_the_first_version_is_refused_in_one_line(old):
     with pytest.raises(DocumentError, match=r"workflow"):
         loads(old.replace("workflow:", "workflow: 7\nworkfl0w:"), Profile)
+
+
+CURVE = """schema: vani.system/1
+name: mine
+forwarding:
+  direct_access: true
+  curve:
+  - {io_nodes: 1, bandwidth: 1.0e+9}
+  - {io_nodes: 2, bandwidth: 2.0e+9, deviation: 1.0e+8}
+"""
+
+
+def test_the_curve_of_a_system_of_the_first_version_is_one_whose_conditions_are_not_known():
+    system = loads(CURVE, System)
+    assert system.schema_ == "vani.system/2"
+    assert system.forwarding.direct_access is True
+    (curve,) = system.forwarding.curves
+    assert [(one.io_nodes, one.bandwidth, one.deviation) for one in curve.points] == [
+        (1, 1e9, 0),
+        (2, 2e9, 1e8),
+    ]
+    assert (curve.operation, curve.layout, curve.nodes, curve.is_complete) == (None, None, None, False)
+    assert loads(dumps(system), System) == system
+
+
+def test_a_system_of_the_first_version_without_a_curve_has_none():
+    empty = CURVE.split("  curve:", maxsplit=1)[0]
+    for text in (empty, empty + "  curve: []\n", "schema: vani.system/1\nname: mine\n"):
+        system = loads(text, System)
+        assert system.forwarding is None or system.forwarding.curves == []
+
+
+def test_the_old_curve_is_no_key_of_the_newest_version():
+    with pytest.raises(DocumentError, match="curve"):
+        loads(CURVE.replace("vani.system/1", "vani.system/2"), System)
+
+
+@pytest.mark.parametrize("layer", [None, 7, [], {"curve": 7}, {"curve": [{}], "curves": []}])
+def test_a_lift_of_a_system_leaves_what_it_does_not_understand_to_the_model(layer):
+    tree = {"schema": "vani.system/1", "forwarding": layer}
+    before = repr(tree)
+    assert system_2(tree) == {"schema": "vani.system/2", "forwarding": layer}
+    assert repr(tree) == before, "a step leaves its argument be"

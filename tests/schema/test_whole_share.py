@@ -40,7 +40,7 @@ def problems(*said, **more):
         ([problems("rank 3: 300 of 310 calls left out, the time stamps end before them")], 0, 0.75),
         ([problems("ranks 0 to 4: 100 calls left out, part.3.parquet: a page is no whole page")], 0, 0.5),
         # How much it lost, nobody knows.
-        ([problems("a.parquet: left out, it is no whole Parquet file (cut)")], 0, UNKNOWN_LOSS),
+        ([problems("a.parquet: left out, it is not a whole Parquet file (cut)")], 0, UNKNOWN_LOSS),
         ([problems(complete=False)], 0, UNKNOWN_LOSS),
         ([problems("rank 3: 2 of 9 calls left out, cut", "rank 4: left out, 4.cst: damaged")], 0, UNKNOWN_LOSS),
         # Traces weigh as their processes do, and one that could not be read as the others do on average.

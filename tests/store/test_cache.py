@@ -193,7 +193,7 @@ def made(folder: Path, name: str, *, used_s: float, size: int = 100) -> Path:
 
 @pytest.fixture
 def small(monkeypatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_BYTES", 9000)
+    monkeypatch.setattr(cache, "MOST_BYTES", 9000)
 
 
 def left(folder: Path) -> set[str]:
@@ -248,7 +248,7 @@ def test_a_store_that_is_being_removed_is_not_begun_with(tmp_path):
 
 
 def test_of_very_many_stores_the_last_are_kept_by_the_time_of_use_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks, "_MOST_HELD", 1)
+    monkeypatch.setattr(locks, "MOST_HELD", 1)
     first, last = (made(tmp_path, name, used_s=9 * DAY) for name in "ab")
     with ExitStack() as until:
         in_use = InUse(until)

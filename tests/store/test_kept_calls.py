@@ -28,7 +28,7 @@ def written(trace, place, room=None):
 @pytest.fixture
 def stores(tmp_path, monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 70)
-    monkeypatch.setattr(write, "_ROW_GROUP", 20)
+    monkeypatch.setattr(write, "ROW_GROUP", 20)
     return written(TRACES / "v3-posix-mix-4r", tmp_path / "s")
 
 

@@ -89,6 +89,35 @@ def test_a_report_of_a_trace_decodes_it_once_whatever_the_cache_takes(
     assert not decodes[0].exists() or cache == "writable"
 
 
+@pytest.mark.parametrize("command", ["plot", "diff", "advise", "check"])
+def test_whatever_takes_a_trace_for_a_profile_decodes_it_once(trace, tmp_path, monkeypatch, decodes, command):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))
+    work = {
+        "plot": lambda: vani.api.plot("heat-map", trace, format="json"),
+        "diff": lambda: vani.diff(trace, trace, strip=[]),
+        "advise": lambda: vani.advise(trace),
+        "check": lambda: vani.check(trace, allow_empty=True, search=False),
+    }
+    assert work[command]()
+    assert len(decodes) == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "line"),
+    [
+        (lambda trace: vani.advise(trace, select=["LUS"], ignore=["LUX"]), "LUX"),
+        (lambda trace: vani.check(trace, baselines=["none.yaml"], search=False), "'none.yaml' does not exist"),
+        (lambda trace: vani.report(trace, advice="none.yaml"), "none.yaml: no such file"),
+    ],
+    ids=["advise", "check", "report"],
+)
+def test_what_is_wrong_beside_a_trace_is_told_before_it_is_decoded(trace, decodes, work, line):
+    with pytest.raises(vani.errors.InputError, match=line):
+        work(trace)
+    assert decodes == []
+
+
 def test_a_report_writes_the_profile_once_for_its_digest(trace, monkeypatch):
     profile, written = vani.profile(trace), []
     real = document.yaml_text

@@ -54,7 +54,7 @@ def convert(
         and not (target / "manifest.json").is_file()
         and (not target.is_dir() or any(target.iterdir()))
     ):
-        raise InputError("exists and is no store", where=target, todo="name a new folder")
+        raise InputError("exists and is not a store", where=target, todo="name a new folder")
     if Path(trace).is_dir() and target.resolve().is_relative_to(Path(trace).resolve()):
         raise InputError("lies inside the trace", where=target, todo="name a folder beside it")
     if Path(trace).resolve().is_relative_to(target.resolve()):

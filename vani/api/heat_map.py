@@ -47,7 +47,7 @@ def heat_map(
     Raises
     ------
     InputError
-        The profile cannot be read, or `store` is no folder.
+        The profile cannot be read, or `store` is not a folder.
     """
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         model = read_profile(profile_of(run, profile, files=1))
@@ -58,7 +58,7 @@ def heat_map_in(
     run: Run, profile: Profile, *, store: PathLike | None = None, decode: bool = True
 ) -> HeatMap | str:
     """`heat_map` as a part of a longer run, which may have the stores already."""
-    from vani.analyzers.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
+    from vani.analyzers.timeline.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
     from vani.store.provide import while_stores_vanish  # noqa: PLC0415
 
     if store is not None and not Path(store).is_dir():

@@ -45,7 +45,7 @@ def profile(
     files
         How many files are listed, most I/O time first; None lists all.
     quick
-        Count calls on the grammars alone, without reading time stamps or decoding a call: what hangs on times or on
+        Count calls on the grammars alone, without reading time stamps or decoding a call: what depends on times or on
         the order of calls is null. For Recorder traces only; `store`, `scheduler` and `progress` are not used.
     scheduler
         `threads`, `processes`, `synchronous`, the address of a Dask scheduler, or what else

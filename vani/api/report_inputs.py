@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.advise import JUDGED_FILES, advise
-from vani.api.given import PathLike
+from vani.api.advise import JUDGED_FILES
+from vani.api.given import PathLike, system_of
 from vani.api.heat_map import heat_map_in
 from vani.api.run import Run
-from vani.api.source import profile_of, read_profile
+from vani.api.source import profile_of
 from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
+    from vani.schema.reading import Reading
     from vani.schema.system import System
 
 __all__ = ["report_inputs"]
@@ -47,10 +48,14 @@ def report_inputs(
     from vani.render.report.prepared import Inputs  # noqa: PLC0415 - loads pydantic
 
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
+        # Before a trace is profiled: what is wrong with a document should not cost minutes.
+        given = _given(advice)
         # More files than a profile lists by default: the report shows datasets of many files as one row.
-        source = profile_of(run, profile, system=system, files=JUDGED_FILES)
-        model = read_profile(source)
-        judged = _advice(advice, source, system)
+        source = _read(profile_of(run, profile, system=system, files=JUDGED_FILES))
+        model = _model(source)
+        judged = _judged(source, system) if given is None else given
+        if given is not None:
+            _check_made_from(given, advice, source)
         return Inputs(
             profile=model,
             # The advice names the profile that it was made from: a long one is not written again for its digest.
@@ -63,33 +68,55 @@ def report_inputs(
         )
 
 
-def _digest(source: PathLike | Profile) -> str:
-    """The digest of a profile's file, or of the YAML that it is written as."""
-    import hashlib  # noqa: PLC0415
+def _given(advice: PathLike | Advice | None) -> Advice | None:
+    from vani.schema.advice import Advice as Model  # noqa: PLC0415 - loads pydantic
 
-    from vani.schema.document import dumps  # noqa: PLC0415
-
-    content = Path(source).read_bytes() if isinstance(source, (str, Path)) else dumps(source).encode()
-    return hashlib.sha256(content).hexdigest()
+    return Model.load(advice) if isinstance(advice, (str, Path)) else advice
 
 
-def _advice(
-    given: PathLike | Advice | None, source: PathLike | Profile, system: PathLike | System | None
-) -> Advice:
-    """The advice that was given for this profile, or what the rules say about it."""
-    from vani.schema.advice import Advice as Model  # noqa: PLC0415
+def _read(source: PathLike | Profile) -> Reading | Profile:
+    """A file is read once, for its model, its advice and its digest: a pipe has no more to give."""
+    from vani.schema.reading import Reading  # noqa: PLC0415
 
-    if given is None:
-        # Judged as a file, a profile has a name and its own digest in the advice.
-        return advise(source, system=system)
-    found = Model.load(given) if isinstance(given, (str, Path)) else given
-    if found.profile.sha256 != _digest(source):
+    return Reading(source) if isinstance(source, (str, Path)) else source
+
+
+def _model(source: Reading | Profile) -> Profile:
+    from vani.schema.document import loads, text_of  # noqa: PLC0415
+    from vani.schema.profile import Profile as Model  # noqa: PLC0415
+
+    if isinstance(source, Model):
+        return source
+    return loads(text_of(source.content(), source.path), Model, where=str(source.path))
+
+
+def _judged(source: Reading | Profile, system: PathLike | System | None) -> Advice:
+    """What the rules say. Judged as a file, a profile has a name and its own digest in the advice."""
+    from vani.advisors.advise import advise_document  # noqa: PLC0415 - loads all rules
+
+    return advise_document(source, system_of(system), files=JUDGED_FILES)
+
+
+def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: Reading | Profile) -> None:
+    """Raise InputError where advice is about another profile."""
+    if advice.profile.sha256 != _digest(source):
         raise InputError(
             "was made from another profile (its sha256 differs)",
             where=given if isinstance(given, (str, Path)) else "the advice",
             todo="run `vani advise` on this profile, or leave --advice out",
         )
-    return found
+
+
+def _digest(source: Reading | Profile) -> str:
+    """The digest of a profile's file, or of the YAML that it is written as."""
+    import hashlib  # noqa: PLC0415
+
+    from vani.schema.document import dumps  # noqa: PLC0415
+    from vani.schema.profile import Profile as Model  # noqa: PLC0415
+
+    if isinstance(source, Model):
+        return hashlib.sha256(dumps(source).encode()).hexdigest()
+    return source.sha256()
 
 
 def _rule_names() -> dict[str, str]:

@@ -146,7 +146,7 @@ def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]
             others.append((name, Path(file)))
         elif equals and name.isalpha() and not Path(text).parent.name:
             raise click.BadParameter(
-                f"{name!r} is no format; known are {', '.join(FORMATS)} (a file of that name: ./{text})",
+                f"{name!r} is not a format; known are {', '.join(FORMATS)} (a file of that name: ./{text})",
                 param_hint="--output",
             )
         else:

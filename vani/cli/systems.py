@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from vani.cli.options import FILE, output_option, quiet_option
 from vani.cli.output import emit
 from vani.cli.places import check_places, system_files
+
+if TYPE_CHECKING:
+    from vani.collect.transfer_test import Measurement
 
 __all__ = ["systems"]
 
@@ -18,23 +23,36 @@ __all__ = ["systems"]
 def systems(ctx: click.Context) -> None:
     """List the machines whose descriptions are bundled, show one, or describe this one."""
     if ctx.invoked_subcommand is None:
-        from vani.systems import known_systems, load_system  # noqa: PLC0415
+        _print_names()
 
-        for name in known_systems():
-            system = load_system(name)
-            click.echo(f"{name:<20} {system.description or system.name}")
+
+@systems.command("list")
+def list_() -> None:
+    """List the machines whose descriptions are bundled, as `vani systems` does."""
+    _print_names()
+
+
+def _print_names() -> None:
+    from vani.systems import known_systems, load_system  # noqa: PLC0415
+
+    for name in known_systems():
+        system = load_system(name)
+        click.echo(f"{name:<20} {system.description or system.name}")
 
 
 @systems.command()
 @click.argument("name")
 @output_option()
 def show(name: str, output: Path | None) -> None:
-    """Write the description of NAME (a bundled machine or a file), merged with what it builds on."""
+    """Write the description of NAME (a bundled machine or a file), merged with what it builds on.
+
+    What it does not tell is left out.
+    """
     from vani.schema.document import dumps  # noqa: PLC0415
     from vani.systems import load_system  # noqa: PLC0415
 
     check_places([output], system_files(name))
-    emit(dumps(load_system(name)), output)
+    emit(dumps(load_system(name), only_set=True), output)
 
 
 @systems.command()
@@ -43,13 +61,32 @@ def show(name: str, output: Path | None) -> None:
     "--data",
     type=FILE,
     metavar="DIR",
-    help="Where the data lies, for its default layout; by default this folder.",
+    help="Where the data lies, for its default layout; by default that of --measure, else this folder.",
 )
+@click.option(
+    "--measure",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write and read a test there, from this node alone, for the rates that nothing tells.",
+)
+@click.option("--size", default="4G", show_default=True, metavar="SIZE", help="With --measure: how much.")
+@click.option("--yes", is_flag=True, help="With --measure: do not ask first.")
 @quiet_option
-def detect(output: Path | None, data: Path | None, quiet: bool) -> None:
+@click.pass_context
+def detect(
+    ctx: click.Context,
+    output: Path | None,
+    data: Path | None,
+    measure: Path | None,
+    size: str,
+    *,
+    yes: bool,
+    quiet: bool,
+) -> None:
     """Describe the machine that this runs on; what could not be found out is said on stderr.
 
-    Best run inside a job: burst buffers and network are those of the node.
+    Best run inside a job: burst buffers and network are those of the node. Nothing is written to the
+    machine's storage unless --measure asks for it.
     """
     from vani.collect.system import detect as run  # noqa: PLC0415
     from vani.errors import InputError, one_line  # noqa: PLC0415
@@ -58,8 +95,43 @@ def detect(output: Path | None, data: Path | None, quiet: bool) -> None:
     check_places([output])
     if data is not None and not data.exists():
         raise InputError("no such folder", where=data, todo="name the folder of the data")
-    system, missing = run(data=data)
+    if measure is None and (yes or ctx.get_parameter_source("size") is not click.core.ParameterSource.DEFAULT):
+        raise InputError("--size and --yes are of --measure", todo="add --measure DIR, or leave them out")
+    measured = None if measure is None else _measured(measure, size, yes=yes, quiet=quiet)
+    system, missing = run(data=data or measure, measured=measured)
     emit(dumps(system), output)
     if not quiet:
         for sentence in missing:
             click.echo(f"vani: {one_line(sentence)}", err=True)
+
+
+def _measured(folder: Path, size: str, *, yes: bool, quiet: bool) -> Measurement:
+    """Warn, ask, and run the test."""
+    from vani.collect.transfer_test import LIMIT_S, MAX_BYTES, MIN_BYTES, check_room, measure  # noqa: PLC0415
+    from vani.errors import InputError, one_line  # noqa: PLC0415
+    from vani.units import format_rate, lfs_size, parse_bytes  # noqa: PLC0415
+
+    try:
+        count = parse_bytes(size)
+    except ValueError:
+        raise InputError(f"--size {one_line(size)} is no size", todo="write it like 4G or 512M") from None
+    if not MIN_BYTES <= count <= MAX_BYTES:
+        between = f"{lfs_size(MIN_BYTES)} and {lfs_size(MAX_BYTES)}"
+        raise InputError(f"--size {one_line(size)} is too much or too little", todo=f"write one between {between}")
+    check_room(folder, count)
+    warning = (
+        f"writing {size} to {one_line(str(folder))} and reading it again, at most {2 * LIMIT_S:g} s: it loads the file "
+        "system for all who use it"
+    )
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"--measure means {warning}", todo="add --yes to agree")
+        if not click.confirm(f"vani: {warning}. Go on?", err=True):
+            raise InputError("nothing was measured", todo="leave --measure out, or agree")
+    elif not quiet:
+        click.echo(f"vani: {warning}", err=True)
+    measured = measure(folder, count)
+    if not quiet:
+        rates = f"write {format_rate(measured.write)}, read {format_rate(measured.read)}"
+        click.echo(f"vani: {rates}: {'; '.join((measured.method, *measured.notes))}", err=True)
+    return measured

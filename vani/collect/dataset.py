@@ -203,7 +203,7 @@ def _distribution(
 
 
 def _walk(root: Path, problems: list[str]) -> Iterator[Path]:
-    """Paths of everything below `root` that is no folder, folder by folder."""
+    """Paths of everything below `root` that is not a folder, folder by folder."""
     if not root.is_dir():
         yield root
         return

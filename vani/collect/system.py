@@ -1,7 +1,7 @@
-"""What a machine shows of itself: `detect` puts it into a `vani.system/1` document.
+"""What a machine shows of itself: `detect` puts it into a `vani.system/2` document.
 
 It runs on a login or compute node, as any user. Each program is optional; what it would have told is null,
-and `sources` says which one was missing. Rates are not measured: they stay null, but for the network's.
+and `sources` says which one was missing. Rates stay null, but for the network's and what was measured of one folder.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from vani.collect.hardware import count_cores, count_gpus, memory_bytes
 from vani.collect.lustre import read_lustre, read_software
 from vani.collect.mounts import PARALLEL, burst_buffer_dirs, places_of_data, read_mounts, space_of
 from vani.collect.scheduler import read_scheduler
+from vani.collect.transfer_test import Measurement
 from vani.collect.tree import entries, read
 from vani.schema.job import Mount, is_below
 from vani.schema.memory_file_systems import IN_MEMORY
@@ -37,6 +39,7 @@ def detect(
     data: Path | None = None,
     *,
     programs: Ask | None = None,
+    measured: Measurement | None = None,
 ) -> tuple[System, list[str]]:
     """Describe the machine that this process runs on.
 
@@ -50,7 +53,9 @@ def detect(
         Where the data lies: the default layout is that of this folder; by default that of the folder where the job
         works, if it is on Lustre, else that of the mount point.
     programs
-        Runs `lfs`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
+        Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
+    measured
+        Rates of one node in a folder: those of the file system or burst buffer that holds it.
 
     Returns
     -------
@@ -71,7 +76,9 @@ def detect(
     )
     facts: dict[str, Any] = {
         "name": _name(environment, root),
-        "description": "Found by `vani systems detect`; rates are not measured: fill them in",
+        "description": "Found by `vani systems detect`; "
+        + ("other " if measured else "")
+        + "rates are not measured: fill them in",
         "compute": _compute(root, sources),
         "file_systems": _file_systems(
             mounts,
@@ -85,6 +92,8 @@ def detect(
         "network": _network(root, sources),
     }
     facts["scheduler"] = _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
+    if measured is not None:
+        _fill_in(measured, facts, mounts, sources)
     types = {one["type"] for one in facts["file_systems"]}
     for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
         if kind not in types:
@@ -263,6 +272,42 @@ def _burst_buffers(
         sources[f"burst_buffers[{len(found)}]"] = f"{by}, on one node{what}"
         found.append(facts)
     return found
+
+
+def _fill_in(
+    measured: Measurement, facts: dict[str, Any], mounts: list[Mount], sources: dict[str, str]
+) -> None:
+    """Put the rates where the folder lies: on a shared file system, else on storage of the node, new if need be."""
+    folder = os.path.realpath(measured.folder)
+    rates = {"read": measured.read, "write": measured.write}
+    told = f"measured in {folder} on {date.today().isoformat()}: {'; '.join((measured.method, *measured.notes))}"
+    mount = max(
+        (one for one in mounts if is_below(folder, one.dir)), key=lambda one: len(one.dir), default=None
+    )
+    if mount is not None:
+        for index, one in enumerate(facts["file_systems"]):
+            if mount.dir in one["mounts"]:
+                one["bandwidth_per_client"] = rates
+                sources[f"file_systems[{index}].bandwidth_per_client"] = told
+                return
+    buffers = facts["burst_buffers"]
+    device = mount and (mount.type, mount.device or mount.dir)
+    same = [index for index, one in enumerate(buffers) if _device_of(one["dir"], mounts) == device is not None]
+    if not same:
+        kind = mount.type if mount else "unknown"
+        name = _unique(PurePosixPath(folder).name or "root", {one["name"] for one in buffers})
+        buffers.append({"name": name, "kind": "node_local", "type": kind, "dir": folder})
+        sources[f"burst_buffers[{len(buffers) - 1}]"] = "the folder that was measured"
+        same = [len(buffers) - 1]
+    for index in same:
+        buffers[index]["bandwidth_per_node"] = rates
+        sources[f"burst_buffers[{index}].bandwidth_per_node"] = told
+
+
+def _device_of(folder: str | None, mounts: list[Mount]) -> tuple[str, str] | None:
+    above = [mount for mount in mounts if folder is not None and is_below(folder, mount.dir)]
+    mount = max(above, key=lambda one: len(one.dir), default=None)
+    return (mount.type, mount.device or mount.dir) if mount else None
 
 
 def _scheduler(

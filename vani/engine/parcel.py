@@ -68,7 +68,7 @@ def fold_each(parcel: bytes, constants: Sequence[Any]) -> bytes:
 
 
 def fold_results(results: Sequence[bytes], combine: bytes, constants: Sequence[Any]) -> bytes:
-    """Combine what `fold_each` and `fold_results` handed on."""
+    """Combine what `fold_each` and `fold_results` returned."""
     function: Callable[[list[Any]], Any] = load(combine, constants)
     return pack(function([load(r) for r in results]))
 

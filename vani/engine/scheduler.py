@@ -172,7 +172,7 @@ def scheduler_of(given: SchedulerLike) -> Scheduler:
         return given
     if not hasattr(given, "scheduler_info"):
         raise InputError(
-            f"a {type(given).__name__} is no scheduler",
+            f"a {type(given).__name__} is not a scheduler",
             todo="give an address, a SchedulerFile, BatchJobs or a distributed.Client",
         )
     return OpenClient(given)

@@ -52,7 +52,9 @@ def question(reads: Sequence[Path], writes: Path) -> Iterator[Question]:
 
 
 def _sample(folder: Path) -> tuple[str, str, int]:
-    """The first file of a folder, by name: what another machine must find there, too."""
+    """The first file of a folder, by name, or a file itself: what another machine must find there, too."""
+    if folder.is_file():
+        return str(folder.parent.absolute()), folder.name, folder.stat().st_size
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if entry.is_file():
             return str(folder.absolute()), entry.name, entry.stat().st_size
@@ -101,7 +103,7 @@ def trouble(host: str, what: str, path: str) -> InputError:
         return InputError(
             f"is not seen by workers on {host}",
             where=path,
-            todo="name a folder that all nodes share (profile --store DIR; convert: STORE)",
+            todo="name a folder that all nodes share (--store DIR; convert: STORE)",
         )
     return InputError(
         f"cannot be written by workers on {host}", where=path, todo="name a folder that they can write"

@@ -22,6 +22,7 @@ from vani.schema.check import Source
 from vani.schema.document import loads
 from vani.schema.lifts import profile_2
 from vani.schema.long_profile import Column
+from vani.units import counted
 
 __all__ = [
     "FILES",
@@ -104,7 +105,7 @@ def expanded(folder: Path, name: str, where: str = "") -> list[Path]:
             anchor = Path(path.anchor)
             found = sorted(one for one in anchor.glob(str(path.relative_to(anchor))) if one.is_file())
         except (ValueError, NotImplementedError, IndexError) as error:
-            raise InputError(f"baseline {name!r} is no glob ({error})", where=where) from error
+            raise InputError(f"baseline {name!r} is not a glob ({error})", where=where) from error
         what = "fits no file"
     else:
         # A pipe such as that of `<(...)` is as good as a file.
@@ -349,7 +350,7 @@ def _checked(node: Any, key: str, present: tuple[int, ...], where: str) -> int:
     if _holds_entities(key, node):
         return sum(_checked(one, "", _present(one, key, present, where), where) for one in node)
     if len(node) != len(present) or any(isinstance(one, (list, dict)) for one in node):
-        raise _wrong(f"{key} holds {len(node)} values for {len(present)} runs", where)
+        raise _wrong(f"{key} holds {counted(len(node), 'value')} for {counted(len(present), 'run')}", where)
     return len(present)
 
 
@@ -365,7 +366,7 @@ def _present(entity: Mapping[str, Any], key: str, present: tuple[int, ...], wher
         or not there
         or not all(type(one) is int and one in known for one in there)
     ):
-        raise _wrong(f"{_IN_RUNS} of an entry of {key} is no list of runs", where)
+        raise _wrong(f"{_IN_RUNS} of an entry of {key} is not a list of runs", where)
     return tuple(there)
 
 

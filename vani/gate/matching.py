@@ -96,7 +96,7 @@ def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> It
     Raises
     ------
     DocumentError
-        A number is no number (in parts of a long profile that were not checked when it was read).
+        A number is not a number (in parts of a long profile that were not checked when it was read).
     """
     # Attributes of one entity come one after the other: the way to the entities is the same for all.
     last = max((i for i, step in enumerate(leaf.steps) if not isinstance(step, Key)), default=-1) + 1

@@ -105,7 +105,7 @@ class _Compiler:
         dimensions = {_dimension(attribute, leaf) for leaf in leaves}
         if dimensions & {"text", "flag"}:
             raise self._error(
-                f"{attribute} is no number", "write a [[check.budget]] such as `... == \"posix\"`",
+                f"{attribute} is not a number", "write a [[check.budget]] such as `... == \"posix\"`",
                 "change", number, "attribute",
             )  # fmt: skip
         relative = self._quantity(one.relative, {"share"}, "change", number, "relative")

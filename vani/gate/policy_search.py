@@ -58,7 +58,7 @@ def is_there(path: Path) -> bool:
     if not os.path.lexists(path):
         return False
     what = (
-        "is a directory" if path.is_dir() else "is a link to nothing" if path.is_symlink() else "is no file"
+        "is a directory" if path.is_dir() else "is a link to nothing" if path.is_symlink() else "is not a file"
     )
     raise InputError(what, where=path, todo="remove it, or put a file in its place")
 

@@ -54,7 +54,7 @@ def parse_quantity(text: str) -> Quantity:
     """
     match = QUANTITY.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{_short(text)} is no number with a unit such as 1e5, 4 MiB, 10 s, 10 %, 2 GB/s")
+        raise ValueError(f"{_short(text)} is not a number with a unit such as 1e5, 4 MiB, 10 s, 10 %, 2 GB/s")
     number, unit = Decimal(match[1]), match[2]
     dimension: Dimension | None = None
     if unit is not None:
@@ -76,7 +76,7 @@ def _unit(unit: str) -> tuple[Decimal, Dimension]:
         return Decimal(parse_bytes(f"1{size}")), "rate" if slash else "bytes"
     except ValueError:
         known = "B, K or KiB, M or MiB, G or GiB, KB, MB, GB, .../s, ns, us, ms, s, min, h, d, %"
-        raise ValueError(f"{_short(unit)} is no unit; known are {known}") from None
+        raise ValueError(f"{_short(unit)} is not a unit; known are {known}") from None
 
 
 def _short(text: str) -> str:

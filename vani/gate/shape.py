@@ -71,7 +71,7 @@ def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
     Raises
     ------
     UnknownAttributeError
-        A key that is not there, a selector where there is no list, or a path that ends in a group.
+        A key that is not there, a selector where there is not a list, or a path that ends in a group.
     """
     counted = attribute.aggregate == "count"
     found = tuple(_walk(Profile, "", attribute.steps, (), "", entities=counted))
@@ -124,7 +124,7 @@ def _walk(
         yield from _into_keys(kind, path, step, rest, done, about, entities=entities)
         return
     if get_origin(kind) is not list:
-        raise UnknownAttributeError(f"{path} is no list: leave out {step}")
+        raise UnknownAttributeError(f"{path} is not a list: leave out {step}")
     element = _plain(get_args(kind)[0])
     if isinstance(step, Where):
         step = Where(tuple(_condition(element, path, one) for one in step.conditions))

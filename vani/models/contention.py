@@ -48,7 +48,6 @@ __all__ = [
     "neat",
     "path_of",
     "predict",
-    "ratio",
 ]
 
 PROCESS_RATE: Final = 1.6e9
@@ -205,20 +204,6 @@ def predict(burst: Burst, path: Path, *, packed: bool = False) -> Prediction:
     if not packed and path.io_node:
         worst = predict(burst, path, packed=True).seconds
     return Prediction(total, longest, worst * VARIATION, stages)
-
-
-def ratio(before: Burst, after: Burst, path: Path) -> tuple[float, float, float]:
-    """How many times as fast `after` is: least, expected, most; least is never below 1 where expected is not.
-
-    Expected is the ratio of the sums over the stages. Least is the smaller one of it and of the ratio with all
-    stages overlapped, divided by the variation between repetitions; most is the larger one, times it.
-    """
-    old, new = predict(before, path), predict(after, path)
-    if not new.seconds:
-        return 1.0, 1.0, 1.0
-    expected, overlapped = old.seconds / new.seconds, old.best_s / new.best_s
-    least = min(expected, overlapped) / VARIATION
-    return max(least, min(1.0, expected)), expected, max(expected, overlapped) * VARIATION
 
 
 def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) -> int:

@@ -1,16 +1,29 @@
 """How many I/O nodes serve a job, from measured curves; prefetch chunk and request split of its forwarding nodes.
 
 A curve gives the bandwidth of an access pattern by number of I/O nodes (0: compute nodes reach the file system
-themselves). Legal are numbers that divide the compute nodes, so that each I/O node serves equally many (Bez et al.,
-IPDPS 2021, section 5.1, where it is printed the other way round), and 0 where the machine allows it. Of the legal
-numbers the fewest is taken that reaches (1 - tolerance) of the best mean.
+themselves), and the conditions it was measured under. Legal are numbers that divide the compute nodes, so that each I/O
+node serves equally many (Bez et al., IPDPS 2021, section 5.1, where it is printed the other way round), and 0 where the
+machine allows it.
 
-Bundled are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). The nearest pattern has
-the same layout (file per process, shared) and order (contiguous, strided), and the least distance
+`choose` asks all curves near the pattern: same direction, layout (file per process, shared) and order (contiguous,
+strided), and no condition farther off than `ENVELOPE`. Of the legal numbers it takes the one whose regret,
+
+    regret(n) = 1 - bandwidth(n) / max over legal m of bandwidth(m),
+
+is least in the mean of these curves, each weighted by 1 / 2^d, and among numbers within `ALIKE` of that the fewest. The
+distance d is the sum of doublings by which a curve's conditions differ:
 
     d = |log2 nodes / nodes'| + |log2 processes per node / processes per node'| + |log2 request / request'|
 
-that is, the sum of doublings by which it differs.
+Where that mean regret is above `most_regret`, the near curves contradict each other, and there is no answer. On
+repetitions that the choice did not see, this loses about half as much as the curve of the very pattern does alone:
+five repetitions scatter more than neighbours differ (`python -m benchmarks.models --forwarding`).
+
+`oracle` is the paper's method, the best mean of the pattern's own curve (ORACLE of Bez et al., section 3.2); `nearest`
+and `fewest` apply it to the nearest pattern, whatever its distance. Both are kept to compare with.
+
+Bundled are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). They hold for that
+machine only.
 
 Prefetch (AIOT, equation 2): chunk = prefetch buffer * forwarding nodes / files that are read.
 Request split (AIOT, section III-B.2): metadata : other requests = P : (1 - P); P is the share of metadata.
@@ -21,38 +34,69 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from vani.units import KiB, MiB
+from vani.units import KiB, MiB, format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.system import Curve, System
 
 __all__ = [
+    "ANCHOR",
+    "ENVELOPE",
+    "HELD_OUT",
+    "Choice",
+    "Offset",
     "Pattern",
     "Rate",
     "Scenario",
+    "choose",
+    "curves_of",
     "fewest",
     "legal",
     "measured",
     "nearest",
+    "offset",
+    "oracle",
     "prefetch_chunk",
+    "regrets",
     "speedups",
 ]
 
 _FILE = Path(__file__).resolve().parent / "data" / "forge_mn4.csv"
+_MEASURED_ON: Final = "marenostrum4"
 _COUNTS = (0, 1, 2, 4, 8)
+
+ALIKE: Final = 0.005
+"""Regrets that differ by less are the same: half a percent shows in no measurement."""
+ANCHOR: Final = 1.5
+"""A curve speaks for a run whose rate is within this factor of what it gives for the run's number of I/O nodes."""
+HELD_OUT: Final = 0.2
+"""Standard deviation of ln(measured / expected speedup) of patterns that were held out, beyond that of repetitions."""
+_BELOW, _ABOVE = 2.0, 1.5
+"""Standard deviations that leave 5 % on each side. More runs are held up than helped, so it is farther down (a normal
+distribution has 1.645 on both)."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """How a job writes: `request` bytes at a time by `processes` on `nodes`."""
+    """How a job reads or writes: `request` bytes at a time by `processes` on `nodes`."""
 
     nodes: int
     processes: int
     layout: Literal["fpp", "shared"]
     order: Literal["contiguous", "strided"]
     request: int
+    operation: Literal["read", "write"] = "write"
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """What has to be the same for two patterns to be compared at all."""
+        # A process with a file of its own has nobody to interleave with.
+        return self.operation, self.layout, self.order if self.layout == "shared" else "contiguous"
 
 
 @dataclass(frozen=True)
@@ -71,9 +115,61 @@ class Scenario:
     curve: Mapping[int, Rate]
 
 
+@dataclass(frozen=True)
+class Offset:
+    """By how many doublings the conditions of two patterns differ."""
+
+    nodes: float
+    processes_per_node: float
+    request: float
+
+    @property
+    def distance(self) -> float:
+        return self.nodes + self.processes_per_node + self.request
+
+    def within(self, most: Offset) -> bool:
+        return (
+            self.nodes <= most.nodes
+            and self.processes_per_node <= most.processes_per_node
+            and self.request <= most.request
+        )
+
+    def beyond(self, most: Offset) -> str:
+        """Say in which conditions it is farther off than `most`."""
+        conditions = (
+            ("nodes", self.nodes, most.nodes),
+            ("processes per node", self.processes_per_node, most.processes_per_node),
+            ("request size", self.request, most.request),
+        )
+        return ", ".join(f"{far:.2f} doublings of {name}" for name, far, limit in conditions if far > limit)
+
+
+ENVELOPE: Final = Offset(1.0, 1.0, 1.0)
+"""The farthest a curve may be: one doubling of each condition, where the curve chosen by loses at most 10 % in the
+mean of each layout and order. At two, strided writes lose 10 to 13 % (`python -m benchmarks.models --forwarding`)."""
+_ENVELOPE_DIRECT: Final = Offset(1.0, 0.5, 1.0)
+"""With a file per process and direct access among the choices: with 48 processes per node that is the best, with 24
+it is not, and one doubling loses 18 %, half of one (between 0 and 18) 9 %."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A number of I/O nodes, and what it rests on.
+
+    By number of I/O nodes, `lost` are expected regrets, 0..1, and `rates` means over the curves of `near`, whose first
+    is the nearest, `distance` doublings off.
+    """
+
+    io_nodes: int
+    lost: Mapping[int, float]
+    rates: Mapping[int, Rate]
+    near: tuple[Scenario, ...]
+    distance: float
+
+
 @functools.cache
 def measured() -> tuple[Scenario, ...]:
-    """The bundled measurements."""
+    """The measurements on MareNostrum 4."""
     with _FILE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     return tuple(
@@ -91,17 +187,93 @@ def measured() -> tuple[Scenario, ...]:
     )
 
 
-def nearest(pattern: Pattern, scenarios: Iterable[Scenario]) -> tuple[Scenario, float]:
-    """The scenario nearest to a pattern and its distance in doublings; see the module."""
-    order = pattern.order if pattern.layout == "shared" else "contiguous"
-    alike = [s for s in scenarios if (s.pattern.layout, s.pattern.order) == (pattern.layout, order)]
-    best = min(alike, key=lambda scenario: _distance(pattern, scenario.pattern))
-    return best, _distance(pattern, best.pattern)
+def curves_of(system: System) -> list[Scenario]:
+    """The curves that were measured on a machine: those of its description, then what is bundled for it."""
+    layer = system.forwarding
+    own = [_scenario(one) for one in layer.curves if one.is_complete] if layer is not None else []
+    known = {one.pattern for one in own}
+    bundled = measured() if system.name == _MEASURED_ON else ()
+    return [*own, *(one for one in bundled if one.pattern not in known)]
+
+
+def offset(one: Pattern, other: Pattern) -> Offset:
+    """By how many doublings two patterns differ."""
+
+    def doublings(a: float, b: float) -> float:
+        return abs(math.log2(max(a, 1) / max(b, 1)))
+
+    return Offset(
+        doublings(one.nodes, other.nodes),
+        abs(math.log2((one.processes / one.nodes) / (other.processes / other.nodes))),
+        doublings(one.request, other.request),
+    )
 
 
 def legal(nodes: int, choices: Iterable[int], *, direct: bool) -> list[int]:
     """Of `choices`, numbers of I/O nodes that a job of `nodes` compute nodes can have, ascending."""
     return sorted({n for n in choices if (n == 0 and direct) or (n > 0 and nodes % n == 0)})
+
+
+def regrets(curve: Mapping[int, Rate], allowed: Sequence[int]) -> dict[int, float]:
+    """Share of the best allowed bandwidth that each number loses, 0..1."""
+    best = max(curve[n].mean for n in allowed)
+    return {n: 1 - curve[n].mean / best for n in allowed}
+
+
+def choose(
+    pattern: Pattern, scenarios: Iterable[Scenario], allowed: Iterable[int], most_regret: float
+) -> Choice | str:
+    """The number that loses least over the near curves, or in words for a sentence why none can be named.
+
+    `allowed` are the legal numbers. Compared are those that the nearest curve has, by all near curves that have them.
+    """
+    alike = [s for s in scenarios if s.pattern.kind == pattern.kind]
+    if not alike:
+        return "no curve was measured for this direction, file layout and order"
+    wanted = sorted(set(allowed))
+    off = sorted(((offset(pattern, s.pattern), s) for s in alike), key=lambda one: one[0].distance)
+    is_split = pattern.layout == "fpp" and 0 in wanted
+    most = _ENVELOPE_DIRECT if is_split else ENVELOPE
+    near = [(far, s) for far, s in off if far.within(most)]
+    if not near:
+        far, other = off[0]
+        return (
+            f"the nearest measured curve ({other.pattern.processes:,} processes on {other.pattern.nodes} nodes, "
+            f"{format_bytes(other.pattern.request)} at a time) is too far, {far.beyond(most)}"
+        )
+    known = next((found for _, s in near if len(found := [n for n in wanted if n in s.curve]) > 1), None)
+    if known is None:
+        return "fewer than two of the numbers that the job can have were measured"
+    near = [(far, s) for far, s in near if s.curve.keys() >= set(known)]
+    weights = [2**-far.distance for far, _ in near]
+    lost = [regrets(s.curve, known) for _, s in near]
+    expected = {n: _weighted([one[n] for one in lost], weights) for n in known}
+    least = min(expected.values())
+    if least > most_regret:
+        return (
+            f"the near curves contradict each other: every number loses {least:.0%} of the best in their mean"
+        )
+    # Direct access takes no I/O node, but it scatters most: it is never preferred for being as good.
+    best = min((n for n in known if expected[n] <= least + ALIKE), key=lambda n: n or math.inf)
+    return Choice(
+        best,
+        expected,
+        {n: _mean_rate([s.curve[n] for _, s in near], weights) for n in known},
+        tuple(s for _, s in near),
+        near[0][0].distance,
+    )
+
+
+def oracle(curve: Mapping[int, Rate], allowed: Iterable[int]) -> int:
+    """The number with the best mean: ORACLE of Bez et al. The first of several."""
+    return max(allowed, key=lambda n: curve[n].mean)
+
+
+def nearest(pattern: Pattern, scenarios: Iterable[Scenario]) -> tuple[Scenario, float]:
+    """The scenario nearest to a pattern, however far, and its distance in doublings; see the module."""
+    alike = [s for s in scenarios if s.pattern.kind == pattern.kind]
+    best = min(alike, key=lambda scenario: offset(pattern, scenario.pattern).distance)
+    return best, offset(pattern, best.pattern).distance
 
 
 def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) -> int | None:
@@ -116,14 +288,15 @@ def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) 
     return min(n for n in known if n and curve[n].mean >= (1 - tolerance) * best)
 
 
-def speedups(curve: Mapping[int, Rate], before: int, after: int) -> tuple[float, float, float]:
-    """How many times as fast: least, expected, most; the ends one deviation off, least never below 1."""
-    old, new = curve[before], curve[after]
-    least = max(0.0, new.mean - new.deviation) / (old.mean + old.deviation)
-    slow = old.mean - old.deviation
+def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float, float, float]:
+    """How many times as fast, for a run that `rates[before]` describes: least, expected, most (90 % lie between).
+
+    The least may be below 1. Its width is the scatter of runs with `after` I/O nodes, and that of patterns held out.
+    """
+    old, new = rates[before], rates[after]
     expected = new.mean / old.mean
-    most = (new.mean + new.deviation) / slow if slow > 0 else math.inf
-    return max(1.0, min(least, expected)), max(1.0, expected), max(1.0, expected, most)
+    width = math.hypot(new.deviation / new.mean, HELD_OUT)
+    return expected * math.exp(-_BELOW * width), expected, expected * math.exp(_ABOVE * width)
 
 
 def prefetch_chunk(buffer: int, forwarders: int, files: int) -> int:
@@ -131,12 +304,24 @@ def prefetch_chunk(buffer: int, forwarders: int, files: int) -> int:
     return buffer * forwarders // max(1, files)
 
 
-def _distance(one: Pattern, other: Pattern) -> float:
-    def doublings(a: float, b: float) -> float:
-        return abs(math.log2(max(a, 1) / max(b, 1)))
-
-    return (
-        doublings(one.nodes, other.nodes)
-        + doublings(one.processes / one.nodes, other.processes / other.nodes)
-        + doublings(one.request, other.request)
+def _scenario(curve: Curve) -> Scenario:
+    nodes, per_node = curve.nodes or 1, curve.processes_per_node or 1
+    pattern = Pattern(
+        nodes,
+        nodes * per_node,
+        "shared" if curve.layout == "shared" else "fpp",
+        curve.order or "contiguous",
+        curve.request or 1,
+        curve.operation or "write",
     )
+    return Scenario(pattern, {one.io_nodes: Rate(one.bandwidth, one.deviation) for one in curve.points})
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+
+
+def _mean_rate(rates: Sequence[Rate], weights: Sequence[float]) -> Rate:
+    """Of factors, not of sums: geometric mean, and the mean relative deviation."""
+    mean = math.exp(_weighted([math.log(rate.mean) for rate in rates], weights))
+    return Rate(mean, mean * _weighted([rate.deviation / rate.mean for rate in rates], weights))

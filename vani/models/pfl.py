@@ -11,7 +11,6 @@ stops where it reaches the targets there are, and one last component lies on all
 
 from __future__ import annotations
 
-import configparser
 import math
 import re
 import shlex
@@ -21,7 +20,7 @@ from typing import Final
 
 from vani.errors import InputError
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
-from vani.units import GiB, MiB, TiB, lfs_size, parse_bytes
+from vani.units import GiB, MiB, TiB, counted, lfs_size, parse_bytes
 
 __all__ = [
     "CONFIGURATION_1",
@@ -31,7 +30,6 @@ __all__ = [
     "Layout",
     "Usage",
     "layout_for_sizes",
-    "parse_ini",
     "parse_options",
     "tarazu_stripe_sizes",
     "usage",
@@ -79,7 +77,9 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.components) <= _MAX_COMPONENTS:
-            raise _refused(f"has {len(self.components)} components", f"give 1 to {_MAX_COMPONENTS}")
+            raise _refused(
+                f"has {counted(len(self.components), 'component')}", f"give 1 to {_MAX_COMPONENTS}"
+            )
         start, size = 0, None
         for number, part in enumerate(self.components, start=1):
             last = number == len(self.components)
@@ -87,7 +87,9 @@ class Layout:
             _check(part, f"component {number}", start, size, first=number == 1, last=last)
             start = part.end or start
         if self.stripes > self.max_stripes:
-            raise _refused(f"has {self.stripes} stripes", f"at most {self.max_stripes} over all components")
+            raise _refused(
+                f"has {counted(self.stripes, 'stripe')}", f"at most {self.max_stripes} over all components"
+            )
 
     @property
     def stripes(self) -> int:
@@ -102,12 +104,6 @@ class Layout:
         """Options of `lfs setstripe`; a layout of one component is a plain one."""
         plain = len(self.components) == 1 and not self.components[0].on_mdt
         return " ".join(_options(part, plain=plain) for part in self.components)
-
-    def to_command(self, path: str) -> str:
-        """The command that gives the layout to a new file, or to what is made in a folder."""
-        return (
-            f"lfs setstripe {self.to_options()} {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
-        )
 
     def to_yaml(self) -> str:
         """The template that `lfs setstripe --yaml=FILE NEW` reads: as `lfs getstripe --yaml` writes it, without
@@ -276,35 +272,6 @@ def parse_options(text: str) -> Layout:
     return Layout(tuple(components))
 
 
-def parse_ini(text: str) -> Layout:
-    """Read Tarazu's .ini, with comments behind values as in its figure 12.
-
-    Raises
-    ------
-    InputError
-        It is not such a file, or a layout that Lustre refuses.
-    """
-    parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"))
-    try:
-        parser.read_string(text)
-        buckets = parser.getint("Client", "Buckets")
-        if not 1 <= buckets <= _MAX_COMPONENTS:
-            raise ValueError(buckets)
-        parts = [
-            (parser.get(f"Bucket_{n}", "Extent").strip(), parser.getint(f"Bucket_{n}", "Stripe"))
-            for n in range(1, buckets + 1)
-        ]
-        components = tuple(
-            Component(None if extent == "-1" else parse_bytes(extent), stripes) for extent, stripes in parts
-        )
-    except (configparser.Error, ValueError) as error:
-        raise InputError(
-            f"no configuration of Tarazu ({str(error).splitlines()[0]})",
-            todo="write [Client] Buckets = n and [Bucket_1] to [Bucket_n] with Extent and Stripe",
-        ) from error
-    return Layout(components)
-
-
 _LONG: Final[Mapping[str, str]] = {
     "--component-end": "-E",
     "--stripe-count": "-c",
@@ -331,24 +298,27 @@ def _check(part: Component, name: str, start: int, size: int | None, *, first: b
         raise _refused(f"has {name} end at {part.end}", "take a multiple of 64 KiB")
     if part.size is not None and (part.size % STRIPE_UNIT or not STRIPE_UNIT <= part.size <= LARGEST_STRIPE):
         raise _refused(
-            f"has stripes of {part.size} bytes in {name}", "take a multiple of 64 KiB from 64K to below 4G"
+            f"has stripes of {counted(part.size, 'byte')} in {name}",
+            "take a multiple of 64 KiB from 64K to below 4G",
         )
     if part.pool is not None and not _POOL.fullmatch(part.pool):
         raise _refused(
             f"names the pool {part.pool!r}", "a pool has up to 15 letters, digits, `_`, `-` and `.`"
         )
     if part.extension is not None and (part.extension <= 0 or part.extension % STRIPE_UNIT):
-        raise _refused(f"extends {name} by {part.extension} bytes", "take a multiple of 64 KiB")
+        raise _refused(f"extends {name} by {counted(part.extension, 'byte')}", "take a multiple of 64 KiB")
     if part.on_mdt:
         _check_dom(part, name, first=first)
         return
     count = part.count
     if count is not None and count != -1 and not 1 <= count <= MAX_STRIPES:
-        raise _refused(f"has {count} stripes in {name}", f"take 1 to {MAX_STRIPES}, or -1 for all targets")
+        raise _refused(
+            f"has {counted(count, 'stripe')} in {name}", f"take 1 to {MAX_STRIPES}, or -1 for all targets"
+        )
     # Lustre's own check (LSE_ALIGN_END): an end lies between two stripes. A self-extending end moves.
     if part.end is not None and size is not None and part.extension is None and part.end % size:
         raise _refused(
-            f"has {name} end at {part.end}, inside a stripe of {size} bytes",
+            f"has {name} end at {part.end}, inside a stripe of {counted(size, 'byte')}",
             "take a multiple of the stripe size",
         )
 
@@ -357,7 +327,8 @@ def _check_dom(part: Component, name: str, *, first: bool) -> None:
     if not first:
         raise _refused(f"has {name} on the metadata target", "only the first may be there")
     if part.end is None or part.end > MAX_DOM:
-        raise _refused(f"has {part.end} bytes on the metadata target", "give it an end of 64K to 1G")
+        length = "the whole file" if part.end is None else counted(part.end, "byte")
+        raise _refused(f"has {length} on the metadata target", "give it an end of 64K to 1G")
     if part.count is not None or part.overstripe or part.size not in {None, part.end}:
         raise _refused(f"has stripes in {name}, which lies on the metadata target", "leave them out")
 

@@ -1,4 +1,4 @@
-"""BatchEnds of files that one process uses alone, as far as its own calls tell (see `vani.readers.positions`)."""
+"""Ends of files that one process uses alone, as far as its own calls tell (see `vani.readers.positions`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from vani.calls import Flag
 from vani.readers.functions import PositionRule
+from vani.readers.plausible import NO_VALUE
 
 __all__ = ["ASSUMED", "GONE", "USED", "BatchEnds", "CallsOnFiles"]
 
-NO_VALUE = np.iinfo(np.int64).min
 USED, GONE, ASSUMED = 1, 2, 4
 """What a process did to a file before: it read or wrote it, or does not know what became of it; it took the name away
 and has not opened it since; O_CREAT alone says that it is empty, and nothing was read or written since."""
@@ -54,7 +54,7 @@ def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
 
 
 class BatchEnds:
-    """BatchEnds of files within a batch, for processes that are alone on their file."""
+    """Ends of files within a batch, for processes that are alone on their file."""
 
     def __init__(
         self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], private: Bools | None = None

@@ -56,7 +56,7 @@ def format_of(path: Path, *, named: bool) -> Format | None:
     Parameters
     ----------
     named
-        The user named the path; otherwise it was found below a folder that is no trace.
+        The user named the path; otherwise it was found below a folder that is not a trace.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _plug_ins() -> _PlugIns:
             if isinstance(loaded, Format):
                 found.append(loaded)
                 continue
-            what = f"entry point {point.name!r} is no vani.readers.trace_reader.Format"
+            what = f"entry point {point.name!r} is not a vani.readers.trace_reader.Format"
         broken.append(
             InputError(what, where=point.value, todo="update or uninstall the package that brings it")
         )

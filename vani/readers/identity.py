@@ -50,7 +50,7 @@ def identity_of(path: Path, files: Callable[[Path], Sequence[Path]], *, with_end
     Parameters
     ----------
     files
-        Finds them, in an order that hangs on their names alone.
+        Finds them, in an order that depends on their names alone.
     with_ends
         Also the last bytes, where a kind of file has its table of contents.
     """

@@ -65,7 +65,7 @@ class Workload:
 def is_trace(path: Path) -> bool:
     """Tell whether a path is a trace of a kind that Vani reads, damaged or not.
 
-    Stricter than what a user may name: a file VERSION alone, or a data set in Parquet, is no trace.
+    Stricter than what a user may name: a file VERSION alone, or a data set in Parquet, is not a trace.
     """
     return format_of(path, named=False) is not None
 
@@ -138,7 +138,7 @@ def open_trace(path: Path) -> TraceReader:
     Raises
     ------
     UnknownFormatError
-        What is there is no trace, or of a tool or version that Vani does not read; says what to do.
+        What is there is not a trace, or of a tool or version that Vani does not read; says what to do.
     TraceError
         The trace is damaged so that nothing of it can be read.
     InputError
@@ -288,7 +288,7 @@ def _about_file(path: Path) -> UnknownFormatError:
 
 
 def _about_directory(path: Path) -> UnknownFormatError:
-    """Say what a directory holds that is no trace."""
+    """Say what a directory holds that is not a trace."""
     if is_store(path):
         return UnknownFormatError(
             "is a store that `vani convert` wrote", where=path, todo="name the trace that it was made from"
@@ -308,10 +308,10 @@ def _about_directory(path: Path) -> UnknownFormatError:
     within = list(_traces_in(path, _NESTED))
     if within:
         return UnknownFormatError(
-            f"is no trace but holds {len(within)}", where=path, todo=f"name one of them, such as {within[0]}"
+            f"is not a trace but holds {len(within)}", where=path, todo=f"name one of them, such as {within[0]}"
         )
     return UnknownFormatError(
-        "is no trace", where=path, todo="name a folder that holds recorder.dat, or recorder.mt and VERSION"
+        "is not a trace", where=path, todo="name a folder that holds recorder.dat, or recorder.mt and VERSION"
     )
 
 

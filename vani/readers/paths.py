@@ -50,12 +50,12 @@ def classify_path(path: str) -> FileClass:
 class Paths(Protocol):
     """Gives paths their codes."""
 
-    def codes(self, spellings: pa.Array, sights: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); `sights` (n,), ascending, tell where in the trace they stand."""
+    def codes(self, spellings: pa.Array, positions: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Codes of many paths, shape (n,); `positions` (n,), ascending, tell where in the trace they stand."""
 
 
 class PathTable:
-    """Codes of the paths of one trace, in order of first sight; one code for all spellings of a path."""
+    """Codes of the paths of one trace, in order of first appearance; one code for all spellings of a path."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self.paths: list[str] = []
@@ -79,15 +79,15 @@ class PathTable:
             self._code[spelling] = code
         return code
 
-    def codes(self, spellings: pa.Array, sights: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+    def codes(self, spellings: pa.Array, positions: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
         """Codes of many paths, shape (n,); every distinct one is looked at once.
 
         Parameters
         ----------
-        sights
+        positions
             Not used: a table that is read as a whole shows its paths in order.
         """
-        del sights
+        del positions
         encoded = pc.dictionary_encode(spellings)
         lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
         found: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]

@@ -3,7 +3,7 @@
 A sequential `read` begins where the call before it on the same file ended, a seek moves that place, an open sets
 it to 0. The tracer names files by path, not by descriptor, so a process has one position per path (two descriptors
 of one path at a time cannot be told apart). Hardly anything loops per call: within a process and file, positions are
-sums since the last call that set one; only where many calls in a row hang on the end of the file they are walked.
+sums since the last call that set one; only where many calls in a row depend on the end of the file they are walked.
 
 What the trace does not say is assumed, and the readers say so in their limits:
 
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from vani.calls import Flag, Kind
 from vani.readers.file_ends import GONE, USED, BatchEnds
 from vani.readers.functions import PositionRule
+from vani.readers.plausible import NO_VALUE
 
-__all__ = ["NO_VALUE", "Positions", "stable_order"]
+__all__ = ["Positions", "stable_order"]
 
-NO_VALUE = np.iinfo(np.int64).min
 _ROUNDS = 16
 _FAR = 1 << 62
 
@@ -393,7 +393,7 @@ class _Calls:
     def _walk(
         self, rows: slice, position: int, ends: BatchEnds, reads: Bools, seeks: Bools, heads: Bools
     ) -> None:
-        """Settle one process and file call by call: each of many calls hangs on the one before."""
+        """Settle one process and file call by call: each of many calls depends on the one before."""
         asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), self._place[rows].tolist()
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
         moves, at = (

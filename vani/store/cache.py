@@ -13,9 +13,9 @@ from vani.store.locks import WRITING, Held, removable
 from vani.store.manifest import STORE_SCHEMA
 from vani.store.read import Store, open_store
 
-__all__ = ["cache_directory", "find_store", "own_place", "places_of", "store_path", "sweep"]
+__all__ = ["MOST_BYTES", "cache_directory", "find_store", "own_place", "places_of", "store_path", "sweep"]
 
-_MOST_BYTES = 20 << 30
+MOST_BYTES = 20 << 30
 _RECENT_S = 3600.0
 """A store that was used in this time stays, even if no lock tells that it still is."""
 _ABANDONED_S = 24 * 3600.0
@@ -99,7 +99,7 @@ def sweep(folder: Path) -> None:
             continue
     total = sum(size for _, size, _ in stores)
     for used, size, entry in sorted(stores):
-        if total <= _MOST_BYTES:
+        if total <= MOST_BYTES:
             break
         if now - used > _RECENT_S and _remove(entry, idle_s=now - used):
             total -= size

@@ -13,12 +13,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 
-__all__ = ["WRITING", "Held", "InUse", "being_used", "being_written", "removable"]
+__all__ = ["MOST_HELD", "WRITING", "Held", "InUse", "being_used", "being_written", "removable"]
 
 WRITING = ".lock"
 """The file in a store that is being written; its writer holds it."""
 _USING = "manifest.json"
-_MOST_HELD = 128
+MOST_HELD = 128
 """Locks of one run: each is an open file, of which a process may have a thousand."""
 
 
@@ -76,7 +76,7 @@ class InUse:
 
         Of very many, the last ones are kept by the time of their last use alone.
         """
-        if self._held >= _MOST_HELD:
+        if self._held >= MOST_HELD:
             with being_used(store) as there:
                 return there
         self._held += 1

@@ -105,7 +105,7 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
         raw = json.loads(path.read_text(encoding="ascii"))
     except FileNotFoundError as error:
         raise StoreError(
-            "is no store: it has no manifest.json", where=store, todo="make one with `vani convert`"
+            "is not a store: it has no manifest.json", where=store, todo="make one with `vani convert`"
         ) from error
     except (OSError, ValueError) as error:
         raise StoreError(

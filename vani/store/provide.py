@@ -19,6 +19,7 @@ from vani.store.kept import Kept, Room
 from vani.store.locks import InUse
 from vani.store.lookup import store_of, stores_in
 from vani.store.read import Store, open_store
+from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile, TraceEntity
@@ -320,7 +321,7 @@ def _reader_of(trace: TraceEntity) -> TraceReader | str:
         )
     if (reader.ranks, records) != (trace.ranks, trace.records) and trace.complete:
         return (
-            f"the trace at {path} holds {records:,} calls of {reader.ranks} processes, the profile "
+            f"the trace at {path} holds {counted(records, 'call')} of {counted(reader.ranks, 'process')}, the profile "
             f"{trace.records:,} of {trace.ranks}: profile it again"
         )
     return reader

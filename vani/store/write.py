@@ -28,14 +28,24 @@ from vani.store.kept import Kept, Room
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
 
-__all__ = ["PartTask", "RunTasks", "check_call_sites", "plan_parts", "write_part", "write_store"]
+__all__ = [
+    "LARGE_PART",
+    "ROW_GROUP",
+    "SMALL_PART",
+    "PartTask",
+    "RunTasks",
+    "check_call_sites",
+    "plan_parts",
+    "write_part",
+    "write_store",
+]
 
 _DICTIONARY = ["file", "bytes", "duration_ns"]
 # The other columns hold few values: plain, they compress nearly as well and are written in half the time.
 _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
-_SMALL_PART, _LARGE_PART = 1 << 17, 1 << 20
+SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
 
-_ROW_GROUP = 1 << 16
+ROW_GROUP = 1 << 16
 """Rows of a row group: small enough that a window of time touches few, large enough to compress."""
 
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
@@ -56,7 +66,7 @@ class PartTask:
 
 def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]]) -> list[range]:
     """Cut the ranks into runs of about a million calls, or an eighth of a small trace; a rank is never cut."""
-    wanted = int(np.clip(int(calls.sum()) // 8, _SMALL_PART, _LARGE_PART))
+    wanted = int(np.clip(int(calls.sum()) // 8, SMALL_PART, LARGE_PART))
     parts, begin, held = [], 0, 0
     for rank, count in enumerate(calls.tolist()):
         if held and held + count > wanted:
@@ -93,7 +103,7 @@ def write_part(task: PartTask) -> Piece:
             ) as writer,
         ):
             for batch in batches:
-                writer.write_batch(batch, row_group_size=_ROW_GROUP)
+                writer.write_batch(batch, row_group_size=ROW_GROUP)
                 if task.keep:
                     piece.calls.append(batch)
         partial.replace(task.file)

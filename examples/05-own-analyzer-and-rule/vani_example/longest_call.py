@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vani.analyzers.base import Batch, Context, Facts, World
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.world import Context, World
 
 __all__ = ["LongestCall"]
 

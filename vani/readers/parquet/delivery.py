@@ -13,8 +13,8 @@ from vani.calls import CALLS, Layer
 from vani.columns import to_arrow
 from vani.readers.handles import OpenHandles
 from vani.readers.nesting import Nesting
-from vani.readers.plausible import claimed
-from vani.readers.positions import NO_VALUE, Positions
+from vani.readers.plausible import NO_VALUE, claimed
+from vani.readers.positions import Positions
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import BATCH_ROWS, Piece
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.natural_order import natural
 from vani.readers.trace_reader import BATCH_ROWS
+from vani.units import counted
 
 __all__ = [
     "DamagedPartError",
@@ -87,7 +88,7 @@ def column_names(paths: list[Path]) -> tuple[str, ...]:
                 return tuple(opened.schema_arrow.names)
         except (pa.ArrowException, OSError, ValueError) as error:
             first = first or TraceError(
-                f"is no whole Parquet file ({damage(error)})", where=path, todo="copy or convert it again"
+                f"is not a whole Parquet file ({damage(error)})", where=path, todo="copy or convert it again"
             )
     raise first or TraceError("no Parquet files")
 
@@ -139,7 +140,7 @@ class Parts:
                     self._check(file, schema, required, optional)
                     part = _part(file, opened.metadata)
             except (pa.ArrowException, OSError, ValueError) as error:
-                self.problems.append(f"{file.name}: left out, it is no whole Parquet file ({damage(error)})")
+                self.problems.append(f"{file.name}: left out, it is not a whole Parquet file ({damage(error)})")
                 continue
             present &= set(schema.names)
             self._parts.append(part)
@@ -162,7 +163,7 @@ class Parts:
             often = schema.names.count(name)
             if often > 1:
                 raise UnknownFormatError(
-                    f"has {often} columns {name!r}", where=file, todo="convert the trace again"
+                    f"has {counted(often, 'column')} {name!r}", where=file, todo="convert the trace again"
                 )
             if not often and name in optional:
                 continue
@@ -334,5 +335,5 @@ def _part(path: Path, metadata: pq.FileMetaData) -> Part:
     groups = metadata.num_row_groups
     rows = np.array([metadata.row_group(i).num_rows for i in range(groups)], dtype=np.int64)
     if (rows < 0).any() or rows.sum(dtype=np.float64) != metadata.num_rows:
-        raise ValueError(f"its row groups do not have {metadata.num_rows} rows in all")
+        raise ValueError(f"its row groups do not have {counted(metadata.num_rows, 'row')} in all")
     return Part(path, rows, np.zeros(groups, np.int64), np.full(groups, _MOST_RANKS))

@@ -25,6 +25,7 @@ from vani.readers.paths import PathTable
 from vani.readers.some_ranks import some_ranks
 from vani.readers.tables import file_table, function_table
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
+from vani.units import counted
 
 __all__ = [
     "SET_BACK_S",
@@ -82,7 +83,7 @@ class Known:
 
 
 class FunctionNames:
-    """Codes of function names, in order of first sight."""
+    """Codes of function names, in order of first appearance."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -111,7 +112,7 @@ class PairCounter:
         self._pairs = np.empty(0, dtype=np.int64)
 
     def add(self, rank: Ints, file: NDArray[np.int32]) -> None:
-        """Note that `rank[i]` names `file[i]`; -1 is no file."""
+        """Note that `rank[i]` names `file[i]`; -1 is not a file."""
         named = file >= 0
         pairs = np.unique(rank[named] << 32 | file[named])
         self._pairs = np.union1d(self._pairs, pairs)
@@ -351,7 +352,7 @@ class ParquetReader(ABC):
                 rows = self._rows({name: values[order] for name, values in column.items()}, piece)
             except DamagedPartError as error:
                 piece.problems.append(
-                    f"ranks {group.start} to {group.stop - 1}: {lost} calls left out, "
+                    f"ranks {group.start} to {group.stop - 1}: {counted(lost, 'call')} left out, "
                     f"{error.path.name}: {error.what}"
                 )
                 continue
@@ -376,9 +377,9 @@ class ParquetReader(ABC):
                 order, key = self._order(more)
                 if reached is not None and len(order) and int(key[order[0]]) < reached:
                     piece.problems.append(
-                        f"rank {rank}: {expected - given} of {expected} calls left out, its rows are out of order "
-                        f"(those of ranks with more than {_GROUP_ROWS:,} are not sorted here): sort the files by "
-                        "rank and time"
+                        f"rank {rank}: {expected - given:,} of {counted(expected, 'call')} left out, its rows are "
+                        f"out of order (those of ranks with more than {_GROUP_ROWS:,} are not sorted here): "
+                        "sort the files by rank and time"
                     )
                     return
                 ready = order if columns is None else order[:-_HELD]
@@ -392,7 +393,8 @@ class ParquetReader(ABC):
                 yield from delivery.batches(rows)
         except DamagedPartError as error:
             piece.problems.append(
-                f"rank {rank}: {expected - given} of {expected} calls left out, {error.path.name}: {error.what}"
+                f"rank {rank}: {expected - given:,} of {counted(expected, 'call')} left out, "
+                f"{error.path.name}: {error.what}"
             )
 
 

@@ -44,6 +44,7 @@ from vani.readers.plausible import NO_VALUE
 from vani.readers.probes import Probes
 from vani.readers.signatures import CallTable, Signatures
 from vani.readers.trace_reader import Limit, Piece
+from vani.units import counted
 
 __all__ = ["Recorder2ParquetReader"]
 
@@ -142,7 +143,7 @@ class Recorder2ParquetReader(ParquetReader):
         problems += signatures.problems
         if unresolved.any():
             lost = int(counts[unresolved].sum())
-            problems.append(f"offsets of {lost} calls are patterns such as 4096*r+0: unknown")
+            problems.append(f"offsets of {counted(lost, 'call')} are patterns such as 4096*r+0: unknown")
         return Known(
             calls,
             paths,
@@ -155,7 +156,7 @@ class Recorder2ParquetReader(ParquetReader):
         )
 
     def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints, list[str]]:
-        """Distinct keys in order of first sight, how often each occurs, calls by rank, and what is wrong with ranks."""
+        """Distinct keys in order of appearance, how often each occurs, calls by rank, and what is wrong with ranks."""
         keys = pa.array([], pa.large_binary())
         counts = np.zeros(0, dtype=np.int64)
         counter, left_out = RankCounter(), Counter[str]()

@@ -6,7 +6,7 @@ What the columns hold (facts from the converter and from a trace of 1,280 proces
   and `tend` are float32 seconds, too coarse for order; `duration` is float32 too, but of the small number.
 - `size` is the third argument of read and write calls (times the second for fread and fwrite), the distance
   of seeks, whose whence is not kept, and 0 or meaningless elsewhere: never bytes of readv, writev, vfprintf.
-- Only POSIX and stdio calls have a file and a size. `file_name` of fcntl, chmod and rmdir is no file's name.
+- Only POSIX and stdio calls have a file and a size. `file_name` of fcntl, chmod and rmdir is not a file's name.
 - `cat` and `io_cat` follow from the function's name; `acc_pat`, `hostname`, `app` and the hashes add nothing.
 """
 

@@ -19,6 +19,7 @@ from vani.readers.recorder.time_files import TimeFiles
 from vani.readers.recorder.timestamps import Clock
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import BATCH_ROWS, Piece
+from vani.units import counted
 
 __all__ = ["CallReader"]
 
@@ -78,11 +79,13 @@ class CallReader:
             expansion = self._expansion(rank, ahead)
             times = self._times.open(rank)
         except (TraceError, OSError) as error:
-            piece.problems.append(f"rank {rank}: {expected} calls left out, {_reason(error, where)}")
+            piece.problems.append(
+                f"rank {rank}: {counted(expected, 'call')} left out, {_reason(error, where)}"
+            )
             return
         if expansion is None or times is None:
             piece.problems.append(
-                f"rank {rank}: {expected} calls left out, {where} has no time stamps for them"
+                f"rank {rank}: {counted(expected, 'call')} left out, {where} has no time stamps for them"
             )
             return
         signatures, expanding = expansion
@@ -117,21 +120,23 @@ class CallReader:
                     break
             if read < expected:
                 piece.problems.append(
-                    f"rank {rank}: {expected - read} of {expected} calls left out, "
+                    f"rank {rank}: {expected - read:,} of {counted(expected, 'call')} left out, "
                     f"the time stamps in {where} end before them"
                 )
             elif times.read(1):
                 piece.problems.append(
-                    f"rank {rank}: {where} holds more time stamps than its {expected} calls; those behind are not used"
+                    f"rank {rank}: {where} holds more time stamps than its {counted(expected, 'call')}; "
+                    "those behind are not used"
                 )
         except (TraceError, OSError) as error:
-            lost = f"{expected - read} of {expected} calls left out, " if read < expected else ""
+            lost = f"{expected - read:,} of {counted(expected, 'call')} left out, " if read < expected else ""
             piece.problems.append(f"rank {rank}: {lost}{_reason(error, where)}")
         finally:
             times.close()
         if running is not None and running.lost:
             piece.problems.append(
-                f"rank {rank}: offsets of {running.lost} calls add up to more than can be counted: they are unknown"
+                f"rank {rank}: offsets of {counted(running.lost, 'call')} add up to more than can be "
+                "counted: they are unknown"
             )
         if read:
             piece.ranks_read += 1

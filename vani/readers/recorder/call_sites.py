@@ -20,6 +20,7 @@ from vani.calls import CALL_SITES, Layer
 from vani.columns import texts, to_arrow
 from vani.errors import TraceError
 from vani.readers.recorder.source import Source
+from vani.units import counted
 
 __all__ = [
     "UNKNOWN",
@@ -98,18 +99,21 @@ def decode_call_sites(content: bytes, *, where: str) -> CallSites:
 def _parts(content: bytes, where: str) -> tuple[int, bytes, NDArray[np.void]]:
     """Number of modules, their paths and the sites of a table whose sizes agree."""
     if len(content) < _HEAD.size:
-        raise TraceError(f"call sites of {len(content)} bytes", where=where)
+        raise TraceError(f"call sites of {counted(len(content), 'byte')}", where=where)
     version, modules, sites, text = _HEAD.unpack_from(content)
     if version != 1:
         raise TraceError(f"call sites of version {version}, Vani reads version 1", where=where)
     if len(content) != _HEAD.size + text + sites * _ENTRY.itemsize:
         raise TraceError(
-            f"claims {sites} call sites and {text} bytes of paths in {len(content)} bytes", where=where
+            f"claims {counted(sites, 'call site')} and {counted(text, 'byte')} of paths "
+            f"in {counted(len(content), 'byte')}",
+            where=where,
         )
     names = content[_HEAD.size : _HEAD.size + text]
     if names.count(b"\0") != modules or (text and names[-1]):
         raise TraceError(
-            f"claims {modules} modules, there are {names.count(bytes(1))} in {text} bytes", where=where
+            f"claims {counted(modules, 'module')}, there are {names.count(bytes(1))} in {counted(text, 'byte')}",
+            where=where,
         )
     return modules, names, np.frombuffer(content, _ENTRY, sites, _HEAD.size + text)
 
@@ -226,7 +230,9 @@ def read_origins(source: Source, ranks: int) -> Origins:
     origins.problems = lost[:_TOLD]
     count = len(lost) + max(0, len(absent) - _TOLD)
     if count > _TOLD:
-        origins.problems.append(f"{source.path}: the call sites of {count} ranks are left out in all")
+        origins.problems.append(
+            f"{source.path}: the call sites of {counted(count, 'rank')} are left out in all"
+        )
     return origins
 
 

@@ -17,6 +17,7 @@ from vani.columns import to_numpy
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import ragged
 from vani.readers.signatures import CallTable
+from vani.units import counted as written
 
 __all__ = [
     "MOST_SIGNATURES",
@@ -90,13 +91,19 @@ def call_table_parts(
         the part with the damage is reached; earlier for what the sizes tell.
     """
     if source.size < 4:
-        raise TraceError(f"call table of {source.size} bytes", where=where)
+        raise TraceError(f"call table of {written(source.size, 'byte')}", where=where)
     (entries,) = struct.unpack("<i", source.read(4))
     shape = _Shape(16 if counted else 8, function_bytes, site_bytes)
     if not 0 <= entries <= (source.size - 4) // (shape.head + shape.key_head):
-        raise TraceError(f"call table of {source.size} bytes claims {entries} entries", where=where)
+        raise TraceError(
+            f"call table of {written(source.size, 'byte')} claims {written(entries, 'entry')}",
+            where=where,
+        )
     if entries > MOST_SIGNATURES:
-        raise TraceError(f"call table has {entries} entries, Vani takes up to {MOST_SIGNATURES}", where=where)
+        raise TraceError(
+            f"call table has {written(entries, 'entry')}, Vani takes up to {MOST_SIGNATURES:,}",
+            where=where,
+        )
     seen = np.zeros(entries, dtype=np.bool_)
     buffer, left, done = b"", source.size - 4, 0
     while True:
@@ -107,7 +114,9 @@ def call_table_parts(
         at, used = _walk(buffer, left, done, entries, shape, where)
         done += len(at)
         if done == entries and used < len(buffer) + left:
-            raise TraceError(f"call table has {len(buffer) - used + left} bytes too many", where=where)
+            raise TraceError(
+                f"call table has {written(len(buffer) - used + left, 'byte')} too many", where=where
+            )
         if len(at) or not entries:
             raw = np.frombuffer(buffer, dtype=np.uint8)
             ids = _field(raw, at, "<i4")
@@ -226,7 +235,8 @@ def _walk(
         after = position + head + size
         if text < 0 or size != key_head + text or after > limit or size > _MOST_ENTRY:
             raise TraceError(
-                f"call table entry {index} of {entries} claims {size} bytes, {text} of them arguments",
+                f"call table entry {index} of {entries:,} claims {written(size, 'byte')}, "
+                f"{text:,} of them arguments",
                 where=where,
             )
         if after > end:

@@ -10,6 +10,7 @@ from typing import cast
 from isal import isal_zlib
 
 from vani.errors import TraceError
+from vani.units import counted
 
 # isal raises its own error, whose stub does not say that it is one.
 _DAMAGED: tuple[type[Exception], ...] = (zlib.error, cast("type[Exception]", isal_zlib.error))
@@ -49,7 +50,7 @@ def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
         size = path.stat().st_size
         if size > most:
             raise TraceError(
-                f"has {size} bytes, more than the {most} that Vani takes into memory", where=path
+                f"has {counted(size, 'byte')}, more than the {most:,} that Vani takes into memory", where=path
             )
         return path.read_bytes()
     except OSError as error:
@@ -72,7 +73,7 @@ def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
         (packed,) = struct.unpack_from("<Q", buffer, at)
         if packed > len(buffer) - at - 16:
             raise TraceError(
-                f"zlib frame at byte {at} claims {packed} bytes, {len(buffer) - at - 16} are left",
+                f"zlib frame at byte {at} claims {counted(packed, 'byte')}, {len(buffer) - at - 16:,} are left",
                 where=where,
             )
         frames.append(buffer[at : at + 16 + packed])
@@ -89,12 +90,14 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
         Wrong sizes, a damaged stream, or more than `MOST_TABLE_BYTES` of content.
     """
     if len(frame) < 16:
-        raise TraceError(f"zlib frame of {len(frame)} bytes has no header", where=where)
+        raise TraceError(f"zlib frame of {counted(len(frame), 'byte')} has no header", where=where)
     packed, content = struct.unpack_from("<QQ", frame)
     if packed != len(frame) - 16:
-        raise TraceError(f"zlib frame claims {packed} bytes, there are {len(frame) - 16}", where=where)
+        raise TraceError(
+            f"zlib frame claims {counted(packed, 'byte')}, there are {len(frame) - 16:,}", where=where
+        )
     if content > min(MOST_TABLE_BYTES, packed * _DEFLATE_RATIO + 64):
-        raise TraceError(f"zlib frame of {packed} bytes claims to hold {content}", where=where)
+        raise TraceError(f"zlib frame of {counted(packed, 'byte')} claims to hold {content:,}", where=where)
     stream = isal_zlib.decompressobj()
     try:
         data = stream.decompress(frame[16:], content + 1)
@@ -102,7 +105,8 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
         raise TraceError(f"zlib stream is damaged ({error})", where=where) from error
     if len(data) != content or not stream.eof:
         raise TraceError(
-            f"zlib stream holds {len(data)} bytes or more, its header says {content}", where=where
+            f"zlib stream holds {counted(len(data), 'byte')} or more, its header says {content:,}",
+            where=where,
         )
     return bytes(data)
 
@@ -176,12 +180,16 @@ class FramedTable:
             file.seek(offset)
             head = file.read(min(16, packed))
         if len(head) < 16:
-            raise TraceError(f"zlib frame of {packed} bytes has no header", where=where)
+            raise TraceError(f"zlib frame of {counted(packed, 'byte')} has no header", where=where)
         claimed, self.size = struct.unpack("<QQ", head)
         if claimed != packed - 16:
-            raise TraceError(f"zlib frame claims {claimed} bytes, there are {packed - 16}", where=where)
+            raise TraceError(
+                f"zlib frame claims {counted(claimed, 'byte')}, there are {packed - 16:,}", where=where
+            )
         if self.size > min(MOST_STREAMED_BYTES, claimed * _DEFLATE_RATIO + 64):
-            raise TraceError(f"zlib frame of {claimed} bytes claims to hold {self.size}", where=where)
+            raise TraceError(
+                f"zlib frame of {counted(claimed, 'byte')} claims to hold {self.size:,}", where=where
+            )
         self._left = self.size
         self._stream = Inflater(path, offset + 16, claimed, what="")
 
@@ -200,7 +208,7 @@ class FramedTable:
         # What lies behind the content is asked for once all of it was read: the end of the stream must be there.
         if short or (not self._left and (self._stream.read(1) or not self._stream.finished)):
             raise TraceError(
-                f"zlib stream holds {self.size - self._left} bytes or more, its header says {self.size}",
+                f"zlib stream holds {counted(self.size - self._left, 'byte')} or more, its header says {self.size:,}",
                 where=self._where,
             )
         return data

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
+from vani.units import counted
 
 __all__ = [
     "MOST_GRAMMAR_BYTES",
@@ -250,10 +251,12 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         Wrong or too great a length, unknown rule or terminal, a cycle, or a claim of more than 2^38 calls.
     """
     if len(buffer) % 4 or len(buffer) < 4:
-        raise TraceError(f"grammar of {len(buffer)} bytes is not a list of 4-byte integers", where=where)
+        raise TraceError(
+            f"grammar of {counted(len(buffer), 'byte')} is not a list of 4-byte integers", where=where
+        )
     if len(buffer) > MOST_GRAMMAR_BYTES:
         raise TraceError(
-            f"grammar of {len(buffer)} bytes, Vani takes up to {MOST_GRAMMAR_BYTES}", where=where
+            f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MOST_GRAMMAR_BYTES:,}", where=where
         )
     ints = np.frombuffer(buffer, dtype="<i4")
     ids, counts, pairs = _split(ints, where)
@@ -265,7 +268,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     values = pairs[:, 0].astype(np.int64)
     exponents = pairs[:, 1].astype(np.int64)
     if (exponents < 1).any():
-        raise TraceError(f"grammar repeats a symbol {int(exponents.min())} times", where=where)
+        raise TraceError(f"grammar repeats a symbol {counted(int(exponents.min()), 'time')}", where=where)
     if (values >= terminals).any():
         raise TraceError(
             f"grammar names call signature {int(values.max())}, but the call table has {terminals}",
@@ -306,7 +309,9 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
     """Find the rules in a grammar: (ids, number of symbols of each, (value, exponent) of all symbols)."""
     rules = int(ints[0])
     if not 1 <= rules <= (len(ints) - 1) // 2:
-        raise TraceError(f"grammar of {len(ints)} integers claims {rules} rules", where=where)
+        raise TraceError(
+            f"grammar of {counted(len(ints), 'integer')} claims {counted(rules, 'rule')}", where=where
+        )
     # A rule begins with (id, number of symbols), so that all that follows the first integer comes in pairs.
     pairs = ints[1 : 1 + (len(ints) - 1) // 2 * 2].reshape(-1, 2)
     # A memoryview is several times faster to walk than numpy's scalars, and makes no list of all integers.
@@ -330,7 +335,7 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
         raise TraceError(f"grammar ends within rule {len(inside)} of {rules}", where=where)
     left = len(ints) - 1 - 2 * at
     if left:
-        raise TraceError(f"grammar has {left} integers too many", where=where)
+        raise TraceError(f"grammar has {counted(left, 'integer')} too many", where=where)
     is_symbol = np.ones(len(pairs), dtype=np.bool_)
     is_symbol[inside] = False
     return ids, counts, pairs[is_symbol]

@@ -48,7 +48,7 @@ class InternedTexts:
         return found
 
     def finish(self) -> tuple[NDArray[np.int32], pa.Array]:
-        """The code of each number, and the texts by code, in order of first sight."""
+        """The code of each number, and the texts by code, in order of first appearance."""
         self._unify()
         codes = np.concatenate([np.empty(0, np.int32), *self._codes])
         found = self._texts[0] if self._texts else _large([])
@@ -80,12 +80,12 @@ class InternedPaths:
         self._texts = InternedTexts()
         self._sights: list[Ints] = []
 
-    def codes(self, spellings: pa.Array, sights: Ints) -> NDArray[np.int32]:
+    def codes(self, spellings: pa.Array, positions: Ints) -> NDArray[np.int32]:
         """Number the paths of a part, shape (n,).
 
         Parameters
         ----------
-        sights
+        positions
             Shape (n,), ascending: where in the trace each text stands.
         """
         encoded = pc.dictionary_encode(spellings)
@@ -93,7 +93,7 @@ class InternedPaths:
         distinct = _normal(encoded.dictionary.cast(pa.large_string()))
         # The last one written stays: that of the first row.
         first = np.zeros(len(distinct), dtype=np.int64)
-        first[indices[::-1]] = sights[::-1]
+        first[indices[::-1]] = positions[::-1]
         self._sights.append(first)
         found: NDArray[np.int32] = self._texts.add(distinct)[indices]
         return found

@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass, replace
 
 from vani.errors import TraceError
+from vani.units import counted
 
 __all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
 
@@ -146,7 +147,8 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
     size = struct.calcsize(layout.fields)
     if len(buffer) < max(size, layout.functions_at):
         raise TraceError(
-            f"has {len(buffer)} bytes, the {layout.name} layout needs {layout.functions_at}", where=where
+            f"has {counted(len(buffer), 'byte')}, the {layout.name} layout needs {layout.functions_at:,}",
+            where=where,
         )
     # struct refuses nothing for `?`: any byte but 0 is true, so flags are read as numbers and checked by hand.
     fields = layout.fields.replace("?", "B")
@@ -161,7 +163,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
         value[flag] = bool(value[flag])
     if not 1 <= value["ranks"] <= _MOST_RANKS:
         raise TraceError(
-            f"claims {value['ranks']} ranks",
+            f"claims {counted(value['ranks'], 'rank')}",
             where=where,
             todo="the file is damaged or not of layout " + layout.name,
         )
@@ -212,7 +214,9 @@ def _line_names(text: bytes, where: str) -> tuple[str, ...]:
 
 def _fixed_names(buffer: bytes, count: int, where: str) -> tuple[str, ...]:
     if not 1 <= count <= 100_000 or len(buffer) != 56 + 64 * count:
-        raise TraceError(f"claims {count} functions in {len(buffer)} bytes", where=where)
+        raise TraceError(
+            f"claims {counted(count, 'function')} in {counted(len(buffer), 'byte')}", where=where
+        )
     cells = [buffer[56 + 64 * i : 120 + 64 * i] for i in range(count)]
     return _checked(tuple(cell.split(b"\0", 1)[0].decode("ascii", "replace") for cell in cells), where)
 
@@ -222,5 +226,5 @@ def _checked(names: tuple[str, ...], where: str) -> tuple[str, ...]:
         if not name or len(name) > 128 or not all(c.isascii() and (c.isalnum() or c == "_") for c in name):
             raise TraceError(f"names a function {name[:40]!r}", where=where)
     if len(names) > 32_000:
-        raise TraceError(f"names {len(names)} functions", where=where)
+        raise TraceError(f"names {counted(len(names), 'function')}", where=where)
     return names

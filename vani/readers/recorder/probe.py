@@ -103,7 +103,7 @@ def probe(path: Path) -> Shape:
     if any(_RANK_FILE.fullmatch(name) for name in names) or "recorder.ts" in names:
         raise _aborted(path, names)
     raise UnknownFormatError(
-        "is no Recorder trace",
+        "is not a Recorder trace",
         where=path,
         todo="name a folder that holds recorder.dat, or recorder.mt and VERSION",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import Source
+from vani.units import counted
 
 __all__ = ["ranks_borne_out"]
 
@@ -35,7 +36,7 @@ def ranks_borne_out(source: Source, metadata: Metadata) -> tuple[int, str | None
     if borne_out or found < 1 or found >= claimed:
         return claimed, None
     where = source.where("recorder.mt")
-    return found, f"{where}: claims {claimed:,} ranks, {what} {found:,}: read as {found:,}"
+    return found, f"{where}: claims {counted(claimed, 'rank')}, {what} {found:,}: read as {found:,}"
 
 
 def _length(source: Source, name: str) -> int:

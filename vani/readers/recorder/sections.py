@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError
+from vani.units import counted
 
 __all__ = ["KNOWN_FORMATS", "Extent", "Sections", "format_of", "open_sections"]
 
@@ -102,7 +103,9 @@ class Sections:
         strays = np.unique((self._keys[self._keys & 0xFFFFFFFF > ranks] & 0xFFFFFFFF) - 1)
         if not len(strays):
             return None
-        return f"{self.path}: has sections of rank {strays[0]}, of {ranks} ranks in all: passed over"
+        return (
+            f"{self.path}: has sections of rank {strays[0]}, of {counted(ranks, 'rank')} in all: passed over"
+        )
 
     def names(self, suffix: str) -> bool:
         """Tell whether some rank has such a section, be it empty."""
@@ -163,7 +166,7 @@ def open_sections(file: Path) -> Sections:
     """
     _, count, size = _header(file)
     if _ENTRY.itemsize * count > size - _HEAD or count > _MOST_SECTIONS:
-        raise TraceError(f"claims {count} sections in {size} bytes", where=file)
+        raise TraceError(f"claims {counted(count, 'section')} in {counted(size, 'byte')}", where=file)
     try:
         with file.open("rb") as opened:
             opened.seek(_HEAD)
@@ -197,13 +200,13 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
     unknown = kind > max(_OF_RANK)
     types, counts = np.unique(kind[unknown], return_counts=True)
     for one, count in list(zip(types.tolist(), counts.tolist(), strict=True))[:_TOLD]:
-        sections = "a section" if count == 1 else f"{count} sections"
+        sections = "a section" if count == 1 else counted(count, "section")
         problems.append(f"{file}: {sections} of the unknown type {one} passed over")
     if len(types) > _TOLD:
         problems.append(f"{file}: sections of {len(types)} unknown types passed over in all")
     nobody = ~unknown & (kind >= len(_GLOBAL)) & (table["rank"] < 0)
     if nobody.any():
-        problems.append(f"{file}: {int(nobody.sum())} sections of no rank passed over")
+        problems.append(f"{file}: {counted(int(nobody.sum()), 'section')} of no rank passed over")
     known: NDArray[np.void] = table[~unknown & ~nobody]
     return known
 
@@ -224,7 +227,7 @@ def _within(
         rows,
         lambda row: (
             f"{file}: the section for {_name(int(keys[row]))} ends behind the file: "
-            f"{min(int(length[row]), int(left[row]))} of {int(table['size'][row])} bytes are there"
+            f"{min(int(length[row]), int(left[row]))} of {counted(int(table['size'][row]), 'byte')} are there"
         ),
     )
     return offset, np.minimum(length, left), outside

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from vani.errors import TraceError
 from vani.readers.recorder.frames import MOST_TABLE_BYTES, read_file
 from vani.readers.recorder.sections import Extent, Sections, open_sections
+from vani.units import counted
 
 __all__ = ["Extent", "Source", "open_source", "part_files"]
 
@@ -61,7 +62,7 @@ class Source:
         if extent is None:
             return read_file(self.path / name)
         if extent.length > MOST_TABLE_BYTES:
-            raise TraceError(f"section for {name} has {extent.length} bytes", where=extent.path)
+            raise TraceError(f"section for {name} has {counted(extent.length, 'byte')}", where=extent.path)
         try:
             with extent.path.open("rb") as file:
                 file.seek(extent.offset)

@@ -25,6 +25,7 @@ from vani.readers.recorder.tally import Tally
 from vani.readers.recorder.unique_grammars import UniqueGrammars
 from vani.readers.signatures import Signatures
 from vani.readers.some_ranks import some_ranks
+from vani.units import counted
 
 __all__ = ["TableReader", "Tables"]
 
@@ -102,14 +103,17 @@ class TableReader:
         if len(ids) == 4 * (ranks + 1):
             unique = int(numbers[-1])
         else:
-            problems.append(f"{where}: has {len(ids)} bytes, {ranks} ranks need {4 * (ranks + 1)}")
+            problems.append(
+                f"{where}: has {counted(len(ids), 'byte')}, for {counted(ranks, 'rank')} it needs {4 * (ranks + 1):,}"
+            )
             unique = int(of_rank.max()) + 1
         if not 1 <= unique <= ranks:
-            raise TraceError(f"claims {unique} grammars of {ranks} ranks", where=where)
+            raise TraceError(f"claims {counted(unique, 'grammar')} of {counted(ranks, 'rank')}", where=where)
         strays = np.flatnonzero((of_rank < 0) | (of_rank >= unique))
         if len(strays):
             problems.append(
-                f"{where}: ranks {some_ranks(strays)}: left out, it names none of the {unique} grammars for them"
+                f"{where}: ranks {some_ranks(strays)}: left out, it names none of the "
+                f"{counted(unique, 'grammar')} for them"
             )
             of_rank[strays] = -1
         times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
@@ -136,7 +140,7 @@ class TableReader:
         if counts is not None and not problems and (tally.totals != counts).any():
             entry = int(np.flatnonzero(tally.totals != counts)[0])
             problems.append(
-                f"call table counts {counts[entry]} calls of signature {entry}, "
+                f"call table counts {counted(counts[entry], 'call')} of signature {entry}, "
                 f"the grammars {tally.totals[entry]}: grammars are used"
             )
         position = np.zeros((ranks, 0), dtype=np.int64)

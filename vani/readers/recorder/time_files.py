@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vani.readers.recorder.frames import Inflater
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import Extent, Source
+from vani.units import counted
 
 __all__ = ["RawTimes", "TimeFiles"]
 
@@ -59,7 +60,10 @@ class TimeFiles:
             return _Segments(whole.path, none, none, f"{where}: cannot be read ({error.strerror})")
         if len(head) < 8 * self._meta.ranks:
             return _Segments(
-                whole.path, none, none, f"{where}: ends within its table of {self._meta.ranks} ranks"
+                whole.path,
+                none,
+                none,
+                f"{where}: ends within its table of {counted(self._meta.ranks, 'rank')}",
             )
         sizes = np.frombuffer(head, "<u8")
         # Sizes beyond the file are cut to it before they are added up, their sum to twice that: no overflow.
@@ -71,7 +75,7 @@ class TimeFiles:
         problem = (
             None
             if used == whole.length
-            else f"{where}: has {whole.length} bytes, its table claims {used:.0f}"
+            else f"{where}: has {counted(whole.length, 'byte')}, its table claims {used:.0f}"
         )
         return _Segments(whole.path, whole.offset + starts, lengths, problem)
 

@@ -83,7 +83,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "node-local "
         f"storage.{cut}",
         description=f"{counted(len(profile.apps), 'app')} with "
-        f"{counted(len(dependencies), 'dependency').replace('ys', 'ies')}"
+        f"{counted(len(dependencies), 'dependency')}"
         + (f", most bytes first: {said}." if said else ": no app reads what another one wrote."),
         spec=spec,
         table=(

@@ -127,7 +127,7 @@ def _balance_row(app: App, balance: RankBalance, limits: Limits) -> Row:
 
 def layer_table(profile: Profile, limits: Limits) -> Table:
     """Library layers in use."""
-    layers = profile.interfaces
+    layers = profile.interfaces or []
     rows = tuple(
         Row(
             (

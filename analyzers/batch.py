@@ -1,189 +1,30 @@
-"""What a measure is, and what it sees: batches of calls with everything local made global.
-
-The engine reads each partition once for all measures of a pass: every measure gets each batch, in order, then hands
-on a small result; results of partitions are combined in any order. Partitions hold whole processes, so what belongs
-to one process (its positions, its busy time) never has to be put together from two partitions.
-"""
+"""What a measure sees: batches of calls with everything local made global."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge_runs
-from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.names import Lives, Renames
+from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_order
+from vani.analyzers.keys import KINDS, pack, unpack
+from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import to_numpy
 
-__all__ = [
-    "ALL_KINDS",
-    "BUCKETS",
-    "KINDS",
-    "LAYERS",
-    "NO_VALUE",
-    "Accumulator",
-    "Alike",
-    "Batch",
-    "Collects",
-    "Context",
-    "Ends",
-    "Facts",
-    "Measure",
-    "Pairs",
-    "World",
-    "cells_of",
-    "count_pairs",
-    "stable_order",
-]
-
-NO_VALUE = np.iinfo(np.int64).min
-"""Stands for null in columns of integers."""
-
-KINDS = 4
-"""Kinds of file-system calls: read, write, metadata, sync."""
-ALL_KINDS = KINDS
-"""Stands for all of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
-
-LAYERS = 16
-"""Layers in keys: `vani.calls.Layer` has fewer."""
+__all__ = ["Alike", "Batch", "cells_of"]
 
 _MOST = np.iinfo(np.int64).max
 _WIDE = 1 << 20
-_FEW_FIRST = 32
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class World:
-    """The workload as the manifests of its stores tell it, before any call is read."""
-
-    paths: Sequence[str]
-    """Path of each global file code; traces that name the same path share the code."""
-    file_class: NDArray[np.int8]
-    apps: tuple[str, ...]
-    app_of_trace: tuple[int, ...]
-    process_base: tuple[int, ...]
-    """First global process number of each trace."""
-    processes: int
-    shift_ns: tuple[int, ...]
-    """Start of each trace after that of the first."""
-    span_ns: int
-    """End of the last call."""
-    known_sizes: Ints
-    """Shape (files,): size of a file before the run as job.yaml knows it, else `NO_VALUE`."""
-    final_name: Ints
-    """Shape (files,): one code for all names among which files were renamed, where the order of calls is not known;
-    else each one's own: `Batch.file` gives files by their last name."""
-    functions: tuple[str, ...] = ()
-    """Names of the functions of all traces, by global code."""
-    renames: Renames = field(default_factory=Renames.none)
-    lives: Lives | None = None
-    """What names stand for when, None where no file of the data set was renamed."""
-
-    @property
-    def files(self) -> int:
-        return len(self.paths)
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a partition's batches need to become global."""
-
-    world: World
-    trace: int
-    file_codes: NDArray[np.int64]
-    """Global code of each of the trace's own file codes."""
-    function_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1, np.int32))
-    """Global code of each of the trace's own function codes; the last one is that of a function without a name."""
-
-    @property
-    def app(self) -> int:
-        return self.world.app_of_trace[self.trace]
-
-
-BUCKETS = 4096
-"""Moments at which the ends of files are known, at most: the run is cut into so many pieces of equal length."""
-
-
-@dataclass(frozen=True)
-class Ends:
-    """How far each file reached, by time: what is beyond has been asked for in vain."""
-
-    known: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
-    """Shape (files,): the run made the file, or its size before the run is known, and all that was written is seen."""
-    since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Shape (files,): moment from which the end is known: what was read before may have been there."""
-    always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
-    """Shape (files,): no read came before that moment."""
-    keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """file * (BUCKETS + 1) + moment, ascending."""
-    reach: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Largest end so far at each key."""
-    bucket_ns: int = 1
-    level: int = 0
-    """A moment is 2 ** level pieces of the run, each of `bucket_ns`."""
-
-    def at(self, file: Ints, time_ns: Ints) -> Ints:
-        """End of each file at a moment, 0 before anything was written; valid where `known`."""
-        found = np.zeros(len(file), np.int64)
-        if len(self.keys):
-            moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
-            wanted = file * (BUCKETS + 1) + moment
-            place = np.searchsorted(self.keys, wanted, side="right") - 1
-            same = (place >= 0) & (self.keys[place] // (BUCKETS + 1) == file)
-            found[same] = self.reach[place[same]]
-        return found
-
-    def last(self, files: int) -> Ints:
-        """Largest end that each file ever had, shape (files,); `NO_VALUE` where unknown."""
-        found = np.where(self.known, 0, NO_VALUE)
-        owner = self.keys // (BUCKETS + 1)
-        if len(owner):
-            final = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
-            keep = self.known[owner[final]]
-            found[owner[final][keep]] = self.reach[final][keep]
-        del files
-        return found
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the first pass found out, for the second."""
-
-    phase_start: Ints
-    """Shape (phases,): start of each phase in ns, app after app, ascending within an app."""
-    phase_app: Ints
-    first_phase: Ints
-    """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
-    ends: Ends = field(default_factory=Ends)
-    linked: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
-    """Shape (files,): files that are both written and read, and by several processes, which can depend on each other
-    through them."""
-    linked_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
-    """Shape (files,): of these, files whose writes or reads left no records, only the opens around them did."""
-    written_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
-    """Shape (files,): of these, files whose writes left none."""
-    threaded: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Processes that run calls at the same time, ascending."""
-    listed_as: NDArray[np.int32] | None = None
-    """Shape (files + 1,): the code under which `Batch.listed_cell` counts a file: its own if it is listed or no file of
-    the data set, else -1. The last is that of no file. None: all files are listed."""
-    linked_calls: int = 0
-    """Data operations on the files that are `linked`."""
-
-    @property
-    def phases(self) -> int:
-        return len(self.phase_start)
 
 
 @dataclass(frozen=True)
@@ -428,7 +269,7 @@ class Batch:
 
     @cached_property
     def process_file(self) -> Ints:
-        """Process and file of each call in one number: process * (World.files + 1) + file + 1."""
+        """Process and file of each call in one number: a key of process and file + 1."""
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
 
@@ -468,7 +309,9 @@ class Batch:
         """Files of some of all calls of the batch, those of libraries too, as `file`."""
         named: Ints = np.append(self.context.file_codes, -1)[self.all_calls("file")[rows]]
         lives = self.context.world.lives
-        return named if lives is None else lives.of(named, self.starts_of(rows), self.all_calls("flags")[rows])
+        return (
+            named if lives is None else lives.of(named, self.starts_of(rows), self.all_calls("flags")[rows])
+        )
 
     def starts_of(self, rows: Ints) -> Ints:
         """Starts of some of all calls of the batch, those of libraries too, as `start`."""
@@ -495,110 +338,3 @@ def cells_of(keys: Ints, world: World, facts: Facts, *more: int) -> tuple[Ints, 
 def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
     column = calls.column(name)
     return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
-
-
-def stable_order(keys: Ints) -> Ints:
-    """Indices that sort integers, equal ones in their order."""
-    if not len(keys):
-        return keys
-    low, high = int(keys.min()), int(keys.max())
-    if low == high:
-        return np.arange(len(keys))
-    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
-    if high - low < 1 << 16:
-        return np.argsort((keys - low).astype(np.uint16), kind="stable")
-    if high - low <= 8 * len(keys) + 65536:
-        dense = Dense.of(keys)
-        if len(dense.keys) < 1 << 16:
-            return np.argsort(dense.codes.astype(np.uint16), kind="stable")
-    return np.argsort(keys, kind="stable")
-
-
-class Accumulator(Protocol):
-    """Collects one partition."""
-
-    def add(self, batch: Batch) -> None:
-        """Take the next batch of the partition."""
-
-    def result(self) -> Any:
-        """Hand on what was found: small, picklable, and complete."""
-
-
-class Collects(Protocol):
-    """Something that is collected in a pass over all calls."""
-
-    name: str
-    columns: frozenset[str]
-    """Columns of `vani.calls.CALLS` that it reads besides layer and flags."""
-
-    def begin(self, context: Context, facts: Facts | None) -> Accumulator:
-        """Start a partition."""
-
-    def combine(self, parts: Sequence[Any]) -> Any:
-        """Put results of partitions together, or what it put together before; associative, and free of order.
-
-        `parts` may be empty.
-        """
-
-
-class Measure(Collects, Protocol):
-    """One thing that is measured in calls; its module's docstring defines it."""
-
-    def finish(self, combined: Any, world: World, facts: Facts) -> Any:
-        """What the profile is made of: the combined result of all partitions as typed columns.
-
-        Nobody else knows of what the keys of the tables before were made.
-        """
-
-
-@dataclass
-class Pairs:
-    """Counts under pairs of integers, such as (cell, size)."""
-
-    first: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    second: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    count: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-
-    @staticmethod
-    def merged(parts: Sequence[Pairs], *, packed: bool = False) -> Pairs:
-        """Add up counts of equal pairs; sorted by first, then second.
-
-        Parameters
-        ----------
-        packed
-            Leave the columns in the smallest types that hold them: to be looked at, not to calculate with.
-        """
-        parts = [p for p in parts if len(p.first)]
-        if not parts:
-            return Pairs()
-        distinct = np.unique(np.concatenate([np.unique(p.first) for p in parts]))
-        if len(distinct) > _FEW_FIRST:
-            return count_pairs(
-                *(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count"))
-            )
-        # One after the other: all at once would take several times the memory.
-        found = []
-        for one in distinct.tolist():
-            rows = [p.first == one for p in parts]
-            second, count = (
-                np.concatenate([getattr(p, n)[r] for p, r in zip(parts, rows, strict=True)])
-                for n in ("second", "count")
-            )
-            merged = group(second, {"count": count})
-            pairs = Pairs(np.full(len(merged), one), merged.keys, merged["count"])
-            found.append(pairs._packed() if packed else pairs)
-        return Pairs(*(np.concatenate([getattr(p, n) for p in found]) for n in ("first", "second", "count")))
-
-    def _packed(self) -> Pairs:
-        columns = {"first": self.first, "second": self.second, "count": self.count}
-        return Pairs(**Keyed(self.first, columns).packed().columns)
-
-
-def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
-    """Count (or add up the weights of) equal pairs."""
-    if not len(first):
-        return Pairs()
-    a, b = Dense.of(first), Dense.of(second)
-    both = Dense.of(a.codes * len(b.keys) + b.codes)
-    count = both.count() if weight is None else both.sum(weight)
-    return Pairs(a.keys[both.keys // len(b.keys)], b.keys[both.keys % len(b.keys)], count)

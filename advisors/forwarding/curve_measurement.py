@@ -1,0 +1,90 @@
+"""How a curve of bandwidth by number of I/O nodes is measured with IOR, and where it is entered."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import quoted_path
+from vani.advisors.launchers import Launcher
+from vani.units import GiB, KiB, MiB
+
+if TYPE_CHECKING:
+    from vani.models.forwarding import Pattern
+
+__all__ = ["forwarded", "ior", "measure_it"]
+
+_REPETITIONS = 5
+"""As many as the bundled curves have."""
+
+
+def measure_it(
+    pattern: Pattern,
+    bytes_moved: int,
+    folder: str,
+    numbers: Sequence[int],
+    launcher: Launcher,
+    kind: str | None,
+) -> str:
+    """Say in one sentence what to run and what to enter: with each of `numbers` of I/O nodes, writes as the job's."""
+    run = ior(pattern, bytes_moved, folder, launcher)
+    some = [n for n in numbers if n]
+    ways = []
+    if some and kind == "gekkofwd":
+        ways.append(f"`{forwarded(run, pattern.nodes, some, launcher)}`")
+    elif some:
+        ways.append(f"with each of {', '.join(map(str, some))} I/O nodes `{' '.join(run)}`")
+    if 0 in numbers:
+        ways.append(f"for direct access `{' '.join(run)}`")
+    return (
+        f"measure it in a job of {pattern.nodes} nodes: {', and '.join(ways)}; then give the system description "
+        f"what IOR prints as mean and deviation, in bytes per second: forwarding.curves: [{_entry(pattern, numbers)}]"
+    )
+
+
+def ior(pattern: Pattern, bytes_moved: int, folder: str, launcher: Launcher) -> list[str]:
+    """Words of a command that does the job's I/O: launcher, then IOR."""
+    per_process = max(1, round(bytes_moved / pattern.processes / pattern.request))
+    is_strided = pattern.layout == "shared" and pattern.order == "strided"
+    request = pattern.request
+    block, segments = (request, per_process) if is_strided else (request * per_process, 1)
+    return [
+        launcher.on_each(max(1, round(pattern.processes / pattern.nodes))),
+        "ior -a POSIX",
+        # 60 s as in the bundled measurements. What was written is read on another node: not from its memory.
+        "-w -e -D 60" if pattern.operation == "write" else "-w -r -C -e",
+        *(["-F"] if pattern.layout == "fpp" else []),
+        f"-t {_size(request)} -b {_size(block)} -s {segments} -i {_REPETITIONS}",
+        # A folder that cannot be printed gives way to the one where the command is started.
+        f"-o {quoted_path(posixpath.join(folder, 'ior.curve')) or 'ior.curve'}",
+    ]
+
+
+def forwarded(run: Sequence[str], nodes: int, numbers: Sequence[int], launcher: Launcher) -> str:
+    """One line of sh that runs the command `run` through GekkoFWD with each of `numbers` of I/O nodes."""
+    start, *program = run
+    return (
+        f"for n in {' '.join(map(str, numbers))}; do {launcher.hosts} | "
+        f"awk -v per=$(({nodes} / n)) '{{ print $1, int((NR - 1) / per) }}' > gkfs_forwarding.map; "
+        f'{start} env LIBGKFS_FORWARDING_MAP_FILE="$PWD"/gkfs_forwarding.map LD_PRELOAD=libgkfs_intercept.so '
+        f"{' '.join(program)}; done"
+    )
+
+
+def _entry(pattern: Pattern, numbers: Sequence[int]) -> str:
+    layout = "shared" if pattern.layout == "shared" else "file_per_process"
+    points = ", ".join(f"{{io_nodes: {n}, bandwidth: ..., deviation: ...}}" for n in numbers)
+    return (
+        f"{{operation: {pattern.operation}, layout: {layout}, order: {pattern.order}, request: {pattern.request}, "
+        f"nodes: {pattern.nodes}, processes_per_node: {max(1, round(pattern.processes / pattern.nodes))}, "
+        f"points: [{points}]}}"
+    )
+
+
+def _size(size: int) -> str:
+    """As IOR reads it: a number, or one with a suffix that stands for a power of 1024."""
+    for suffix, unit in (("g", GiB), ("m", MiB), ("k", KiB)):
+        if size % unit == 0:
+            return f"{size // unit}{suffix}"
+    return str(size)

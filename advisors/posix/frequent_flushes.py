@@ -1,0 +1,183 @@
+"""POS010: a program that flushes after each write, or waits for flushing most of its I/O time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.models.run_time import cost_s
+from vani.models.small_io import LARGE
+from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, IOStats, Profile
+    from vani.schema.system import System
+
+
+class FrequentFlushes(Rule):
+    """The program flushes after each write, or waits for flushing most of its I/O time.
+
+    Looks at
+        The files of one folder, or of one app: flushes (`fsync`, `fdatasync`, `msync` and alike) per write, and their
+        share of the I/O time and of the run.
+    Why
+        A flush waits until all servers have the bytes on disk. Nothing goes on meanwhile, and what caches on the way
+        would join to large requests goes out in small ones. One flush at the end of a file is as safe for whoever reads
+        the file when it is whole.
+    Recommends
+        Where at least `min_per_write` flushes come to a write: to write pieces of 4 MiB, and to flush once, before the
+        file is closed. Where files are flushed once already and flushing still takes `min_time` of the I/O time and
+        `min_run` of the run: to write them to storage near the nodes that survives a failure and to copy them
+        in the background (BB003), or to flush in a thread while the program computes.
+    Stays silent when
+        Nothing is flushed, or seldom, or it takes little of the I/O time or of the run.
+    Source
+        fsync(2); Lustre manual, section on `sync` and commit on share. Where a benchmark flushes to measure storage
+        (IOR -e), it has to.
+    Example
+        Four threads write 64 KiB and call `fsync`, eight times each: 82 % of the I/O time is flushing.
+    """
+
+    id = "POS010"
+    name = "frequent-flushes"
+    family = "posix"
+    needs = ("files",)
+    settles = "flush"
+    sources = ("fsync(2)",)
+
+    # Ours: two writes to a flush are a log; more are a block.
+    min_per_write = 0.5
+    # Ours: fewer are headers and trailers.
+    min_flushes = 8
+    # Ours: most of the I/O time.
+    min_time = 0.5
+    # Half of what Xie et al. (section II) let all I/O take of a run.
+    min_run = 0.05
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
+        if not flushed:
+            return self.nothing("nothing is flushed")
+        often = [item for item in flushed if self._is_often(item.file.io)]
+        findings = [
+            _after_each_write(app, folder, items)
+            for app, folder, items in by_folder(often, profile)
+            if _flushes(items) >= self.min_flushes
+        ]
+        known = {path for one in findings for path in one.files}
+        rest: defaultdict[str, list[Item]] = defaultdict(list)
+        for item in flushed:
+            if item.file.path not in known:
+                rest[item.file.apps[0] if item.file.apps else ""].append(item)
+        for app in profile.apps:
+            if (items := rest[app.name]) and self._is_bound(items, app, profile):
+                findings.append(_bound(app, items))
+        return findings or self.nothing("flushes are few, and take little of the I/O time or of the run")
+
+    def _is_often(self, io: IOStats) -> bool:
+        return io.ops.write > 1 and (io.ops.sync or 0) >= self.min_per_write * io.ops.write
+
+    def _is_bound(self, items: list[Item], app: App, profile: Profile) -> bool:
+        if _flushes(items) < self.min_flushes:
+            return False
+        whole = seconds(app.io.time_s.total)
+        flushing = sum(seconds(item.file.io.time_s.sync) for item in items)
+        run = profile.workflow.runtime_s or 0.0
+        return flushing >= self.min_time * whole > 0 and _spent(items, app) >= self.min_run * run > 0
+
+
+def _spent(items: list[Item], app: App | None) -> float:
+    """Seconds of the run that flushing these files costs."""
+    io = [item.file.io for item in items]
+    time, flushing = sum(seconds(one.time_s.total) for one in io), sum(seconds(one.time_s.sync) for one in io)
+    users = sum(item.file.writers for item in items)
+    return cost_s(io, users, app, "total") * (flushing / time if time else 0.0)
+
+
+def _flushes(items: list[Item]) -> int:
+    return sum(item.file.io.ops.sync or 0 for item in items)
+
+
+def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Finding:
+    io = [item.file.io for item in items]
+    flushes, writes = _flushes(items), sum(one.ops.write for one in io)
+    written = sum(one.bytes.written or 0 for one in io)
+    spent = _spent(items, app)
+    once = min(flushes, sum(max(1, item.file.writers) for item in items))
+    gain = None
+    if spent:
+        gain = Gain(
+            metric="sync_time_s",
+            before_s=spent,
+            # What a flush costs without the bytes that it waits for is not known: half of it is taken.
+            after_s=spent * (1 + once / flushes) / 2,
+            best_s=spent * once / flushes,
+            worst_s=spent,
+            method=f"{format_count(once)} flushes instead of {format_count(flushes)}, half of whose time is won; low: "
+            "flushing waits for the bytes alone, high: for the number of flushes alone",
+        )
+    current: dict[str, Value] = {
+        "flushes_per_write": flushes / writes,
+        "write_bytes": round(written / writes),
+    }
+    return Finding(
+        target=target_of(folder, items, app),
+        reason=f"{format_count(flushes)} flushes come to {format_count(writes)} writes of "
+        f"{listed(folder, items, app)}, on average of {format_bytes(round(written / writes))}, and take "
+        f"{format_seconds(spent)} of the run. Each waits until the disks have the bytes; pieces of "
+        f"{LARGE // MiB} MiB and one flush before the file is closed keep as much.",
+        confidence=0.6,
+        touched_s=spent,
+        recommended={"flushes": "once per file", "request_bytes": LARGE},
+        current=current,
+        evidence=_evidence(items),
+        gain=gain,
+        apply=comment(
+            f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
+            "  where each record must survive a crash, write the records of several steps with one flush"
+        ),
+        files=frozenset(item.file.path for item in items),
+    )
+
+
+def _bound(app: App, items: list[Item]) -> Finding:
+    io = [item.file.io for item in items]
+    flushes, spent = _flushes(items), _spent(items, app)
+    time = sum(seconds(one.time_s.total) for one in io)
+    share = sum(seconds(one.time_s.sync) for one in io) / time if time else None
+    current: dict[str, Value] = {"flush_share": share, "flushes": flushes}
+    return Finding(
+        target=Target("app", None, app.name),
+        reason=f"Flushing {format_count(len(items))} file{'s' if len(items) > 1 else ''} of {app.name} takes "
+        f"{format_share(share)} of the I/O time on them, "
+        f"{format_seconds(spent)} of the run, in {format_count(flushes)} flushes: the program waits until the disks "
+        "have the bytes. Storage near the nodes takes them sooner, and a copy in the background brings them where they "
+        "belong. What that wins is not known: measure one run with the files there.",
+        confidence=0.6,
+        touched_s=spent,
+        recommended={"flushes": "on storage near the nodes, or in the background"},
+        current=current,
+        evidence=_evidence(items),
+        apply=comment(
+            "in the program: write and flush on node-local storage that survives a failure of the job, and copy from\n"
+            "  there in the background (SCR, VeloC, a burst buffer's stage-out); or flush in a thread while the next\n"
+            "  step computes, and wait for it before the next output"
+        ),
+        files=frozenset(item.file.path for item in items),
+    )
+
+
+def _evidence(items: list[Item]) -> list[Evidence]:
+    return [
+        entry
+        for item in items[:3]
+        for entry in (
+            Evidence(f"{item.where}.path", item.file.path),
+            Evidence(f"{item.where}.io.ops.sync", item.file.io.ops.sync),
+            Evidence(f"{item.where}.io.ops.write", item.file.io.ops.write),
+            Evidence(f"{item.where}.io.time_s.sync", item.file.io.time_s.sync),
+        )
+    ]

@@ -1,0 +1,205 @@
+"""POS009: small pieces of a shared file that lie between those of other processes, through POSIX calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.file_layout import pieces_of
+from vani.advisors.movers import neighbour_distance
+from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict, seconds
+from vani.advisors.small_requests import aggregated, process_rate, sizes_of
+from vani.models.small_io import LARGE
+from vani.units import KiB, MiB, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Profile, Sizes
+    from vani.schema.system import System
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """One direction of a file whose processes meet in stripes or blocks."""
+
+    item: Item
+    reads: bool
+    distance: int | None
+
+    @property
+    def moved(self) -> tuple[int, int, float]:
+        """Bytes, requests, and their seconds summed over processes."""
+        io = self.item.file.io
+        if self.reads:
+            return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
+        return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
+
+
+class InterleavedAccesses(MatchingRule):
+    """Processes read or write small pieces of a shared file that lie between each other's, through POSIX calls.
+
+    Looks at
+        Shared files of POSIX and stdio that several processes of one app write (or read): the usual size of the
+        requests, below `max_request`; how far apart the pieces of neighbouring processes are, less than a stripe or
+        block (of `unit` at most), or at no constant distance; writes of which no whole number makes a stripe or
+        block; at least `min_operations` of them.
+    Why
+        Processes that write into one stripe or block take its lock from each other, request by request, and servers get
+        many small requests at places that are far apart for each of them. No client can join them, since what lies
+        between is another process's.
+    Recommends
+        Collective calls of MPI-IO with collective buffering (`MPI_File_write_at_all`): a few aggregators exchange the
+        pieces in memory and access the file in whole stripes or blocks. Where that is no choice: one process per node
+        that gathers, records padded to a stripe or block, or a file per node.
+    Stays silent when
+        No file is shared by processes of one app through POSIX; requests are large, or few; each process has whole
+        stripes or blocks of its own; where accesses begin is not known.
+    Source
+        Lustre manual, section 19.2 (one client per stripe); IBM, GPFS byte-range tokens; ROMIO users guide. Gain:
+        `vani/models/small_io.py`.
+    Example
+        `ior -a POSIX -b 64k -t 64k -s 16` with eight processes: eight of them write into every stripe of 1 MiB.
+    """
+
+    id = "POS009"
+    name = "interleaved-accesses"
+    family = "posix"
+    needs = ("files",)
+    settles = "transfer"
+    sources = ("Lustre manual, section 19.2", "ROMIO users guide")
+
+    # Half an RPC of 1 MiB, the smallest stripe that makes sense (Lustre manual, section 19.2): as MIO001.
+    max_request = 512 * KiB
+    # Lustre's default stripe: processes with more in one piece are no neighbours in a larger block for long.
+    unit = MiB
+    # Ours: fewer are headers.
+    min_operations = 32
+
+    def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
+        runs = {app.name: app.instances for app in profile.apps}
+        mine = data_files(
+            profile,
+            # As many users as runs of programs may be one process of each.
+            lambda file: (
+                file.access == "shared"
+                and file.interface in (None, "posix", "stdio")
+                and file.processes > sum(runs.get(name, 1) for name in file.apps)
+            ),
+        )
+        if not mine:
+            return self.nothing("no file is shared by processes of one app through POSIX calls")
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for app, folder, items in by_folder(mine, profile):
+            pieces = pieces_of(items, profile, system, layouts)
+            unit = int(self.unit) if isinstance(pieces, str) else min(int(self.unit), pieces.size)
+            found: list[_Shared] = []
+            for item in items:
+                for reads in (False, True):
+                    one = self._shared(item, unit, reads=reads)
+                    found.append(one) if isinstance(one, _Shared) else reasons.append(one)
+            if found:
+                known = () if isinstance(pieces, str) else pieces.evidence
+                findings.append(_finding(app, folder, found, unit, known, system))
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _shared(self, item: Item, unit: int, *, reads: bool) -> _Shared | str:
+        file, sizes = item.file, sizes_of(item.file.io, reads=reads)
+        movers = file.readers if reads else file.writers
+        operations = file.io.ops.read if reads else file.io.ops.write
+        if movers < 2:
+            return "each shared file is read or written by one process"
+        if sizes is None or sizes.p50 is None or file.io.access_pattern is None:
+            return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
+        if operations < self.min_operations:
+            return f"the shared files have fewer than {format_count(self.min_operations)} requests"
+        if sizes.p50 >= self.max_request:
+            return f"requests to the shared files have {format_bytes(self.max_request)} or more"
+        distance = neighbour_distance(file, movers, reads=reads)
+        if not reads and not _fits(sizes, unit, operations):
+            # Wherever the pieces of a process begin and end, its neighbours share that stripe or block.
+            return _Shared(item, reads, distance)
+        # Reads whose pieces are at no known distance are mostly those of all processes of the same bytes.
+        if (distance is None and reads) or (distance is not None and distance >= unit):
+            return "each process has whole stripes or blocks of the shared files to itself"
+        return _Shared(item, reads, distance)
+
+
+def _fits(sizes: Sizes, unit: int, operations: int) -> bool:
+    """Most requests have no one size, or one of which whole numbers make a stripe or block."""
+    if not sizes.common or 2 * sizes.common[0][1] < operations:
+        return True
+    usual = sizes.common[0][0]
+    return usual % unit == 0 or (usual > 0 and unit % usual == 0)
+
+
+def _finding(
+    app: App | None,
+    folder: str,
+    found: list[_Shared],
+    unit: int,
+    known: tuple[Evidence, ...],
+    system: System,
+) -> Finding:
+    items = list(dict.fromkeys(one.item for one in found))
+    first = found[0]
+    sizes = sizes_of(first.item.file.io, reads=first.reads)
+    usual = sizes.p50 if sizes else None
+    before = data_s(
+        [one.item for one in found if one.reads], [one.item for one in found if not one.reads], app
+    )
+    rate = process_rate(first.item.file.path, system, reads=first.reads)
+    gain = aggregated("data_time_s", before, [one.moved for one in found], rate)
+    movers = first.item.file.readers if first.reads else first.item.file.writers
+    apart = (
+        f"neighbours' pieces are {format_bytes(first.distance)} apart"
+        if first.distance
+        else "their pieces are at no constant distance"
+    )
+    fits = (
+        "" if usual is None or unit % usual == 0 else ", and no whole number of them makes a stripe or block"
+    )
+    current: dict[str, Value] = {"request_bytes": usual, "distance_bytes": first.distance}
+    return Finding(
+        target=target_of(folder, items, app),
+        reason=f"{movers} processes {'read' if first.reads else 'write'} {listed(folder, items, app)} in "
+        f"{format_count(sum(one.moved[1] for one in found))} requests, usually of {format_bytes(usual)}{fits}; {apart},"
+        f" so that several processes meet in each stripe or block of {format_bytes(unit)} and wait for its lock. "
+        "Collective buffering would join them."
+        + ("" if gain else " For an expected gain, supply a trace with times."),
+        confidence=0.6,
+        touched_s=before,
+        recommended={"calls": "collective", "request_bytes": max(LARGE, unit)},
+        current=current,
+        evidence=[*(entry for one in found[:3] for entry in _evidence(one)), *known],
+        gain=gain,
+        apply=_lines(found, unit),
+        files=frozenset(item.file.path for item in items),
+    )
+
+
+def _evidence(one: _Shared) -> list[Evidence]:
+    io, where = one.item.file.io, one.item.where
+    kind, movers = ("read", "readers") if one.reads else ("write", "writers")
+    sizes = sizes_of(io, reads=one.reads)
+    found = [
+        Evidence(f"{where}.path", one.item.file.path),
+        Evidence(f"{where}.{movers}", getattr(one.item.file, movers)),
+        Evidence(f"{where}.io.transfer_size.{kind}.p50", sizes.p50 if sizes else None),
+    ]
+    if io.access_pattern is not None:
+        found.append(Evidence(f"{where}.io.access_pattern.consecutive", io.access_pattern.consecutive))
+    return [*found, Evidence(f"{where}.io.busy_s.{kind}", getattr(io.busy_s, kind))]
+
+
+def _lines(found: list[_Shared], unit: int) -> list[str]:
+    verbs = ["read" if reads else "write" for reads in sorted({one.reads for one in found})]
+    calls = "\n".join(
+        f"  MPI_File_{verb}_at_all(file, offset, buffer, count, type, &status)" for verb in verbs
+    )
+    return comment(
+        "in the program, all processes of the communicator together, with the hint romio_cb_write (romio_cb_read) "
+        f"enable:\n{calls}\n"
+        f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on"
+    )

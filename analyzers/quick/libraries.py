@@ -1,0 +1,128 @@
+"""Which library made the calls that occur, as `vani.analyzers.measures.libraries` has it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs
+from vani.analyzers.keys import LAYERS, pack
+from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, under_any_library
+from vani.analyzers.quick.rows import Rows
+from vani.analyzers.world import World
+from vani.calls import Flag, Kind, Layer
+
+__all__ = ["LibraryCounter"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class LibraryCounter:
+    """Adds up calls of libraries, and file-system calls by the layers that they were made through."""
+
+    def __init__(self, world: World) -> None:
+        apps = len(world.apps)
+        self._app_layer = (apps, LAYERS)
+        """Widths of keys, as those of the measure."""
+        self._tables: dict[str, list[Keyed]] = {name: [] for name in ("under", "calls", "via")}
+        self._pairs: dict[str, list[Pairs]] = {name: [] for name in ("files", "data", "outer")}
+        self.caller_unknown = np.zeros(apps, np.bool_)
+        """Shape (apps,): for some of its calls only times tell who made them."""
+        self._files_without_caller = np.zeros(world.files, np.bool_)
+        self.set_lengths = False
+        """Some MPI_File_set_size may be the only record of a length."""
+
+    @property
+    def caller_unknown_files(self) -> Ints:
+        """Codes of files with such calls."""
+        return np.flatnonzero(self._files_without_caller)
+
+    def shrink(self) -> None:
+        """Add up what has been collected, where it is much."""
+        for name in ("files", "outer"):
+            if self._pairs[name]:
+                self._pairs[name][-1] = Pairs.merged(self._pairs[name][-1:], packed=True)
+        for tables in self._tables.values():
+            if len(tables) > 32:
+                tables[:] = [Keyed.merged(tables)]
+        for pairs in self._pairs.values():
+            if len(pairs) > 32:
+                pairs[:] = [Pairs.merged(pairs)]
+
+    def add_calls(self, rows: Rows) -> None:
+        """Calls of every layer themselves."""
+        self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
+        at = np.flatnonzero(rows.layer != Layer.USER)
+        dense = Dense.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
+        data = rows.kind[at] <= Kind.WRITE
+        weight = rows.weight[at]
+        self._tables["calls"].append(
+            Keyed(
+                dense.keys,
+                {
+                    "calls": dense.sum(weight),
+                    "data": dense.sum(weight, data),
+                    "collective": dense.sum(weight, data & ((rows.flags[at] & Flag.COLLECTIVE) != 0)),
+                },
+            )
+        )
+
+    def add_under(self, rows: Rows) -> None:
+        """File-system calls by the layers that they were made through."""
+        at, app = rows.included, rows.context.app
+        layer, kind, file, weight = rows.layer[at], rows.kind[at], rows.file[at], rows.weight[at]
+        via, within = rows.numbers("via")[at].astype(np.int64), rows.numbers("within")[at]
+        sized = rows.bytes[at] != NO_VALUE
+        size = np.where(sized, rows.bytes[at], 0)
+        read, write = kind == Kind.READ, kind == Kind.WRITE
+        moves = read | write
+        uses = (moves | ((rows.flags[at] & Flag.OPEN) != 0)) & ((rows.flags[at] & Flag.DIRECTORY) == 0)
+        hidden = via < 0
+        if hidden.any():
+            self.caller_unknown[app] = True
+            self._files_without_caller[file[hidden & uses]] = True
+            # What is certain is the call's own layer; entities leave out what is not.
+            via = np.where(hidden, layer, via)
+            within = np.where(hidden, np.int16(1) << layer.astype(np.int16), within)
+        tables, pairs = self._tables, self._pairs
+        outermost = pack((app, via), self._app_layer)
+        pairs["outer"].append(count_pairs(outermost[uses], file[uses], weight[uses]))
+        dense = Dense.of(outermost)
+        tables["via"].append(
+            Keyed(dense.keys, {"bytes": dense.sum(size * weight, moves), "calls": dense.sum(weight)})
+        )
+        for one in range(int(np.bitwise_or.reduce(within)).bit_length()):
+            mine = np.flatnonzero(within >> one & 1)
+            if not len(mine):
+                continue
+            key = int(pack((app, one), self._app_layer))
+            columns = {
+                "reads": weight[mine][read[mine]].sum(),
+                "writes": weight[mine][write[mine]].sum(),
+                "bytes_read": (size * weight)[mine][read[mine]].sum(),
+                "bytes_written": (size * weight)[mine][write[mine]].sum(),
+                "unsized_reads": weight[mine][(read & ~sized)[mine]].sum(),
+                "unsized_writes": weight[mine][(write & ~sized)[mine]].sum(),
+            }
+            tables["under"].append(
+                Keyed(np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
+            )
+            used, moved = mine[uses[mine]], mine[(moves & sized)[mine]]
+            pairs["files"].append(count_pairs(np.full(len(used), key), file[used], weight[used]))
+            pairs["data"].append(count_pairs(np.full(len(moved), key), size[moved], weight[moved]))
+        through = np.flatnonzero(moves & sized & under_any_library(within))
+        if len(through):
+            keys = np.full(len(through), int(pack((app, ANY_LIBRARY), self._app_layer)))
+            pairs["data"].append(count_pairs(keys, size[through], weight[through]))
+
+    def result(self) -> LibrariesResult:
+        tables, pairs = self._tables, self._pairs
+        return LibrariesResult(
+            under=Keyed.merged(tables["under"]),
+            calls=Keyed.merged(tables["calls"]),
+            files=Pairs.merged(pairs["files"], packed=True),
+            data=Pairs.merged(pairs["data"]),
+            outer=Pairs.merged(pairs["outer"], packed=True),
+            via=Keyed.merged(tables["via"]),
+        )

@@ -1,0 +1,83 @@
+"""Occurrences of calls as they are counted: with codes of the workload, and how often they occur over all ranks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.analyzers.keyed import NO_VALUE
+from vani.analyzers.world import Context
+from vani.calls import FileClass, Flag, Layer
+from vani.columns import to_numpy
+
+__all__ = ["Rows"]
+
+Ints = NDArray[np.int64]
+
+
+class Rows:
+    """A batch of occurrences with file codes of the workload and weights over all ranks."""
+
+    def __init__(self, context: Context, batch: pa.RecordBatch, ranks_of_group: Ints) -> None:
+        self.context = context
+        self._batch = batch
+        self.group = self.numbers("group").astype(np.int64)
+        self.once = self.numbers("count")
+        self.ranks = ranks_of_group[self.group]
+        self.weight = self.once * self.ranks
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """A column as numpy array; null is `NO_VALUE` in 64 bits, else -1."""
+        column = self._batch.column(name)
+        return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
+
+    @cached_property
+    def function(self) -> NDArray[np.int32]:
+        """Code of the function in `World.functions`."""
+        codes = self.context.function_codes
+        found: NDArray[np.int32] = codes[np.minimum(self.numbers("func"), len(codes) - 1)]
+        return found
+
+    @cached_property
+    def layer(self) -> NDArray[np.int8]:
+        return self.numbers("layer")
+
+    @cached_property
+    def kind(self) -> NDArray[np.int8]:
+        return self.numbers("kind")
+
+    @cached_property
+    def flags(self) -> NDArray[np.int16]:
+        return self.numbers("flags")
+
+    @cached_property
+    def bytes(self) -> Ints:
+        return self.numbers("bytes")
+
+    @cached_property
+    def file(self) -> Ints:
+        local = self.numbers("file")
+        codes = self.context.file_codes
+        if not len(codes):
+            return np.full(len(local), -1)
+        found: Ints = np.where(local < 0, -1, codes[np.maximum(local, 0)])
+        return found
+
+    @cached_property
+    def counted(self) -> Ints:
+        """Rows of the file-system calls that count: those made inside another one are left out."""
+        return np.flatnonzero((self.layer <= Layer.STDIO) & ((self.flags & Flag.NESTED) == 0))
+
+    @cached_property
+    def included(self) -> Ints:
+        """Of these, the calls on files of the data set."""
+        classes = self.context.world.file_class
+        file = self.file[self.counted]
+        if not len(classes):
+            return self.counted[:0]
+        found: Ints = self.counted[(file >= 0) & (classes[np.maximum(file, 0)] == FileClass.DATASET)]
+        return found

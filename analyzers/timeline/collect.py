@@ -1,0 +1,193 @@
+"""What the calls of a partition add to a heat map: sums under integer keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.batch import Batch
+from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
+from vani.analyzers.keys import KINDS, pack, unpack
+from vani.analyzers.timeline.grid import ALL_CALLS, CODES, LIBRARIES, OF_LAYER, SIZE_CLASSES, Grid
+from vani.analyzers.timeline.spread import spread
+from vani.analyzers.world import Context
+from vani.calls import Kind
+from vani.store.read import Store
+
+__all__ = ["TABLES", "Sums", "Task", "collect"]
+
+Ints = NDArray[np.int64]
+
+TABLES = ("cells", "processes", "sizes", "uses", "files", "layers")
+_COLUMNS = ("bytes", "duration_ns", "file", "flags", "kind", "layer", "rank", "start_ns")
+_SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
+_MOST_HELD = 1 << 20
+_LOOK_BACK_NS = 10_000_000_000
+"""No call is recorded later than this after calls that began after it (as in `measures/io_time.py`)."""
+
+
+@dataclass(frozen=True)
+class Task:
+    store: Store
+    part: int
+    context: Context
+
+
+@dataclass
+class Sums:
+    """Of one part, or of all: sums under integer keys."""
+
+    cells: list[Keyed] = field(default_factory=list)
+    """Columns read, written (bytes) and busy (ns) by row and bin."""
+    processes: list[Keyed] = field(default_factory=list)
+    """Columns read, written, operations, busy by process."""
+    sizes: list[Keyed] = field(default_factory=list)
+    """Columns operations, bytes, time by `SIZE_CLASSES`."""
+    uses: list[Keyed] = field(default_factory=list)
+    """Columns reads, writes (operations), read, written by process and pattern."""
+    files: list[Keyed] = field(default_factory=list)
+    """Column operations by the last name of each file that is read or written."""
+    layers: list[Keyed] = field(default_factory=list)
+    """Column time (ns) by layer and kind."""
+
+    def shrink(self) -> None:
+        """Add up what has been collected."""
+        for table in TABLES:
+            setattr(self, table, [Keyed.merged(getattr(self, table))])
+
+
+def collect(task: Task, grid: Grid) -> Sums:
+    found = Sums()
+    union = _Union(grid, found)
+    for calls in task.store.batches(task.store.manifest.parts[task.part], _COLUMNS):
+        batch = Batch(task.context, calls)
+        rows = np.flatnonzero(batch.included)
+        if len(rows):
+            _add(batch, rows, grid, found)
+        union.add(batch, rows)
+        if len(found.cells) > 32:
+            found.shrink()
+    union.close()
+    found.shrink()
+    return found
+
+
+def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
+    """Everything of some calls but the unions of their intervals."""
+    process, kind, size = batch.process[rows], batch.kind[rows], batch.bytes[rows]
+    start, end = batch.start[rows], batch.end[rows]
+    read, write = kind == Kind.READ, kind == Kind.WRITE
+    known = np.where((size == NO_VALUE) | ~(read | write), 0, size)
+    moves = np.flatnonzero(known)
+    row = grid.row_of_process[process[moves]]
+    for piece, bin_, amount in spread(
+        start[moves], end[moves], known[moves], bins=grid.bins, bin_ns=grid.bin_ns
+    ):
+        out = write[moves][piece]
+        found.cells.append(
+            group(
+                pack((row[piece], bin_), grid.cells),
+                {
+                    "read": np.where(out, 0, amount),
+                    "written": np.where(out, amount, 0),
+                    "busy": np.zeros(len(amount), np.int64),
+                },
+            )
+        )
+    own = Dense.of(process)
+    columns = {"read": own.sum(known, read), "written": own.sum(known, write), "operations": own.count()}
+    found.processes.append(Keyed(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
+    data = np.flatnonzero(read | write)
+    if not len(data):
+        return
+    sized, size_class = size[data] != NO_VALUE, np.searchsorted(_SIZE_EDGES, size[data], side="right")
+    classes = (np.where(sized, write[data], 2), np.where(sized, size_class, 0))
+    of_size = Dense.of(pack(classes, SIZE_CLASSES))
+    columns = {"operations": of_size.count(), "bytes": of_size.sum(known[data])}
+    found.sizes.append(Keyed(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
+    file = Dense.of(batch.file[rows][data])
+    found.files.append(Keyed(file.keys, {"operations": file.count()}))
+    pattern = grid.pattern_of_file[file.keys][file.codes]
+    use = Dense.of(pack((process[data], pattern), grid.uses))
+    found.uses.append(
+        Keyed(
+            use.keys,
+            {
+                "reads": use.count(read[data]),
+                "writes": use.count(write[data]),
+                "read": use.sum(known[data], read[data]),
+                "written": use.sum(known[data], write[data]),
+            },
+        )
+    )
+
+
+class _Union:
+    """Unions of the calls of each process: of all counted calls, cut into bins, and by library and kind."""
+
+    def __init__(self, grid: Grid, found: Sums) -> None:
+        self._grid = grid
+        self._found = found
+        self._held = Intervals()
+        self._widths = (grid.processes, CODES)
+        """Of keys of process, and layer and kind or `ALL_CALLS`."""
+
+    def add(self, batch: Batch, rows: Ints) -> None:
+        """Take the calls of a batch; `rows` are those of its counted calls that are on files of the data set."""
+        process, start, end = batch.process[rows], batch.start[rows], batch.end[rows]
+        code = pack((batch.layer[rows], batch.kind[rows]), OF_LAYER)
+        layer, kind = batch.all_calls("layer"), batch.all_calls("kind")
+        above = np.flatnonzero(np.isin(layer, LIBRARIES) & (kind < KINDS))
+        world, trace = batch.context.world, batch.context.trace
+        rank = batch.all_calls("rank")[above].astype(np.int64)
+        begun = batch.all_calls("start_ns")[above] + world.shift_ns[trace]
+        of_library = pack((layer[above], kind[above]), OF_LAYER)
+        groups = [
+            pack((process, ALL_CALLS), self._widths),
+            pack((process, code), self._widths),
+            pack((rank + world.process_base[trace], of_library), self._widths),
+        ]
+        group_ = np.concatenate(groups)
+        if not len(group_):
+            return
+        starts = np.concatenate((start, start, begun))
+        ends = np.concatenate((end, end, begun + batch.all_calls("duration_ns")[above]))
+        held = Intervals.joined([self._held, merge(group_, starts, ends)])
+        # Ranks come one after the other: no more calls come of those before the last.
+        owner, (own, _) = unpack(group_, self._widths)[0], unpack(held.group, self._widths)
+        current = int(owner.max())
+        done = own != current
+        if len(held) - int(done.sum()) > _MOST_HELD:
+            done |= held.end < int(starts[owner == current].max()) - _LOOK_BACK_NS
+        self._book(Intervals(held.group[done], held.start[done], held.end[done]))
+        self._held = Intervals(held.group[~done], held.start[~done], held.end[~done])
+
+    def close(self) -> None:
+        """No more calls come."""
+        self._book(self._held)
+        self._held = Intervals()
+
+    def _book(self, union: Intervals) -> None:
+        process, code = unpack(union.group, self._widths)
+        length = union.end - union.start
+        by_layer = np.flatnonzero(code != ALL_CALLS)
+        if len(by_layer):
+            self._found.layers.append(group(code[by_layer], {"time": length[by_layer]}))
+        whole = np.flatnonzero(code == ALL_CALLS)
+        if not len(whole):
+            return
+        process, length = process[whole], length[whole]
+        none = np.zeros(len(whole), np.int64)
+        self._found.processes.append(
+            group(process, {"read": none, "written": none, "operations": none, "busy": length})
+        )
+        row = self._grid.row_of_process[process]
+        for piece, bin_, part in spread(
+            union.start[whole], union.end[whole], length, bins=self._grid.bins, bin_ns=self._grid.bin_ns
+        ):
+            none = np.zeros(len(part), np.int64)
+            keys = pack((row[piece], bin_), self._grid.cells)
+            self._found.cells.append(group(keys, {"read": none, "written": none, "busy": part}))

@@ -1,0 +1,131 @@
+"""Where calls go in a heat map: bins of time, rows of processes, patterns of paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.keys import KINDS
+from vani.analyzers.transfer_sizes import BINS
+from vani.analyzers.world import World
+from vani.calls import Layer
+from vani.schema.timeline import HeatRow
+
+__all__ = [
+    "ALL_CALLS",
+    "CODES",
+    "LIBRARIES",
+    "MOST_BINS",
+    "MOST_ROWS",
+    "OF_LAYER",
+    "SIZE_CLASSES",
+    "Grid",
+    "bin_ns",
+    "common_pattern",
+    "patterns_of",
+    "rows_of",
+]
+
+Ints = NDArray[np.int64]
+
+MOST_ROWS = 512
+MOST_BINS = 150
+LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+OF_LAYER = (max(LIBRARIES) + 1, KINDS)
+"""Widths of keys of layer and kind."""
+ALL_CALLS = OF_LAYER[0] * OF_LAYER[1]
+"""Stands for all counted calls, beside keys of layer and kind."""
+CODES = ALL_CALLS + 1
+SIZE_CLASSES = (3, len(BINS))
+"""Widths of keys of direction (0 read, 1 write, 2 of unknown size) and class of size."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where calls go: bins of time, rows of processes, patterns of files."""
+
+    bins: int
+    bin_ns: int
+    row_of_process: Ints
+    pattern_of_file: Ints
+    """Shape (files,): number of the pattern of a file's path."""
+    patterns: int
+    processes: int
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """Widths of keys of row and bin."""
+        return int(self.row_of_process.max(initial=0)) + 1, self.bins
+
+    @property
+    def uses(self) -> tuple[int, int]:
+        """Widths of keys of process and pattern."""
+        return self.processes, self.patterns
+
+
+def rows_of(world: World, ranks: Sequence[int]) -> list[HeatRow]:
+    """A row per process, or per block of as many neighbours as it takes to have at most `MOST_ROWS`."""
+    apps = [world.apps[a] for a in world.app_of_trace]
+    if len(ranks) > MOST_ROWS:
+        step = -(-world.processes // MOST_ROWS)
+        found = []
+        for first in range(0, world.processes, step):
+            last = min(first + step, world.processes)
+            trace = int(np.searchsorted(world.process_base, first, side="right")) - 1
+            base = world.process_base[trace]
+            one = last <= base + ranks[trace]
+            found.append(
+                HeatRow(
+                    app=apps[trace],
+                    trace=trace,
+                    first_process=first,
+                    processes=last - first,
+                    ranks=(first - base, last - base - 1) if one else None,
+                )
+            )
+        return found
+    step = 1
+    while sum(-(-n // step) for n in ranks) > MOST_ROWS:
+        step += 1
+    return [
+        HeatRow(
+            app=apps[trace],
+            trace=trace,
+            first_process=world.process_base[trace] + first,
+            processes=min(step, n - first),
+            ranks=(first, min(first + step, n) - 1),
+        )
+        for trace, n in enumerate(ranks)
+        for first in range(0, n, step)
+    ]
+
+
+def patterns_of(paths: Sequence[str]) -> tuple[list[str], Ints]:
+    """Paths with `#` for numbers, each once, and which of them is a file's."""
+    number: dict[str, int] = {}
+    codes = [number.setdefault(re.sub(r"\d+", "#", path), len(number)) for path in paths]
+    return list(number), np.array(codes, np.int64)
+
+
+def common_pattern(paths: Sequence[str]) -> str:
+    """Paths that differ in numbers only as one, with `#` for the numbers that differ."""
+    if len(paths) == 1:
+        return paths[0]
+    texts = re.split(r"\d+", paths[0])
+    columns = zip(*(re.findall(r"\d+", path) for path in paths), strict=True)
+    numbers = [found[0] if len(set(found)) == 1 else "#" for found in columns]
+    return "".join(text + n for text, n in zip(texts, [*numbers, ""], strict=True))
+
+
+def bin_ns(span_ns: int) -> int:
+    """The shortest of 1, 2, 5, 10, 20, ... ns that cuts the run into no more than `MOST_BINS` bins."""
+    unit = 1
+    while True:
+        for length in (unit, 2 * unit, 5 * unit):
+            if length * MOST_BINS >= span_ns:
+                return length
+        unit *= 10

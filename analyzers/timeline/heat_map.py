@@ -1,0 +1,185 @@
+"""Bytes and I/O time over time and processes, from stores: the time-resolved data that a profile does not hold.
+
+Definitions are those of the profile: counted calls (file-system calls on files of the data set, nested ones left out),
+I/O time of a process as the union of its calls, time on the workload's clock. A call that spans bins of time is spread
+over them in proportion; the parts are integers that add up to its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.characterise import world_of
+from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keys import KINDS, pack, unpack
+from vani.analyzers.passes import trace_facts, with_names
+from vani.analyzers.timeline.collect import TABLES, Sums, Task, collect
+from vani.analyzers.timeline.grid import (
+    OF_LAYER,
+    SIZE_CLASSES,
+    Grid,
+    bin_ns,
+    common_pattern,
+    patterns_of,
+    rows_of,
+)
+from vani.analyzers.transfer_sizes import BINS
+from vani.analyzers.world import World
+from vani.calls import Layer
+from vani.engine.run import Engine
+from vani.schema.timeline import LAYERS, FileUse, HeatMap, HeatRow, LayerCost, ProcessTotals, SizeClass
+from vani.store.read import Store
+
+__all__ = ["heat_map"]
+
+Ints = NDArray[np.int64]
+
+_MOST_PATTERNS = 40
+
+
+def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> HeatMap:
+    """Read the stores of a workload once and lay their calls out over time and processes.
+
+    Parameters
+    ----------
+    stores, names
+        One per trace, with the name of its app, as for `characterise`.
+    """
+    world, own = world_of([trace_facts(store.manifest) for store in stores], stores, names, None)
+    world, contexts = with_names(world, stores, own, engine)
+    rows = rows_of(world, [s.manifest.ranks for s in stores])
+    row_of_process = np.repeat(np.arange(len(rows)), [r.processes for r in rows])
+    length = bin_ns(world.span_ns)
+    bins = max(1, -(-world.span_ns // length))
+    patterns, pattern_of_file = patterns_of(world.paths)
+    grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), world.processes)
+    tasks = [
+        Task(store, part, context)
+        for store, context in zip(stores, contexts, strict=True)
+        for part in range(len(store.manifest.parts))
+    ]
+    total = Sums()
+    for part in engine.map(partial(collect, grid=grid), tasks, stage="timeline"):
+        for table in TABLES:
+            getattr(total, table).extend(getattr(part, table))
+    total.shrink()
+    return _assembled(world, grid, rows, patterns, total)
+
+
+def _assembled(world: World, grid: Grid, rows: list[HeatRow], patterns: list[str], total: Sums) -> HeatMap:
+    (cells,), (processes,), (sizes,) = total.cells, total.processes, total.sizes
+
+    def table(column: str) -> Ints:
+        values = np.zeros(len(rows) * grid.bins, np.int64)
+        if len(cells):
+            values[cells.keys] = cells[column]
+        return values.reshape(len(rows), grid.bins)
+
+    everyone = np.arange(world.processes)
+
+    def of_process(column: str) -> Ints:
+        return processes.at(everyone, column) if len(processes) else np.zeros(world.processes, np.int64)
+
+    unsized = sizes.at(pack((np.array([2]), 0), SIZE_CLASSES), "operations") if len(sizes) else np.zeros(1)
+    return HeatMap(
+        bin_s=grid.bin_ns / 1e9,
+        bins=grid.bins,
+        runtime_s=world.span_ns / 1e9,
+        rows=rows,
+        read=table("read").tolist(),
+        written=table("written").tolist(),
+        busy_s=(table("busy") / 1e9).tolist(),
+        processes=ProcessTotals(
+            bytes_read=of_process("read").tolist(),
+            bytes_written=of_process("written").tolist(),
+            operations=of_process("operations").tolist(),
+            io_s=(of_process("busy") / 1e9).tolist(),
+        ),
+        app_of_trace=[world.apps[a] for a in world.app_of_trace],
+        first_process=list(world.process_base),
+        sizes=_sizes(sizes),
+        layers=_layers(total.layers[0]),
+        unsized=int(unsized[0]),
+        uses=_uses(world, grid, patterns, total),
+    )
+
+
+def _sizes(sizes: Keyed) -> list[SizeClass]:
+    found = []
+    for i, (direction, size_class) in enumerate(zip(*unpack(sizes.keys, SIZE_CLASSES), strict=True)):
+        if direction == 2:
+            continue
+        found.append(
+            SizeClass(
+                direction="write" if direction else "read",
+                size=BINS[size_class],
+                operations=int(sizes["operations"][i]),
+                bytes=int(sizes["bytes"][i]),
+                seconds=int(sizes["time"][i]) / 1e9,
+            )
+        )
+    return found
+
+
+def _layers(times: Keyed) -> list[LayerCost]:
+    found = []
+    for name in LAYERS:
+        layer = Layer[name.upper()]
+        keys = pack((layer, np.arange(KINDS)), OF_LAYER)
+        if len(times) and np.isin(keys, times.keys).any():
+            read, write, metadata, sync = (times.at(keys, "time") / 1e9).tolist()
+            found.append(LayerCost(layer=name, read=read, write=write, metadata=metadata, sync=sync))
+    return found
+
+
+def _uses(world: World, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
+    """Of each app and pattern; patterns beyond the ones with most bytes are put together."""
+    uses, used = total.uses[0], total.files[0]
+    if not len(uses):
+        return []
+    width = len(patterns)
+    process, of_pattern = unpack(uses.keys, grid.uses)
+    moved = group(of_pattern, {"bytes": uses["read"] + uses["written"]})
+    order = sorted(range(len(moved)), key=lambda i: (-int(moved["bytes"][i]), patterns[moved.keys[i]]))
+    shown = [int(moved.keys[i]) for i in order[:_MOST_PATTERNS]]
+    place = np.full(width, len(shown), np.int64)
+    place[shown] = np.arange(len(shown))
+    group_of_file = place[grid.pattern_of_file[used.keys]]
+    files = np.bincount(group_of_file, minlength=len(shown) + 1)
+    names = [
+        *(
+            common_pattern([world.paths[f] for f in used.keys[group_of_file == i].tolist()])
+            for i in range(len(shown))
+        ),
+        "",
+    ]
+    # By process first: one that uses several of the patterns put together counts once.
+    widths = (world.processes, len(names))
+    own = uses.rekeyed(pack((process, place[of_pattern]), widths))
+    process, shown_as = unpack(own.keys, widths)
+    trace = np.searchsorted(world.process_base, process, side="right") - 1
+    found = group(
+        pack((shown_as, np.array(world.app_of_trace)[trace]), (len(names), len(world.apps))),
+        {
+            "readers": (own["reads"] > 0).astype(np.int64),
+            "writers": (own["writes"] > 0).astype(np.int64),
+            "read": own["read"],
+            "written": own["written"],
+        },
+    )
+    return [
+        FileUse(
+            pattern=names[name],
+            files=int(files[name]),
+            app=world.apps[app],
+            readers=int(found["readers"][i]),
+            writers=int(found["writers"][i]),
+            bytes_read=int(found["read"][i]),
+            bytes_written=int(found["written"][i]),
+        )
+        for i, (name, app) in enumerate(zip(*unpack(found.keys, (len(names), len(world.apps))), strict=True))
+    ]

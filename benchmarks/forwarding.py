@@ -1,0 +1,313 @@
+"""`python -m benchmarks.models --forwarding`: what a choice of I/O nodes loses on patterns that it was not given.
+
+Regret is 1 - bandwidth(chosen) / bandwidth(best legal), of means of repetitions on MareNostrum 4. Single runs are read
+from `../shared/data/forge-mn4`, and what needs them is left out where that is not there.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vani.advisors.forwarding.io_nodes import IONodes
+from vani.models.forwarding import (
+    ANCHOR,
+    Pattern,
+    Rate,
+    Scenario,
+    choose,
+    fewest,
+    measured,
+    nearest,
+    offset,
+    oracle,
+    regrets,
+    speedups,
+)
+from vani.units import KiB, MiB
+
+FEW = 20
+"""Curves of all kinds that somebody may have measured; with fewer, most patterns are refused."""
+
+RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "forge-mn4" / "forge_mn4_runs.csv"
+
+LEGAL: dict[str, tuple[int, ...]] = {"direct access allowed": (0, 1, 2, 4, 8), "forwarded only": (1, 2, 4, 8)}
+"""All measured jobs have 8, 16 or 32 nodes, which each of these numbers divides."""
+
+Way = Callable[[Pattern, Sequence[Scenario], Sequence[int]], int | None]
+"""A way to choose: pattern, the curves that it is shown, legal numbers; None where it refuses."""
+
+
+def near_curves(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
+    """What FWD001 recommends."""
+    found = choose(pattern, shown, allowed, IONodes.most_regret)
+    return None if isinstance(found, str) else found.io_nodes
+
+
+def nearest_curve(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
+    """The fewest within 10 % of the best mean of the nearest curve, however far: what FWD001 did before."""
+    return fewest(nearest(pattern, shown)[0].curve, allowed, 0.1)
+
+
+def nearest_oracle(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
+    """The paper's method on the nearest curve."""
+    return oracle(nearest(pattern, shown)[0].curve, allowed)
+
+
+def always(count: int) -> Way:
+    """A rule that looks at nothing; refuses where it is not legal."""
+    return lambda _pattern, _shown, allowed: count if count in allowed else None
+
+
+def where_answered(way: Way) -> Way:
+    """Another way on the patterns that FWD001 answers: refusals must not flatter it."""
+
+    def chosen(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
+        return None if near_curves(pattern, shown, allowed) is None else way(pattern, shown, allowed)
+
+    return chosen
+
+
+WAYS: dict[str, Way] = {
+    "near curves (FWD001)": near_curves,
+    "nearest curve": nearest_curve,
+    "nearest curve, where FWD001 answers": where_answered(nearest_curve),
+    "nearest curve, ORACLE": nearest_oracle,
+    "always 8": always(8),
+    "always 8, where FWD001 answers": where_answered(always(8)),
+    "always 4": always(4),
+    "always 2": always(2),
+    "always direct": always(0),
+}
+
+HELD_OUT: dict[str, Callable[[Pattern, Pattern], bool]] = {
+    "the pattern itself": lambda one, other: one == other,
+    "number of nodes": lambda one, other: one.nodes == other.nodes,
+    "request size": lambda one, other: one.request == other.request,
+    "processes per node": lambda one, other: one.processes * other.nodes == other.processes * one.nodes,
+    "number of processes": lambda one, other: one.processes == other.processes,
+    "two conditions of three": lambda one, other: _equal_conditions(one, other) > 1,
+}
+"""What is held out for a pattern: every curve for which this is true."""
+
+
+def _equal_conditions(one: Pattern, other: Pattern) -> int:
+    off = offset(one, other)
+    return [off.nodes, off.processes_per_node, off.request].count(0)
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Over the patterns that were answered; `refused` is the share of those that were not."""
+
+    mean: float
+    percentile_90: float
+    worst: float
+    refused: float
+
+
+def summary(regret: Sequence[float | None]) -> Regret:
+    """None stands for a refusal."""
+    known = sorted(one for one in regret if one is not None)
+    refused = 1 - len(known) / len(regret)
+    if not known:
+        return Regret(math.nan, math.nan, math.nan, refused)
+    return Regret(
+        statistics.fmean(known), known[min(len(known) - 1, int(0.9 * len(known)))], known[-1], refused
+    )
+
+
+def held_out_regret(
+    way: Way, alike: Callable[[Pattern, Pattern], bool], allowed: Sequence[int]
+) -> list[float | None]:
+    """Of each measured pattern, when nothing that is `alike` is shown."""
+    found: list[float | None] = []
+    for one in measured():
+        shown = [other for other in measured() if not alike(one.pattern, other.pattern)]
+        count = way(one.pattern, shown, allowed)
+        found.append(None if count is None else regrets(one.curve, allowed)[count])
+    return found
+
+
+def few_curves_regret(way: Way, allowed: Sequence[int], seeds: Iterable[int]) -> list[float | None]:
+    """Of all other patterns, when `FEW` are shown, another choice of them for each seed."""
+    found: list[float | None] = []
+    for seed in seeds:
+        shown = random.Random(seed).sample(measured(), FEW)
+        for one in measured():
+            if one not in shown:
+                count = way(one.pattern, shown, allowed)
+                found.append(None if count is None else regrets(one.curve, allowed)[count])
+    return found
+
+
+def regret_by_offset(allowed: Sequence[int]) -> dict[tuple[tuple[str, str, str], str, float], list[float]]:
+    """What the curve of another pattern loses, by kind of pattern, the one condition that differs, and how far."""
+    found: defaultdict[tuple[tuple[str, str, str], str, float], list[float]] = defaultdict(list)
+    for one in measured():
+        for other in measured():
+            off = offset(one.pattern, other.pattern)
+            conditions = {
+                "nodes": off.nodes,
+                "processes per node": off.processes_per_node,
+                "request": off.request,
+            }
+            differing = {name: far for name, far in conditions.items() if far}
+            if one.pattern.kind != other.pattern.kind or len(differing) != 1:
+                continue
+            ((name, far),) = differing.items()
+            loss = regrets(one.curve, allowed)[fewest(other.curve, allowed, 0.1) or 0]
+            found[one.pattern.kind, name, math.ceil(far)].append(loss)
+    return found
+
+
+Runs = Mapping[Pattern, Mapping[int, Sequence[float]]]
+"""Bytes per second of each run, by pattern and number of I/O nodes."""
+
+
+def read_runs(file: Path = RUNS) -> Runs:
+    """The single runs behind the bundled means."""
+    runs: defaultdict[Pattern, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with file.open(encoding="utf-8", newline="") as text:
+        for row in csv.DictReader(text):
+            pattern = Pattern(
+                int(row["clients"]),
+                int(row["processes"]),
+                "fpp" if row["layout"] == "0" else "shared",
+                "contiguous" if row["spatiality"] == "0" else "strided",
+                int(row["request"]) * KiB,
+            )
+            runs[pattern][int(row["forwarders"])].append(float(row["bandwidth"]) * MiB)
+    return runs
+
+
+def halves(runs: Runs, seed: int) -> tuple[list[Scenario], list[Scenario]]:
+    """Curves of one half of each pattern's runs, and of the other."""
+    shuffled = random.Random(seed)
+    first, second = [], []
+    for pattern, curve in runs.items():
+        parts: tuple[dict[int, Rate], dict[int, Rate]] = ({}, {})
+        for count, rates in curve.items():
+            order = shuffled.sample(rates, len(rates))
+            middle = len(order) // 2
+            for part, some in zip(parts, (order[:middle], order[middle:]), strict=True):
+                part[count] = Rate(statistics.fmean(some), 0.0)
+        first.append(Scenario(pattern, parts[0]))
+        second.append(Scenario(pattern, parts[1]))
+    return first, second
+
+
+def unseen_runs_regret(
+    way: Way, runs: Runs, allowed: Sequence[int], seeds: Iterable[int]
+) -> list[float | None]:
+    """Chosen by half of the runs of all patterns, the pattern's own among them; judged by the other half."""
+    found: list[float | None] = []
+    for seed in seeds:
+        shown, judged = halves(runs, seed)
+        for one in judged:
+            count = way(one.pattern, shown, allowed)
+            found.append(None if count is None else regrets(one.curve, allowed)[count])
+    return found
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of ranges of the speedup: how many runs they hold for at all, and the share of measured ones inside and below."""
+
+    anchored: float
+    inside: float
+    below: float
+
+
+def coverage(runs: Runs, alike: Callable[[Pattern, Pattern], bool], allowed: Sequence[int]) -> Coverage:
+    """Each run with another number than the chosen one against each run with that; see `held_out_regret`."""
+    asked = anchored = pairs = inside = below = 0
+    for least, most, olds, news, by_curve in _changes(runs, alike, allowed):
+        for old in olds:
+            asked += 1
+            if not 1 / ANCHOR <= old / by_curve <= ANCHOR:
+                continue
+            anchored += 1
+            for new in news:
+                pairs += 1
+                inside += least <= new / old <= most
+                below += new / old < least
+    return Coverage(anchored / asked, inside / pairs, below / pairs)
+
+
+def _changes(
+    runs: Runs, alike: Callable[[Pattern, Pattern], bool], allowed: Sequence[int]
+) -> Iterator[tuple[float, float, Sequence[float], Sequence[float], float]]:
+    for one in measured():
+        shown = [other for other in measured() if not alike(one.pattern, other.pattern)]
+        found = choose(one.pattern, shown, allowed, IONodes.most_regret)
+        if isinstance(found, str):
+            continue
+        for now in allowed:
+            if now != found.io_nodes:
+                least, _, most = speedups(found.rates, now, found.io_nodes)
+                curve = runs[one.pattern]
+                yield least, most, curve[now], curve[found.io_nodes], found.rates[now].mean
+
+
+def _print_regret(title: str, rows: Mapping[str, Regret]) -> None:
+    print(f"\n  {title:<39} mean   90th percentile   worst   refused")
+    for name, one in rows.items():
+        if not math.isnan(one.mean):
+            print(
+                f"    {name:<37} {one.mean:5.1%}   {one.percentile_90:15.1%}   {one.worst:5.1%}   {one.refused:7.0%}"
+            )
+
+
+def main() -> None:
+    """Print everything."""
+    print("FORGE on MareNostrum 4: 189 patterns of writes, regret of the number of I/O nodes that is chosen")
+    for name, allowed in LEGAL.items():
+        print(f"\n{name}")
+        for held_out, alike in HELD_OUT.items():
+            fixed = held_out != "the pattern itself"
+            # What looks at no curve is the same whichever is held out.
+            ways = {
+                n: way
+                for n, way in WAYS.items()
+                if not (fixed and n.startswith("always") and "where" not in n)
+            }
+            _print_regret(
+                f"held out: {held_out}",
+                {n: summary(held_out_regret(way, alike, allowed)) for n, way in ways.items()},
+            )
+    for name, allowed in LEGAL.items():
+        _print_regret(
+            f"{FEW} curves, {name}",
+            {n: summary(few_curves_regret(WAYS[n], allowed, range(10))) for n in WAYS if "near" in n},
+        )
+    for name, allowed in LEGAL.items():
+        print(f"\nmean regret of another pattern's curve by what differs, {name} (doublings: regret)")
+        table = regret_by_offset(allowed)
+        for kind, condition in dict.fromkeys((kind, condition) for kind, condition, _ in table):
+            losses = {
+                far: table[kind, condition, far] for far in range(1, 9) if (kind, condition, far) in table
+            }
+            cells = "  ".join(f"{far}: {statistics.fmean(some):5.1%}" for far, some in losses.items())
+            print(f"  {' '.join(kind[1:]):<18} {condition:<19} {cells}")
+    if not RUNS.exists():
+        print(f"\n{RUNS.name} is not there: nothing is said about single runs")
+        return
+    runs = read_runs()
+    for name, allowed in LEGAL.items():
+        rows = {n: summary(unseen_runs_regret(WAYS[n], runs, allowed, range(4))) for n in WAYS if "near" in n}
+        _print_regret(f"judged by other runs, {name}", rows)
+    print("\nranges of the speedup, nominal 90 %                     runs within the anchor   inside   below")
+    for name, allowed in LEGAL.items():
+        for held_out, alike in HELD_OUT.items():
+            one = coverage(runs, alike, allowed)
+            print(
+                f"  {name + ',':<22} held out: {held_out:<24} {one.anchored:5.0%}   "
+                f"{one.inside:6.1%}   {one.below:6.1%}"
+            )

@@ -1,0 +1,68 @@
+"""Each number of a profile that a recommendation rests on may be null: the rule then answers, too.
+
+Times are left out: where they are null, all are, and no rule that needs them is asked (test_quick_advice.py).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+from builders import put
+from pydantic import ValidationError
+from test_thresholds import Made, cases
+
+from vani.advisors.catalogue import rules
+from vani.advisors.judge import judge
+from vani.schema.advice import Advice, ProfileRef, SystemRef
+from vani.schema.profile import Profile
+
+TIME = re.compile(r"_s\b|\bslowest_rank$")
+
+
+def asked(rule: str, case: Made, profile: Profile) -> Advice:
+    return judge(
+        profile,
+        case.system,
+        profile_ref=ProfileRef(path=None, sha256=""),
+        system_ref=SystemRef(name=None, sha256=""),
+        select=case.asked,
+        thresholds={rule: case.thresholds},
+    )
+
+
+@cache
+def without() -> list[Any]:
+    """For each rule and attribute that may be null, the first case that rests on it, and the profile without it."""
+    found: dict[tuple[str, str], Any] = {}
+    for rule, made in cases().items():
+        for case in made:
+            for one in asked(rule, case, case.profile).recommendations:
+                for path in {evidence.attribute for evidence in one.evidence if one.rule == rule}:
+                    key = (rule, re.sub(r"\[\d+\]", "[]", path))
+                    if key in found or path.startswith("system.") or TIME.search(path):
+                        continue
+                    tree = case.profile.model_dump(by_alias=True)
+                    try:
+                        put(tree, path, None)
+                        found[key] = (case, Profile.model_validate(tree), path)
+                    except (KeyError, IndexError, TypeError, ValidationError):
+                        continue
+    return [pytest.param(rule, *made, id=f"{rule}-{path}") for (rule, path), made in found.items()]
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+def test_a_rule_answers_where_a_number_that_it_rests_on_is_null(rule):
+    for parameter in without():
+        of, case, profile, path = parameter.values
+        if of != rule.id:
+            continue
+        advice = asked(of, case, profile)
+        told = [one for one in advice.recommendations if one.rule == of]
+        silent = [one for one in advice.no_recommendation if one.rule == of]
+        assert told or silent, path
+        assert not any("None" in one.reason for one in told) and not any(
+            "None" in one.why for one in silent
+        ), path

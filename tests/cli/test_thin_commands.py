@@ -1,0 +1,58 @@
+"""A command parses, calls the library once and emits: its body has at most 15 lines."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CLI = Path(__file__).resolve().parents[2] / "vani" / "cli"
+MOST_LINES = 15
+
+
+def commands_in(path: Path) -> Iterator[ast.FunctionDef]:
+    """Functions that click calls: their decorators end in `.command(...)` or `.group(...)`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            called = [d.func for d in node.decorator_list if isinstance(d, ast.Call)]
+            if any(isinstance(f, ast.Attribute) and f.attr in ("command", "group") for f in called):
+                yield node
+
+
+def lines_of(command: ast.FunctionDef) -> int:
+    """Lines from the first statement to the last, comments among them; the docstring is not counted."""
+    body = command.body[1:] if ast.get_docstring(command) else command.body
+    return 0 if not body else (body[-1].end_lineno or 0) - body[0].lineno + 1
+
+
+FOUND = [
+    pytest.param(command, id=f"{path.stem}:{command.name}")
+    for path in sorted(CLI.glob("*.py"))
+    for command in commands_in(path)
+]
+
+
+def test_all_commands_are_found():
+    assert len(FOUND) >= 18
+
+
+@pytest.mark.parametrize("command", FOUND)
+def test_a_command_has_at_most_fifteen_lines(command):
+    # Was: check 27, profile 24, report 33, plot 24, demo 43, rules 17.
+    assert lines_of(command) <= MOST_LINES
+
+
+@pytest.mark.parametrize("command", FOUND)
+def test_a_command_calls_the_library_once(command):
+    calls = [
+        node.func.attr
+        for node in ast.walk(command)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "api"
+    ]
+    # What the policy names is asked for where an output must not be written over it.
+    assert len([one for one in calls if one != "files_of_gate"]) <= 1

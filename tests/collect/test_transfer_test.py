@@ -1,0 +1,221 @@
+"""The test of one node's rates: what it writes, what it leaves behind, and when it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vani.collect import transfer_test
+from vani.collect.command import NoAnswer
+from vani.collect.system import detect
+from vani.collect.transfer_test import Measurement, measure
+from vani.errors import InputError
+from vani.schema.document import loads
+from vani.schema.system import System
+from vani.units import GiB, MiB
+
+VANI = [sys.executable, "-m", "vani", "systems", "detect"]
+
+
+def run(*arguments):
+    return subprocess.run(
+        [*VANI, *map(str, arguments)], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def open_files(files):
+    for one in files.iterdir():
+        # Some are closed meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            yield str(one.readlink())
+
+
+def test_a_folder_is_written_and_read_and_nothing_stays(tmp_path):
+    found = measure(tmp_path, 130 * MiB)
+    assert found.write > 0
+    assert found.read > 0
+    # Whole transfers by each of two streams.
+    assert found.method.startswith("128MiB by 2 streams with files of their own, transfers of 4MiB, ")
+    assert found.notes == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_read_does_not_come_from_memory_where_there_is_no_direct_io(tmp_path, monkeypatch):
+    real, flags, dropped = os.open, [], []
+
+    def refuse(path, how, mode):
+        flags.append(bool(how & os.O_DIRECT))
+        if how & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real(path, how, mode)
+
+    monkeypatch.setattr(transfer_test.os, "open", refuse)
+    monkeypatch.setattr(transfer_test.os, "posix_fadvise", lambda *told: dropped.append(told[3]))
+    found = measure(tmp_path, 16 * MiB)
+    assert flags == [True, False]
+    assert dropped == [os.POSIX_FADV_DONTNEED]
+    assert "1 stream, transfers of 4MiB, buffered, flushed at the end, dropped from the cache" in found.method
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slow_folder_is_left_after_a_while(tmp_path, monkeypatch):
+    real = os.pwrite
+
+    def slow(*told):
+        time.sleep(0.3)
+        return real(*told)
+
+    monkeypatch.setattr(transfer_test, "_write", slow)
+    found = measure(tmp_path, 16 * MiB, limit_s=0.5)
+    assert re.fullmatch(r"writing( and reading)? was cut short after 0.5 s", found.notes[0])
+    # One transfer or two, by how busy this machine is.
+    assert re.match("[48]MiB by 1 stream", found.method)
+    assert found.write < 8 * MiB / 0.3
+
+
+def test_a_folder_with_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(transfer_test, "space_of", lambda _: (10**12, 10 * GiB - 1))
+    with pytest.raises(InputError, match=r"10.7 GB are free: the test writes 1.07 GB, and wants 10 times"):
+        measure(tmp_path, GiB)
+    monkeypatch.setattr(transfer_test, "space_of", lambda _: None)
+    with pytest.raises(InputError, match="how much room it has is not known"):
+        measure(tmp_path, GiB)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_quota_that_ends_the_test_is_named_and_nothing_stays(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(transfer_test, "_write", full)
+    with pytest.raises(InputError, match=r"the test failed \(Disk quota exceeded\); its files are removed"):
+        measure(tmp_path, 128 * MiB)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number):
+    folder, output = tmp_path / "scratch", tmp_path / "system.yaml"
+    folder.mkdir()
+    # Reads and writes for as long as the test takes; the kernel's own list shows the files without a name.
+    slow = (
+        "import sys, time; from vani.collect import transfer_test as t; real = t.os.pwrite\n"
+        "t._write = lambda *a: (time.sleep(0.2), real(*a))[1]\n"
+        "from vani.cli.main import main; sys.argv[0] = 'vani'; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", slow, "systems", "detect", "--measure", str(folder), "--yes"]
+    process = subprocess.Popen(
+        [*command, "--size", "64M", "-o", str(output)], stderr=subprocess.PIPE, text=True
+    )
+    files = Path(f"/proc/{process.pid}/fd")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if any("vani-measure" in one for one in open_files(files)):
+            break
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert ("vani: interrupted" in said) == (number == signal.SIGINT)
+    assert list(folder.iterdir()) == []
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--measure", "HERE"],
+            "--measure means writing 4G to HERE and reading it again, at most 120 s: .*; add --yes",
+        ),
+        (["--measure", "HERE/gone", "--yes"], "HERE/gone: no such folder"),
+        (["--measure", "HERE", "--size", "many", "--yes"], "--size many is no size; write it like 4G"),
+        (
+            ["--measure", "HERE", "--size", "1M", "--yes"],
+            "too much or too little; write one between 16M and 256G",
+        ),
+        (["--size", "1G"], "--size and --yes are of --measure"),
+    ],
+)
+def test_what_is_not_agreed_or_makes_no_sense_is_refused(tmp_path, arguments, said, monkeypatch):
+    done = run(*(one.replace("HERE", str(tmp_path)) for one in arguments))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert re.search(said.replace("HERE", re.escape(str(tmp_path))), done.stderr), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_the_user_is_asked(tmp_path):
+    ours, its = pty.openpty()
+    os.write(ours, b"n\n")
+    command = [*VANI, "--measure", str(tmp_path), "--size", "16M"]
+    done = subprocess.run(command, stdin=its, capture_output=True, text=True, check=False)
+    os.close(its)
+    os.close(ours)
+    assert "it loads the file system for all who use it. Go on? [y/N]" in done.stderr
+    assert "nothing was measured" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_the_command_says_what_it_does_and_what_it_found(tmp_path):
+    done = run("--measure", tmp_path, "--size", "16M", "--yes")
+    assert done.returncode == 0
+    first, second = done.stderr.splitlines()[:2]
+    assert first.startswith(f"vani: writing 16M to {tmp_path} and reading it again, at most 120 s")
+    assert re.match(r"vani: write [\d.]+ [kMGT]?B/s, read [\d.]+ [kMGT]?B/s: 16MiB by 1 stream", second)
+    system = loads(done.stdout, System)
+    assert "other rates are not measured" in system.description
+    assert [one for one in system.burst_buffers if one.bandwidth_per_node.write] or [
+        one for one in system.file_systems if one.bandwidth_per_client.write
+    ]
+
+
+MOUNTS = """1 0 0:1 / / rw - ext4 /dev/sda rw
+2 1 0:3 / /scratch rw - lustre 10.0.0.1@o2ib:/scratch rw
+3 1 0:3 / /lustre/scratch rw - lustre 10.0.0.1@o2ib:/scratch rw
+4 1 0:6 / /mnt/nvme rw - xfs /dev/nvme0n1 rw
+"""
+
+
+def nothing(command):
+    raise NoAnswer(f"{command[0]} is not installed")
+
+
+@pytest.mark.parametrize(
+    ("folder", "place"),
+    [
+        ("/scratch/me", "file_systems[0].bandwidth_per_client"),
+        # What is mounted elsewhere from the same device has the same rate.
+        ("/home/me", "burst_buffers[0].bandwidth_per_node"),
+        ("/mnt/nvme/x", "burst_buffers[1].bandwidth_per_node"),
+    ],
+)
+def test_the_rates_are_those_of_what_holds_the_folder(tmp_path, folder, place):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text(MOUNTS)
+    (tmp_path / "tmp").mkdir()
+    measured = Measurement(
+        Path(folder), 2e9, 1e9, "4GiB by 8 streams, direct I/O", ("writing was cut short",)
+    )
+    system, _ = detect({}, tmp_path, programs=nothing, measured=measured)
+    kind, index, key = re.match(r"(\w+)\[(\d)\]\.(\w+)", place).groups()
+    rates = getattr(getattr(system, kind)[int(index)], key)
+    assert (rates.write, rates.read) == (2e9, 1e9)
+    told = system.sources[place]
+    assert re.match(
+        rf"measured in {folder} on \d{{4}}-\d\d-\d\d: 4GiB by 8 streams, direct I/O; writing was", told
+    )
+    others = [*(one.bandwidth_per_client for one in system.file_systems)]
+    others += [one.bandwidth_per_node for one in system.burst_buffers]
+    assert sum(one.write is not None for one in others) == 1

@@ -1,0 +1,109 @@
+"""Each guide of docs/contributing, followed word for word in a copy of the sources, gives what it promises.
+
+Its commands are run by `test_docs`, in a copy of their own; here all guides are followed in one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from guides import FOLDERS, GUIDES, ROOT, follow, scratch_copy, steps
+
+FOLLOWED = [page for page in GUIDES if steps(page)]
+# Their code is that of examples that plug in: see test_plugins.
+BY_EXAMPLE = {"analyzer", "rule"}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources in which all guides were followed."""
+    place = scratch_copy(tmp_path_factory.mktemp("sources"))
+    for page in FOLLOWED:
+        follow(page, place)
+        for command in re.findall(r"^\$ (mkdir vani/.*)$", page.read_text(), re.MULTILINE):
+            subprocess.run(["/bin/sh", "-c", command], cwd=place, check=True)
+    return place
+
+
+def run(sources: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(sources), str(sources / "tests")])}
+    # A test that is run by one of several workers is itself no worker.
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=sources, env=environment, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_there_is_a_guide_for_everything_that_is_added_again_and_again():
+    kinds = {"reader", "analyzer", "rule", "output-format", "command", "plot", "machine", "policy-attribute"}
+    assert {page.stem for page in GUIDES} == kinds
+    assert {page.stem for page in FOLLOWED} == kinds - BY_EXAMPLE
+
+
+def test_contributing_leads_to_every_guide():
+    linked = re.findall(r"\]\(docs/contributing/([\w-]+)\.md\)", (ROOT / "CONTRIBUTING.md").read_text())
+    assert sorted(linked) == sorted(page.stem for page in GUIDES)
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.stem)
+def test_a_guide_changes_at_most_two_modules_besides_those_that_it_writes(page):
+    changed = {step.path for step in steps(page) if not step.is_new and step.path.endswith(".py")}
+    # One change for each of the two kinds of attributes that the guide of policies tells about.
+    assert len(changed) <= (3 if page.stem == "policy-attribute" else 2)
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.stem)
+def test_a_guide_writes_a_test(page):
+    assert [step.path for step in steps(page) if step.is_new and Path(step.path).match("tests/*/test_*.py")]
+
+
+def test_the_tests_of_the_guides_pass_and_those_that_hold_of_all_of_a_kind(sources):
+    written = [step.path for page in FOLLOWED for step in steps(page) if step.is_new and "test_" in step.path]
+    files = (
+        "render/test_plots.py",
+        "render/test_formats.py",
+        "systems",
+        "gate/test_check_page.py",
+        "test_docs.py",
+    )
+    of_all = [f"tests/{name}" for name in (*files, "test_package.py")]
+    names = [
+        "page_of_plots",
+        "page_of_commands",
+        "test_check_page",
+        "test_formats",
+        "folders",
+        "example-cluster",
+        "itself_by_way",
+    ]
+    names += [Path(path).stem for path in written]
+    quietly = ("-q", "-n", "0", "-p", "no:cacheprovider")
+    said = run(sources, "-m", "pytest", *quietly, "-k", " or ".join(names), *of_all, *written)
+    assert int(re.search(r"(\d+) passed", said)[1]) >= 40
+
+
+def test_what_the_guides_add_passes_the_linter_and_keeps_to_the_rooms(sources):
+    pytest.importorskip("importlinter")
+    run(sources, "-m", "ruff", "check", "--no-cache", ".")
+    new = [
+        step.path for page in FOLLOWED for step in steps(page) if step.is_new and step.language == "python"
+    ]
+    run(sources, "-m", "ruff", "format", "--no-cache", "--check", *new)
+    run(sources, "-c", "from importlinter.cli import lint_imports_command as c; c(['--no-cache'])")
+
+
+def test_a_copy_of_the_sources_is_a_copy(sources):
+    """Nothing that a guide changes is reached through a link out of the copy."""
+    links = [path for name in FOLDERS for path in (sources / name).rglob("*") if path.is_symlink()]
+    assert {link.relative_to(sources).as_posix(): str(link.readlink()) for link in links} == {
+        f"vani/{name}": f"../{name}" for name in ("schema", "analyzers", "advisors")
+    }

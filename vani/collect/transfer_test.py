@@ -1,0 +1,212 @@
+"""How fast one node writes and reads a folder: a short test, bounded in bytes and in time.
+
+Some streams write files of their own at the same time and read them again. The files have no name while they are
+written: whatever ends the process, the file system frees them. Nothing that is read comes from this node's memory: the
+streams use direct I/O, or, where the file system has none, flush what they wrote and ask the kernel to forget it. What
+caches of servers or of a virtual machine's host answer is not seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from vani.collect.mounts import space_of
+from vani.errors import InputError
+from vani.units import GiB, MiB, format_bytes, lfs_size
+
+__all__ = ["LIMIT_S", "MAX_BYTES", "MIN_BYTES", "Measurement", "check_room", "measure"]
+
+MIN_BYTES: Final = 16 * MiB
+MAX_BYTES: Final = 256 * GiB
+LIMIT_S: Final = 60.0
+"""Seconds after which a direction is cut short."""
+FREE_TIMES: Final = 10
+"""The free space must be so many times what is written."""
+
+_TRANSFER: Final = 4 * MiB
+# A client of Lustre, GPFS or NFS gives its full rate to several streams only.
+_STREAMS: Final = 8
+_PER_STREAM: Final = 64 * MiB
+# What waits in memory when time is up has still to be written.
+_FLUSH_EVERY: Final = 256 * MiB
+# After a signal, a stream ends with its current transfer; a server that hangs is not waited for.
+_WAIT_S: Final = 5.0
+_NO_DIRECT: Final = (errno.EINVAL, errno.EOPNOTSUPP)
+
+Io = Callable[[int, memoryview, int], int]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Bytes per second of one node, and how they were found; `notes` tell what came between."""
+
+    folder: Path
+    write: float | None
+    read: float | None
+    method: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class _Stream:
+    file: int
+    buffer: mmap.mmap
+    written: int = 0
+    moved: int = 0
+    failed: OSError | None = None
+
+
+def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement:
+    """Write `size` bytes in `folder`, read them again, and tell how fast both were.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, its free space is less than ten times the size, or not known, or it ran full.
+    """
+    check_room(folder, size)
+    count = max(1, min(_STREAMS, size // _PER_STREAM))
+    share = size // count // _TRANSFER * _TRANSFER
+    streams: list[_Stream] = []
+    try:
+        is_direct = True
+        for number in range(count):
+            file, direct = _open_nameless(folder, number)
+            buffer = mmap.mmap(-1, _TRANSFER)
+            streams.append(_Stream(file, buffer))
+            # Random: some file systems compress what they store.
+            buffer.write(os.urandom(_TRANSFER))
+            is_direct = is_direct and direct
+        write, cut_short = _timed(streams, share, _write, limit_s, flush=True)
+        for stream in streams:
+            stream.written, stream.moved = stream.moved, 0
+            if not is_direct:
+                os.posix_fadvise(stream.file, 0, 0, os.POSIX_FADV_DONTNEED)
+        read, read_cut = _timed(streams, share, _read, limit_s, flush=False)
+        total = sum(stream.written for stream in streams)
+    except OSError as error:
+        raise InputError(
+            f"the test failed ({error.strerror or error}); its files are removed",
+            where=folder,
+            todo="name a folder that you may write, with room and quota, or a smaller --size",
+        ) from error
+    finally:
+        for stream in streams:
+            with contextlib.suppress(OSError):
+                os.close(stream.file)
+    how = "direct I/O" if is_direct else "buffered, flushed at the end, dropped from the cache before reading"
+    streams_text = "1 stream" if count == 1 else f"{count} streams with files of their own"
+    method = (
+        f"{lfs_size(total)}iB by {streams_text}, transfers of {lfs_size(_TRANSFER)}iB, {how}; one node, once"
+    )
+    cut = [name for name, is_cut in (("writing", cut_short), ("reading", read_cut)) if is_cut]
+    notes = (f"{' and '.join(cut)} was cut short after {limit_s:g} s",) if cut else ()
+    return Measurement(folder, write, read, method, notes)
+
+
+def check_room(folder: Path, size: int) -> None:
+    """Refuse a folder whose file system has less than ten times the size free.
+
+    Raises
+    ------
+    InputError
+        It has less, or it is not known how much, or there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InputError("no such folder", where=folder, todo="name a folder that can be written")
+    space = space_of(str(folder))
+    if space is None:
+        raise InputError(
+            "how much room it has is not known", where=folder, todo="name a folder on another file system"
+        )
+    if space[1] < FREE_TIMES * size:
+        raise InputError(
+            f"{format_bytes(space[1])} are free: the test writes {format_bytes(size)}, and wants "
+            f"{FREE_TIMES} times as much free",
+            where=folder,
+            todo="name a smaller --size, or another folder",
+        )
+
+
+def _open_nameless(folder: Path, number: int) -> tuple[int, bool]:
+    """Open a new file for direct I/O, if there is any, and take its name away; whether I/O is direct."""
+    # Other nodes may test the same folder.
+    path = folder / f".vani-measure-{secrets.token_hex(8)}-{number}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        try:
+            return os.open(path, flags | os.O_DIRECT, 0o600), True
+        except OSError as error:
+            if error.errno not in _NO_DIRECT:
+                raise
+            # Some file systems make the file before they refuse.
+            path.unlink(missing_ok=True)
+            return os.open(path, flags, 0o600), False
+    finally:
+        # Also where a signal comes first.
+        path.unlink(missing_ok=True)
+
+
+def _timed(
+    streams: list[_Stream], share: int, move: Io, limit_s: float, *, flush: bool
+) -> tuple[float | None, bool]:
+    """Let all streams move their share at once: bytes per second of all, and whether time ran out."""
+    stop, begun = threading.Event(), time.monotonic()
+    deadline = begun + limit_s
+
+    def run(stream: _Stream) -> None:
+        view = memoryview(stream.buffer)
+        try:
+            limit = share if move is _write else stream.written
+            while stream.moved < limit and not stop.is_set() and time.monotonic() < deadline:
+                done = move(stream.file, view[: limit - stream.moved], stream.moved)
+                if not done:
+                    break
+                stream.moved += done
+                if flush and stream.moved % _FLUSH_EVERY < done:
+                    os.fdatasync(stream.file)
+            if flush:
+                os.fsync(stream.file)
+        except OSError as error:
+            stream.failed = error
+            stop.set()
+
+    threads = [threading.Thread(target=run, args=(one,), daemon=True, name="measure") for one in streams]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            # A join without a timeout would not let a signal through on all systems.
+            while thread.is_alive():
+                thread.join(0.1)
+    finally:
+        stop.set()
+        last = time.monotonic() + _WAIT_S
+        for thread in threads:
+            if thread.is_alive():
+                thread.join(max(0.0, last - time.monotonic()))
+    spent = time.monotonic() - begun
+    for stream in streams:
+        if stream.failed is not None:
+            raise stream.failed
+    moved = sum(stream.moved for stream in streams)
+    wanted = sum(share if move is _write else stream.written for stream in streams)
+    return (moved / spent if moved else None), moved < wanted
+
+
+def _write(file: int, data: memoryview, offset: int) -> int:
+    return os.pwrite(file, data, offset)
+
+
+def _read(file: int, data: memoryview, offset: int) -> int:
+    return os.preadv(file, [data], offset)
