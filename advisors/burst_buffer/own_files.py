@@ -13,28 +13,23 @@ Empty files are locks and signals, which must be where all see them.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import extent, folder_of
+from vani.advisors.checkpoint_names import is_checkpoint
+from vani.advisors.data_files import data_files, extent, folder_of
 from vani.advisors.rule import seconds
 from vani.models.run_time import of_files_s
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
 
-__all__ = ["CHECKPOINT", "Limits", "Numbered", "own_files"]
+__all__ = ["Limits", "Numbered", "own_files"]
 
 Numbered = tuple[int, "FileEntity"]
 """A file and its place in the profile."""
-
-# A restart in the same run makes a checkpoint look intermediate, but it must survive the node: BB003.
-CHECKPOINT: Final = re.compile(
-    r"ckpt|chkp|(?<![a-z])chk|checkpoint|restart|(?<![a-z])rst|dmtcp", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
@@ -50,10 +45,14 @@ class Limits:
 
 def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
     """Find them, or say why there are none, as a sentence."""
-    inner = [(i, f) for i, f in enumerate(profile.files) if f.role in ("intermediate", "temporary")]
+    inner = [
+        (item.index, item.file)
+        for item in data_files(profile, lambda file: file.role in ("intermediate", "temporary"))
+    ]
     if not inner:
         return "the run reads nothing that it wrote, and removes nothing"
-    passing = [(i, f) for i, f in inner if not CHECKPOINT.search(f.path)]
+    # A restart in the same run makes a checkpoint look intermediate, but it must survive the node: BB003.
+    passing = [(i, f) for i, f in inner if not is_checkpoint(f.path)]
     if not passing:
         return "what the run writes and reads again are checkpoints by name, which must survive"
     filled = [(i, f) for i, f in passing if not _is_empty(f)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.burst_buffer.own_files import CHECKPOINT
+from vani.advisors.checkpoint_names import is_checkpoint
 from vani.advisors.commands import comment
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import GiB, format_bytes, format_count, format_share
@@ -121,7 +121,7 @@ class PersistenceOff(Rule):
 def _need_not_survive(file: FileEntity) -> bool:
     """Removed, or handed on to another app; what an app reads of its own results and states it may want to keep."""
     handed_on = file.role == "intermediate" and len(file.apps) > 1
-    return (handed_on or file.role == "temporary") and not CHECKPOINT.search(file.path)
+    return (handed_on or file.role == "temporary") and not is_checkpoint(file.path)
 
 
 def _persistent(system: System) -> tuple[int, BurstBuffer, str] | None:

@@ -166,7 +166,9 @@ class StageIn(Rule):
         method = f"copied once and read from {tier.name}"
         gain = staging_gain("read_time_s", spent, now, after, method, generic=system.generic)
         if isinstance(gain, str) and tier.uses_memory:
-            gain += " CosmoFlow was 2.2 to 4.6 times as fast with its inputs in memory of its nodes (Vani paper)."
+            gain += (
+                " CosmoFlow was 2.2 to 4.6 times as fast with its inputs in memory of its nodes (Vani paper)."
+            )
         plan = Plan(
             name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(one.folder.rstrip("/"))) or "inputs",
             folders=(one.folder,),

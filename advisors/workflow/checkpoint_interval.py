@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from vani.advisors.checkpoint_names import is_checkpoint
 from vani.advisors.commands import comment
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.models.checkpoint import Checkpoints, checkpoints
@@ -30,7 +31,8 @@ class CheckpointInterval(Rule):
     Recommends
         The interval of Young and Daly for a failure every `mtbf_s` seconds, or the shortest at which I/O stays below
         `budget` of the run, whichever is longer. Where checkpoints come more often than that and take more than
-        `budget`, so many seconds are won; where they come less often, less work is lost in a failure.
+        `budget`, so many seconds are won; where they come less often, and files are checkpoints by their names, less
+        work is lost in a failure.
     Stays silent when
         No app writes `min_count` times or more about the same amount, or less than `min_bytes` each time; what it
         writes it reads again, as benchmarks do; the bytes of the phases are not known; the write time is 0 by
@@ -87,7 +89,8 @@ class CheckpointInterval(Rule):
         off = [
             one
             for one in long
-            if one.interval_s > self._advised(one) * tolerance
+            # Results may come as seldom as their reader likes; states are told from them by their names alone.
+            if (_is_named(one, profile) and one.interval_s > self._advised(one) * tolerance)
             or (one.interval_s * tolerance < self._advised(one) and one.share > self.budget * tolerance)
         ]
         if not off:
@@ -123,8 +126,8 @@ class CheckpointInterval(Rule):
         return Finding(
             target=Target("app", None, one.app),
             reason=writes + what,
-            # Phases are taken for checkpoints by their sizes alone, and costs vary between runs.
-            confidence=0.7 if one.count > 2 else 0.5,
+            # Where names do not say so, phases are taken for checkpoints by their sizes; and costs vary between runs.
+            confidence=0.7 if one.count > 2 and _is_named(one, profile) else 0.5,
             touched_s=one.cost_s * one.count if too_often else 0.0,
             recommended={"interval_s": shortest, "io_share": min(1.0, one.cost_s / shortest)},
             current={"interval_s": one.interval_s, "io_share": one.share},
@@ -159,3 +162,7 @@ class CheckpointInterval(Rule):
             method="checkpoints fewer by the ratio of the intervals, each as costly as now; range: repetitions "
             f"differ by {self.tolerance} (Xie et al., section IV-D)",
         )
+
+
+def _is_named(one: Checkpoints, profile: Profile) -> bool:
+    return any(file.writers and one.app in file.apps and is_checkpoint(file.path) for file in profile.files)
