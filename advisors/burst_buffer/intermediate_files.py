@@ -335,6 +335,12 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
         inside = kept and (folder + "/").startswith(kept[-1] + "/")
         if most[folder][0] >= most[folder][1] and not inside:
             kept.append(folder)
+    above = posixpath.commonpath(kept) if kept and all(folder.startswith("/") for folder in kept) else "/"
+    unlisted = set() if profile.lists_all_files else (profile.dataset.roles or {"input": 1}).keys()
+    is_all = roles[above] == {"below:moved"} and unlisted <= {"intermediate", "temporary"}
+    if len(kept) > 1 and above.count("/") > 1 and is_all:
+        # Nothing else lies there: one link for all of it, which folders that the program makes below follow.
+        return [above]
     return sorted(sorted(kept, key=lambda folder: -most[folder][0])[:FOLDERS])
 
 
