@@ -34,13 +34,26 @@ class Movers:
 def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
     """Who reads or writes a file, and whether aggregators do it for others."""
     calling = file.readers if reads else file.writers
-    collective = is_collective(file, profile, calling)
-    return Movers(max(file.processes, calling) if collective else calling, calling, collective)
+    if not is_collective(file, profile, calling):
+        return Movers(calling, calling, collective=False)
+    return Movers(max(_callers(file, profile), calling), calling, collective=True)
+
+
+def _callers(file: FileEntity, profile: Profile) -> int:
+    """Processes that call for a file of MPI-IO: those that opened it, or more where opening is left to aggregators.
+
+    With deferred open the others never open it. They are shared out evenly over the files of their apps.
+    """
+    processes = sum(app.processes for app in profile.apps if app.name in file.apps)
+    alike = sum(
+        one.interface in _ABOVE_MPIIO and not set(file.apps).isdisjoint(one.apps) for one in profile.files
+    )
+    return max(file.processes, processes // max(1, alike))
 
 
 def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     """Most calls that move the file's bytes are collective ones of MPI-IO, as far as the layers of its apps tell."""
-    if file.interface not in _ABOVE_MPIIO or file.processes < 2:
+    if file.interface not in _ABOVE_MPIIO or _callers(file, profile) < 2:
         return False
     rows = {one.layer: one for one in profile.interfaces or () if one.app in file.apps}
     own, below = rows.get(file.interface), rows.get("mpiio")

@@ -53,6 +53,7 @@ class Choice:
     process_rate: float
     processes_per_node: int
     target_rate: float
+    object_rate: float
     cached_per_node: int
     cached_per_target: int
     max_collective_size: int
@@ -132,6 +133,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     path = contention.path_of(system, disk, reads=reads, target_rate=by.target_rate)
     if isinstance(path, str):
         return path
+    if not reads:
+        # The locks of one object cost more than the target behind it.
+        path = replace(path, target=min(path.target, by.object_rate))
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
     nodes = min(movers.processes, profile.job.nodes or math.ceil(movers.processes / by.processes_per_node))
@@ -295,8 +299,7 @@ def sentence(group: Sequence[Case]) -> str:
         _site_sentence(layout, layout.rule)
         if layout.rule is not None
         else (
-            f"{targets_text(layout.count)} of {format_rate(first.path.target)} "
-            f"{enough}, in stripes of "
+            f"{targets_text(layout.count)}{_rate_text(first)} {enough}, in stripes of "
             f"{lfs_size(layout.size)}, {_BECAUSE[first.size_from]}."
         )
     )
@@ -310,6 +313,15 @@ def sentence(group: Sequence[Case]) -> str:
     if first.place.because:
         text += f" Note: {first.place.because}."
     return text
+
+
+def _rate_text(case: Case) -> str:
+    """What a target gives the file, which may be less than the target's own rate."""
+    rates = case.place.figures.bandwidth_per_target if case.place.figures else None
+    own = (rates.read if case.reads else rates.write) if rates else None
+    rate = format_rate(case.path.target)
+    is_less = own is not None and own > case.path.target
+    return f", of which one shared file gets {rate} each," if is_less else f" of {rate}"
 
 
 def _site_sentence(layout: Striping, rule: StripingRule) -> str:

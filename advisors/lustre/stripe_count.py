@@ -11,6 +11,7 @@ from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.movers import movers_of
 from vani.advisors.rule import Finding, Gain, Stripes, Target, Verdict
 from vani.units import lfs_size
 
@@ -59,7 +60,12 @@ class StripeCount(LayoutRule):
     sources = ("AIOT eq. 3", "Lustre manual, section 19.2", "lfs-setstripe(1)")
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        shared = [(i, f) for i, f in enumerate(profile.files) if f.access == "shared" and f.processes > 1]
+        # One process that opens and writes for all is an aggregator of collective calls.
+        shared = [
+            (i, f)
+            for i, f in enumerate(profile.files)
+            if (f.access == "shared" and f.processes > 1) or movers_of(f, profile, reads=False).collective
+        ]
         if not shared:
             return self.nothing("no file is shared by several processes")
         large = [(i, f) for i, f in shared if (extent(f) or 0) >= self.min_bytes]
