@@ -132,6 +132,7 @@ def test_ci_ends_with_the_tests_on_its_own_python():
         "bash .ci/package-test",
         "bash .ci/newest",
         "bash .ci/oldest",
+        "make site",
         "make test",
     ]
     assert commands[-1] == "make test"

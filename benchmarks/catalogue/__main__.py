@@ -1,7 +1,8 @@
 """`python -m benchmarks.catalogue`: how right the catalogue of rules is about traces that are labelled.
 
 Profiles every labelled trace of `shared`, asks for advice as users get it by default on each machine of the labels, and
-prints precision and recall. What is right is said in `benchmarks/catalogue/labels.yaml`, each label with its reason.
+prints precision and recall, and how much the ranges of expected gains hold. What is right is said in
+`benchmarks/catalogue/labels.yaml`, each label with its reason.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from benchmarks.catalogue.judged import find_traces, judge_traces
 from benchmarks.catalogue.labels import LABELS, read_labels
 from benchmarks.catalogue.report import as_json, as_text
+from benchmarks.coverage import print_coverage
 from vani.atomic import write_text
 from vani.errors import InputError, VaniError
 from vani.systems import load_system
@@ -73,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"benchmarks.catalogue: {error}", file=sys.stderr)
         return error.exit_code
     print(as_text(labels, judged, SHARED / "data" / "io500-trace-ds"))
+    print()
+    print_coverage(SHARED / "data")
     return 0
 
 

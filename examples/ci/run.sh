@@ -13,7 +13,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 recorder() {
   if [ -n "${RECORDER_LIB:-}" ]; then
     if [ ! -f "$RECORDER_LIB" ]; then
-      echo "run.sh: RECORDER_LIB is $RECORDER_LIB, which is no file; name librecorder.so" >&2
+      echo "run.sh: RECORDER_LIB is $RECORDER_LIB, which is not a file; name librecorder.so" >&2
       exit 2
     fi
     echo "$RECORDER_LIB"

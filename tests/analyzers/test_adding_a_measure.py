@@ -72,7 +72,7 @@ class _Collector:
 # File, what stands there, and what is put before it.
 EDITS = [
     (
-        "schema/profile.py",
+        "schema/profile/workload.py",
         '    instances: Count = Field(description="traces of this name")\n',
         '    longest_call_s: Seconds | None = Field(default=None, description="its longest call")\n',
     ),
@@ -118,7 +118,7 @@ def copy(tmp_path_factory):
     } == {
         "analyzers/measures/longest_call.py",
         "analyzers/entities/apps.py",
-        "schema/profile.py",
+        "schema/profile/workload.py",
     }
     return place
 

@@ -231,7 +231,7 @@ def test_folders_that_take_one_name_at_the_same_time_replace_each_other(tmp_path
 def test_converting_onto_something_else_is_refused_and_leaves_it_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("precious")
-    with pytest.raises(InputError, match="no store"):
+    with pytest.raises(InputError, match="not a store"):
         vani.convert(SMALL, tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "precious"
 

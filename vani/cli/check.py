@@ -48,7 +48,7 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     try:
         return datetime.strptime(value, "%Y-%m-%d").date()
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no day such as 2026-12-31", param_hint="--today") from None
+        raise click.BadParameter(f"{value!r} is not a day such as 2026-12-31", param_hint="--today") from None
 
 
 @click.command()
