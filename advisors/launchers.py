@@ -20,6 +20,7 @@ class Launcher:
     size: str
     local: str
     hosts: str
+    beside: str
 
     def on_each(self, processes: int = 1) -> str:
         return self.command.format(n=processes)
@@ -32,6 +33,7 @@ LAUNCHERS = {
         "SLURM_NTASKS",
         "SLURM_LOCALID",
         'scontrol show hostnames "$SLURM_JOB_NODELIST"',
+        'srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1',
     ),
     "flux": Launcher(
         'flux run --nodes="$(flux getattr size)" --tasks-per-node={n}',
@@ -39,6 +41,7 @@ LAUNCHERS = {
         "FLUX_JOB_SIZE",
         "FLUX_TASK_LOCAL_ID",
         "flux exec -r all hostname",
+        "flux exec -r all",
     ),
     "lsf": Launcher(
         "jsrun --rs_per_host=1 --tasks_per_rs={n} --cpu_per_rs=ALL_CPUS",
@@ -46,6 +49,8 @@ LAUNCHERS = {
         "JSM_NAMESPACE_SIZE",
         "JSM_NAMESPACE_LOCAL_RANK",
         'sort -u "$LSB_DJOB_HOSTFILE"',
+        # A resource set of its own: the program must leave a core free.
+        "jsrun --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=1",
     ),
     "pbs": Launcher(
         "mpirun --map-by ppr:{n}:node",
@@ -53,6 +58,7 @@ LAUNCHERS = {
         "OMPI_COMM_WORLD_SIZE",
         "OMPI_COMM_WORLD_LOCAL_RANK",
         'sort -u "$PBS_NODEFILE"',
+        "mpirun --map-by ppr:1:node",
     ),
 }
 """By `job.scheduler`; `pbs` starts with Open MPI's mpirun."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import tempfile
@@ -36,8 +37,8 @@ def test_what_is_advised_makes_the_run_faster_about_as_predicted(example, tmp_pa
     assert found["folders_moved"] == 3
     assert found["mosaic_bytes"] > 1e6
     assert found["measured"] > 1.2
-    # The model knows nothing of what else this machine does; half and twice are another question.
-    assert 0.5 < found["measured"] / found["predicted"] < 2
+    # The mount is slow by waiting, of which the model knows nothing: it may promise nothing, but nothing wrong.
+    assert math.isnan(found["predicted"]) or 0.5 < found["measured"] / found["predicted"] < 2
 
 
 def test_where_it_cannot_run_it_says_why(example, monkeypatch):
@@ -56,6 +57,28 @@ def test_the_profile_of_the_trace_is_a_profile(example):
     )
     assert here.workflow.io_time_share == pytest.approx(here.workflow.io.busy_s.total / here.workflow.runtime_s)
     assert all(file.path.startswith("/slow/montage") for file in here.files if "montage" in file.path)
+
+
+def test_the_lines_for_the_job_take_effect(example, tmp_path):
+    mount, near = tmp_path / "slow it", tmp_path / "near"
+    (mount / "montage" / "proj").mkdir(parents=True)
+    near.mkdir()
+    costs = {"read": 5e-4, "write": 6e-4, "metadata": 5e-4, "sync": 1e-4}
+    profile = example.Profile.load(EXAMPLE / "montage.profile.yaml")
+    here = example.retimed(profile, mount / "montage", costs, 50.0)
+    system = example.machine(mount, near, {"read": 1e-6, "write": 1e-6})
+    advice, script = example.advised(tmp_path, here, system)
+    (one,) = [one for one in advice.recommendations if one.rule == "BB002"]
+    assert one.expected is None
+    lines = subprocess.run(["sh", script.name, "--job"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    proj = mount / "montage" / "proj"
+    with example.shell_around(lines.stdout, tmp_path) as shell:
+        assert proj.is_symlink()
+        (proj / "a.fits").write_text("made")
+        assert (near / "montage" / "proj" / "a.fits").read_text() == "made"
+        shell.communicate()
+    assert not proj.is_symlink()
+    assert (proj / "a.fits").read_text() == "made"
 
 
 def test_the_programs_of_the_example_start():

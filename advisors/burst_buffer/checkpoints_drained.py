@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vani.advisors.burst_buffer.staging_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import staging
@@ -38,7 +39,8 @@ class CheckpointsDrained(Rule):
         No app writes twice or more about the same amount, or less than `min_bytes`; the files already lie near;
         several nodes write one file and no burst buffer is shared; `copies` checkpoints do not fit; the file
         system takes longer for one than the time between two, so that the run would wait all the same; nothing is
-        known of who writes the files.
+        known of who writes the files; all that is nearer than the file system is memory of the nodes, which loses
+        checkpoints with the node that they are for; what is written is read again, as benchmarks do.
     Source
         Xie et al., section II-A (checkpoints at a fixed interval). HPE and Slurm burst-buffer guides: checkpoints per
         rank to node-private storage, what is to survive is copied out.
@@ -61,10 +63,8 @@ class CheckpointsDrained(Rule):
     alike = 0.5
     # One is written while the one before is on its way.
     copies = 2
-    # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
+    # 10 to 20 % of a tier stay free beside what is expected (practice).
     spare = 0.2
-    # tmpfs holds half of the memory unless mounted otherwise (tmpfs(5)).
-    memory_share = 0.5
     # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3: so much time the way must leave.
     variation = 1.3
 
@@ -96,8 +96,15 @@ class CheckpointsDrained(Rule):
             return f"what {one.app} writes already lies near the nodes"
         nodes = profile.job.nodes or 1
         shared = next((f for _, f in far if f.access == "shared"), None)
+        candidates = staging.tiers(profile, system, spare=self.spare, memory_share=1.0)
+        lasting = [tier for tier in candidates if not tier.uses_memory]
+        if candidates and not lasting:
+            return (
+                f"{candidates[0].name} is memory of the node, which loses checkpoints with the node: they need a disk "
+                "of the node or a burst buffer"
+            )
         tier = staging.choose(
-            staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share),
+            lasting,
             total=round(one.size * self.copies),
             nodes=nodes,
             # Without the number of nodes, a file of several processes may be one of several nodes.
@@ -118,7 +125,16 @@ class CheckpointsDrained(Rule):
                 f"the file system needs {way:.3g} s for a checkpoint of {one.app}, and the next one comes after "
                 f"{one.interval_s:.3g} s: the run would wait for the burst buffer to empty"
             )
-        return self._finding(one, far, tier, way, nodes, profile, (f"{where}.max_bandwidth.write", rate))
+        return self._finding(
+            one,
+            far,
+            tier,
+            way,
+            nodes,
+            profile,
+            (f"{where}.max_bandwidth.write", rate),
+            generic=system.generic,
+        )
 
     def _finding(
         self,
@@ -129,6 +145,8 @@ class CheckpointsDrained(Rule):
         nodes: int,
         profile: Profile,
         rate: tuple[str, float | None],
+        *,
+        generic: bool,
     ) -> Finding:
         top = staging.common_folder(file.path for _, file in far)
         total = round(one.size * self.copies)
@@ -143,7 +161,7 @@ class CheckpointsDrained(Rule):
             shared=tier.is_shared and any(file.access == "shared" for _, file in far),
             survives=True,
         )
-        gain = self._gain(one, tier, way, nodes)
+        gain = self._gain(one, tier, way, nodes, generic=generic)
         reason = (
             f"{one.app} waits {format_seconds(one.cost_s)} for each of {one.count} checkpoints of "
             f"{format_bytes(one.size)}, {format_seconds(one.interval_s)} apart. {tier.name} takes "
@@ -155,12 +173,14 @@ class CheckpointsDrained(Rule):
             if way is not None
             else "; whether the file system takes one before the next comes is not known."
         )
-        if tier.uses_memory:
-            reason += " What lies in memory is lost with its node until it has been copied."
+        if not tier.is_shared:
+            reason += (
+                " Until it has been copied, a checkpoint is lost with its node: keep the copy of the one before, and "
+                "restart from the last one that is whole on the file system."
+            )
         if tier.because:
             reason += f" Note: {tier.because}."
-        if gain is None:
-            reason += " For an expected gain, supply rates of the file system and of the burst buffer in --system."
+        reason += f" {gain}" if isinstance(gain, str) else ""
         first, phases = one.phases[0], profile.phases or []
         evidence = [
             Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
@@ -191,25 +211,20 @@ class CheckpointsDrained(Rule):
             },
             current={"directory": top},
             evidence=evidence,
-            gain=gain,
+            gain=None if isinstance(gain, str) else gain,
             apply=lines(tier, plan),
             files=frozenset(file.path for _, file in far),
         )
 
-    def _gain(self, one: Checkpoints, tier: staging.Tier, way: float | None, nodes: int) -> Gain | None:
+    def _gain(
+        self, one: Checkpoints, tier: staging.Tier, way: float | None, nodes: int, *, generic: bool
+    ) -> Gain | str:
         there = tier.writes(nodes)
         if way is None or not there:
-            return None
-        before = one.cost_s * one.count
-        taken = one.count * one.size / there
+            return SUPPLY
         # The last one has nothing to hide behind: the job ends with it.
-        after = min(before, taken + way)
-        return Gain(
-            metric="write_time_s",
-            before_s=before,
-            after_s=after,
-            best_s=min(before, taken),
-            worst_s=min(before, max(after, taken + way * one.count * (self.variation - 1))),
-            method=f"checkpoints at {format_rate(there)}, and the last one's way to the file system; best: that "
-            f"way, too, costs nobody time; worst: of each way {self.variation - 1:.0%} is waited for",
+        after = one.count * one.size / there + way
+        method = f"checkpoints at {format_rate(there)}, and the last one's way to the file system"
+        return staging_gain(
+            "write_time_s", one.cost_s * one.count, way * one.count, after, method, generic=generic
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.checkpoint_names import is_checkpoint
 from vani.advisors.commands import comment
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import GiB, format_bytes, format_count, format_share
@@ -33,8 +34,9 @@ class PersistenceOff(Rule):
     """What the run keeps on a burst buffer need not survive it, but such space may be persistent.
 
     Looks at
-        What the run writes, by role: intermediate and temporary files against results; whether the machine has a
-        burst buffer with persistent space (DataWarp, Rabbit, UnifyFS, a Slurm burst buffer).
+        What the run writes: files that it removes, or that one app hands on to another, against results and
+        checkpoints; whether the machine has a burst buffer with persistent space (DataWarp, Rabbit, UnifyFS, a Slurm
+        burst buffer).
     Why
         Persistence costs copies to where data survives, space that others wait for, and clean-up by hand.
     Recommends
@@ -69,9 +71,9 @@ class PersistenceOff(Rule):
         written = [(i, f) for i, f in enumerate(profile.files) if f.writers > 0 or f.role == "temporary"]
         if not written:
             return self.nothing("the run writes no files")
-        passing = [(i, f) for i, f in written if f.role in ("intermediate", "temporary")]
+        passing = [(i, f) for i, f in written if _need_not_survive(f)]
         if not passing:
-            return self.nothing("all that the run writes are results, which must survive")
+            return self.nothing("all that the run writes are results or checkpoints, which must survive")
         sizes = [_size(f) for _, f in written]
         if all(size is None for size in sizes):
             return self.nothing("files[].size of what the run writes is not known; supply a trace with sizes")
@@ -82,7 +84,7 @@ class PersistenceOff(Rule):
             return self.nothing(
                 f"{format_share(1 - share)} of what the run writes are results, which must survive"
             )
-        results = [(i, f) for i, f in written if f.role == "output"]
+        results = [(i, f) for i, f in written if not _need_not_survive(f)]
         capacity = max(1, -(-inner // GiB))
         order = sorted(passing, key=lambda pair: -(_size(pair[1]) or 0))
         evidence = [Evidence(f"system.burst_buffers[{index}].type", near.type)]
@@ -114,6 +116,12 @@ class PersistenceOff(Rule):
                 files=frozenset(file.path for _, file in passing),
             )
         ]
+
+
+def _need_not_survive(file: FileEntity) -> bool:
+    """Removed, or handed on to another app; what an app reads of its own results and states it may want to keep."""
+    handed_on = file.role == "intermediate" and len(file.apps) > 1
+    return (handed_on or file.role == "temporary") and not is_checkpoint(file.path)
 
 
 def _persistent(system: System) -> tuple[int, BurstBuffer, str] | None:

@@ -117,28 +117,131 @@ def _requests(tier: Tier) -> list[str]:
 
 
 def _node_local(tier: Tier, plan: Plan) -> list[str]:
+    if plan.stage_in:
+        return _staged_in(tier, plan)
+    return _drained(tier, plan) if plan.stage_out else _linked(tier, plan)
+
+
+def _staged_in(tier: Tier, plan: Plan) -> list[str]:
     launcher = plan.launcher
-    each = f"{launcher.on_each()} " if launcher else ""
-    made = comment("once on every node of the job:") if launcher is None and plan.nodes is None else []
+    made = _for_each_node(plan)
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
             made += comment(_HIDDEN)
             continue
-        made.append(f"{each}mkdir -p {target}")
-        if plan.stage_in:
-            made += _copy_in(source, target, plan, launcher)
-            made += comment(f"then let the program read {target} where it reads {source}")
-        elif plan.stage_out:
-            made += comment(
-                f"let the program write to {target} instead of {source}; after each write, and at the end:"
-            )
-            made.append(_copy_out(source, target, launcher))
-        else:
-            # A link serves programs whose folders cannot be changed; one that is there stays as it is.
-            made += comment(f"give the program {target} instead of {source}, or where it takes none:")
-            made.append(f"test -e {source} || test -h {source} || ln -s {target} {source}")
+        made.append(f"{_each(launcher)}mkdir -p {target}")
+        made += _copy_in(source, target, plan, launcher)
+        made += comment(f"then let the program read {target} where it reads {source}")
     return made
+
+
+def _linked(tier: Tier, plan: Plan) -> list[str]:
+    """Links in place of folders while the script runs; what is there already waits, what is made comes back."""
+    pairs = _pairs(tier, plan)
+    if not pairs:
+        return comment(_HIDDEN) if plan.folders else []
+    word, each, base = _identifier(plan.name), _each(plan.launcher), _base(tier, plan)
+    made = comment(
+        "before the program starts: links to the node in place of these folders; what they hold already waits in "
+        "FOLDER.before"
+    )
+    made += comment(
+        f"a program that makes such a folder itself, and minds that it is there, is given one in {base} instead"
+    )
+    made += _for_each_node(plan)
+    made.append(
+        f'to_node_{word}() {{ {each}mkdir -p "$2" || return 1; if {_OWN_LINK}; then return 0; fi; '
+        f"if {_IS_THERE.format('$1')}; then if {_IS_THERE.format('$1.before')}; then "
+        'echo "$1.before is there already: move it away" >&2; return 1; fi; mv "$1" "$1.before" || return 1; fi; '
+        'mkdir -p "$(dirname "$1")" && ln -s "$2" "$1"; }'
+    )
+    # Whatever happens between: copied only once the folder is one again, and removed only once it is copied.
+    made.append(
+        f'from_node_{word}() {{ if {_OWN_LINK}; then rm "$1"; '
+        f'if {_IS_THERE.format("$1.before")}; then mv "$1.before" "$1"; else mkdir "$1"; fi; '
+        f'{each}sh -c \'{_BRING_BACK}\' sh "$2" "$1"; fi; }}'
+    )
+    made += comment(
+        "at the end of the script, also after an error, all of it comes back; what nobody needs, remove first"
+    )
+    calls = " ".join(f"from_node_{word} {old} {new} || :;" for old, new in pairs)
+    made.append(f"all_from_node_{word}() {{ {calls} }}")
+    made += _at_end(f"all_from_node_{word}")
+    made += [f"to_node_{word} {old} {new}" for old, new in pairs]
+    if len(pairs) < len(plan.folders):
+        made += comment(_HIDDEN)
+    return made
+
+
+def _drained(tier: Tier, plan: Plan) -> list[str]:
+    """Files of the node that are copied to the file system while the run goes on, and the last ones in the end."""
+    pairs = _pairs(tier, plan)
+    if not pairs:
+        return comment(_HIDDEN)
+    word, launcher = _identifier(plan.name), plan.launcher
+    made = _for_each_node(plan)
+    made += [f"{_each(launcher)}mkdir -p {new}" for _, new in pairs]
+    made += [
+        line for old, new in pairs for line in comment(f"let the program write to {new} instead of {old}")
+    ]
+    made += comment(
+        "whole files, unchanged for a minute, follow while the run goes on, all others at the end of the script"
+    )
+    beside = f"{launcher.beside} " if launcher else ""
+    copies = " ".join(f"{beside}sh -c '{_DRAIN}' sh {new} {old} \"$1\" || :;" for old, new in pairs)
+    made.append(f"drain_{word}() {{ {copies} }}")
+    # A sleep that outlives the script would keep its output open.
+    made.append(
+        '( trap \'kill "$nap"; exit 0\' TERM; while :; do sleep 60 & nap=$!; wait "$nap"; '
+        f"drain_{word} '-mmin +1'; done ) & draining_{word}=$!"
+    )
+    made.append(f"end_{word}() {{ kill \"$draining_{word}\" 2>/dev/null || :; drain_{word} ''; }}")
+    made += _at_end(f"end_{word}")
+    return made
+
+
+_IS_THERE = 'test -e "{0}" || test -h "{0}"'
+
+# The link that these lines made themselves; another one is the user's.
+_OWN_LINK = 'test -h "$1" && test "$(readlink "$1")" = "$2"'
+
+_BRING_BACK = 'if test -d "$1"; then mkdir -p "$2" && cp -R -p "$1/." "$2/" && rm -rf "$1"; fi'
+
+# A name that is there holds a whole file, whenever the node is lost.
+_DRAIN = (
+    'find "$1" -type f $3 | while IFS= read -r p; do f=${p#"$1"/}; if test ! -e "$2/$f" || test "$p" -nt "$2/$f"; '
+    'then mkdir -p "$(dirname "$2/$f")" && cp -p "$p" "$2/$f.part" && mv "$2/$f.part" "$2/$f"; fi; done'
+)
+
+
+def _at_end(function: str) -> list[str]:
+    """Call a function when the script ends, in whatever way; other advice may ask for the same."""
+    return [
+        f'at_end="${{at_end-}} {function};"',
+        "trap 'eval \"$at_end\"' EXIT",
+        "trap 'exit 143' INT TERM",
+    ]
+
+
+def _pairs(tier: Tier, plan: Plan) -> list[tuple[str, str]]:
+    """Folder of now and folder there, as words of sh; those that cannot be written are left out."""
+    found = [(quoted_path(folder), shell_path(place(tier, plan, folder))) for folder in plan.folders]
+    return [(old, new) for old, new in found if old is not None and new is not None]
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _each(launcher: Launcher | None) -> str:
+    return f"{launcher.on_each()} " if launcher else ""
+
+
+def _for_each_node(plan: Plan) -> list[str]:
+    if plan.launcher is None and plan.nodes is None:
+        return comment("for a job of one node; with several, make and copy the folders on each of them")
+    return []
 
 
 def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) -> list[str]:
@@ -161,13 +264,6 @@ def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) ->
     )
     what = "all files to each node" if plan.everywhere else "each node its own part of the files"
     return [*comment(what), f"{launcher.on_each(COPIERS)} sh -c '{script}' sh {source} {target}"]
-
-
-def _copy_out(source: str, target: str, launcher: Launcher | None) -> str:
-    if launcher is None:
-        return f"mkdir -p {source} && cp -R -p {target}/. {source}/"
-    script = 'mkdir -p "$2" && cp -R -p "$1/." "$2/"'
-    return f"{launcher.on_each()} sh -c '{script}' sh {target} {source}"
 
 
 def _datawarp(tier: Tier, plan: Plan) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from vani.advisors.checkpoint_names import is_checkpoint
 from vani.advisors.commands import comment
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_seconds, format_share
 
@@ -18,34 +19,39 @@ _SHOWN = 3
 
 
 class CheckpointInterval(Rule):
-    """Checkpoints come more often than their cost allows, or could come more often for what they cost.
+    """Checkpoints come more often than their cost allows, or so seldom that a failure costs more than they do.
 
     Looks at
         The write phases of each app that write about the same amount: how many, how far apart, and the I/O time
-        of one of them.
+        of one of them; how long the run is.
     Why
         The interval is a setting of the program, and its cost is a choice: I/O time of one checkpoint over
         the time from one to the next. What is lost in a failure is half an interval on average, so
         neither too often nor too seldom is right.
     Recommends
-        The shortest interval at which I/O stays below `budget` of the run: cost / `budget`. Where checkpoints
-        come more often, so many seconds are won; where they come less often, they may come as often as
-        that for the price.
+        The interval of Young and Daly for a failure every `mtbf_s` seconds, or the shortest at which I/O stays below
+        `budget` of the run, whichever is longer. Where checkpoints come more often than that and take more than
+        `budget`, so many seconds are won; where they come less often, and files are checkpoints by their names, less
+        work is lost in a failure.
     Stays silent when
-        No app writes twice or more about the same amount, or less than `min_bytes` each time; the bytes of the phases
-        are not known; the write time is 0 by the trace's clock; the interval is within `tolerance` of the advised one.
+        No app writes `min_count` times or more about the same amount, or less than `min_bytes` each time; what it
+        writes it reads again, as benchmarks do; the bytes of the phases are not known; the write time is 0 by
+        the trace's clock; the run is shorter than `min_run_s`, or than the interval that would be advised: it is begun
+        anew after a failure; the interval is within `tolerance` of the advised one, or I/O within the budget.
     Source
-        Xie et al., section II-A (the cost of checkpoints is limited to 10 % of the run by choosing the write
-        frequency) and section IV-D (repetitions of a write differ by more than 1.3 in half of Titan's samples).
+        Young (CACM 17(9), 1974) and Daly (FGCS 22, 2006): the interval. Xie et al., section II-A (the cost of
+        checkpoints is limited to 10 % of the run by choosing the write frequency) and section IV-D (repetitions of a
+        write differ by more than 1.3 in half of Titan's samples).
     Example
-        A run writes 34 MB every 140 ms, each taking 65 ms, 46 % of the run: at an interval of 650 ms it is 10 %.
+        A run of 12 hours writes 1 TB every 5 min, each taking 100 s, a third of the run: with a failure a day, every
+        1 h 9 min is best, and I/O takes 2 %.
     """
 
     id = "CKP001"
     name = "checkpoint-interval"
     family = "workflow"
     needs = ("phases",)
-    sources = ("Xie et al., section II-A", "Xie et al., section IV-D")
+    sources = ("Young 1974", "Daly 2006", "Xie et al., section II-A", "Xie et al., section IV-D")
 
     # Xie et al., section II-A: "limit the checkpointing cost to 10 % of job execution times".
     budget = 0.10
@@ -53,8 +59,12 @@ class CheckpointInterval(Rule):
     min_bytes = 1_000_000
     # States have the same variables each time (Xie et al., section II-A), so half of the largest is another thing.
     alike = 0.5
-    # One checkpoint has no interval.
-    min_count = 2
+    # Two writes alike may be a beginning and an end; three have an interval (ours).
+    min_count = 3
+    # A failure a day is typical of a job on a large part of a machine (general knowledge; ask the site).
+    mtbf_s = 86_400.0
+    # A failure costs a shorter run less than setting up checkpoints against it (ours).
+    min_run_s = 3_600.0
     # Xie et al., section IV-D: repetitions differ by a factor of 1.3, so an interval this near is the same.
     tolerance = 1.3
 
@@ -67,20 +77,34 @@ class CheckpointInterval(Rule):
         timed = [one for one in found if one.cost_s > 0 and one.interval_s > 0]
         if not timed:
             return self.nothing("the checkpoints take no time that the trace's clock shows")
+        runtime = seconds(profile.workflow.runtime_s)
+        long = [one for one in timed if runtime >= max(self.min_run_s, self._advised(one))]
+        if not long:
+            least = max(self.min_run_s, min(self._advised(one) for one in timed))
+            return self.nothing(
+                f"the run takes {format_seconds(runtime)}: below {format_seconds(least)} it is begun anew after "
+                "a failure"
+            )
         tolerance = max(1.0, self.tolerance)
         off = [
             one
-            for one in timed
-            if not 1 / tolerance <= one.interval_s / one.shortest(self.budget) <= tolerance
+            for one in long
+            # Results may come as seldom as their reader likes; states are told from them by their names alone.
+            if (_is_named(one, profile) and one.interval_s > self._advised(one) * tolerance)
+            or (one.interval_s * tolerance < self._advised(one) and one.share > self.budget * tolerance)
         ]
         if not off:
             return self.nothing(
-                f"checkpoints already take about {format_share(self.budget)} of the time between them"
+                f"checkpoints take {format_share(max(one.share for one in long))} of the time between them, and come "
+                "as often as failures ask for"
             )
         return [self._finding(one, profile) for one in off]
 
+    def _advised(self, one: Checkpoints) -> float:
+        return max(one.shortest(self.budget), one.best(self.mtbf_s))
+
     def _finding(self, one: Checkpoints, profile: Profile) -> Finding:
-        shortest = one.shortest(self.budget)
+        shortest = self._advised(one)
         too_often = one.interval_s < shortest
         every = math.ceil(shortest / one.interval_s)
         writes = (
@@ -89,22 +113,23 @@ class CheckpointInterval(Rule):
         )
         if too_often:
             what = (
-                f" Every {format_seconds(shortest)} (one in {every}), I/O stays below "
-                f"{format_share(self.budget)} of the run."
+                f" Every {format_seconds(shortest)} (one in {every}), I/O takes "
+                f"{format_share(min(1.0, one.cost_s / shortest))} of the run; with a failure every "
+                f"{format_seconds(self.mtbf_s)}, which is typical and not known of this machine, that is enough."
             )
         else:
             what = (
                 f" It may write every {format_seconds(shortest)} and still stay below {format_share(self.budget)}: "
-                "less work is lost in a failure."
+                f"less work is lost in a failure, of which one every {format_seconds(self.mtbf_s)} is typical."
             )
         first, phases = one.phases[0], profile.phases or []
         return Finding(
             target=Target("app", None, one.app),
             reason=writes + what,
-            # Phases are taken for checkpoints by their sizes alone, and costs vary between runs.
-            confidence=0.7 if one.count > 2 else 0.5,
+            # Where names do not say so, phases are taken for checkpoints by their sizes; and costs vary between runs.
+            confidence=0.7 if one.count > 2 and _is_named(one, profile) else 0.5,
             touched_s=one.cost_s * one.count if too_often else 0.0,
-            recommended={"interval_s": shortest, "io_share": self.budget},
+            recommended={"interval_s": shortest, "io_share": min(1.0, one.cost_s / shortest)},
             current={"interval_s": one.interval_s, "io_share": one.share},
             evidence=[
                 Evidence(f"phases[{first}].app", one.app),
@@ -137,3 +162,7 @@ class CheckpointInterval(Rule):
             method="checkpoints fewer by the ratio of the intervals, each as costly as now; range: repetitions "
             f"differ by {self.tolerance} (Xie et al., section IV-D)",
         )
+
+
+def _is_named(one: Checkpoints, profile: Profile) -> bool:
+    return any(file.writers and one.app in file.apps and is_checkpoint(file.path) for file in profile.files)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
@@ -61,7 +62,7 @@ class CoLocate(Rule):
         return [self._finding(group, profile, system) for group in groups]
 
     def _finding(self, edges: Sequence[AppDependency], profile: Profile, system: System) -> Finding:
-        apps = _in_order(edges)
+        apps = _in_order(edges, profile)
         by_name = {app.name: app for app in profile.apps}
         cores = profile.job.cpu_cores_per_node or system.compute.cores_per_node
         ranks = {name: _ranks(by_name.get(name)) for name in apps}
@@ -75,10 +76,17 @@ class CoLocate(Rule):
             else f"the same nodes, rank by rank ({counted(widest, 'process')}, {counted(cores or 0, 'core')} per node)"
         )
         least = "" if _all_known(edges) else "at least "
+        told = ", ".join(_told(name, by_name) for name in apps)
         reason = (
-            f"{', '.join(apps)} exchange {counted(files, 'file')} ({least}{format_bytes(read)} read after another "
+            f"{told} exchange {counted(files, 'file')} ({least}{format_bytes(read)} read after another "
             f"wrote them). Run what exchanges files on {where}, so that it can stay there."
         )
+        gather = sorted(_gatherers(edges, by_name), key=apps.index)
+        if gather and fits:
+            reason += (
+                f" {', '.join(gather)} read{'s' if len(gather) == 1 else ''} what many runs wrote: only steps before "
+                "can be spread over nodes."
+            )
         if profile.job.nodes is None:
             reason += " How many nodes the job has is not known; on one, there is nothing to do."
         reason += (
@@ -118,6 +126,11 @@ class CoLocate(Rule):
         )
 
 
+def _told(name: str, by_name: Mapping[str, App]) -> str:
+    app = by_name.get(name)
+    return name if app is None or app.instances < 2 else f"{name} ({app.instances} runs)"
+
+
 def _read(edges: Sequence[AppDependency]) -> int:
     """Bytes read over all edges; those whose bytes are not known count nothing."""
     return sum(edge.bytes_read or 0 for edge in edges)
@@ -137,16 +150,32 @@ def _groups(edges: Sequence[AppDependency]) -> list[list[AppDependency]]:
     return sorted(groups, key=lambda group: (-_read(group), group[0].producer))
 
 
-def _in_order(edges: Sequence[AppDependency]) -> list[str]:
-    """Producers before consumers; where they feed each other, as the profile lists them."""
+def _in_order(edges: Sequence[AppDependency], profile: Profile) -> list[str]:
+    """By when they began; where that is not known, producers before consumers, else as the profile lists them."""
     import networkx as nx  # noqa: PLC0415
 
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_edges_from((edge.producer, edge.consumer) for edge in edges)
+    apps = list(graph.nodes)
     if nx.is_directed_acyclic_graph(graph):
-        order = list(graph.nodes)
-        return list(nx.lexicographical_topological_sort(graph, key=order.index))
-    return list(graph.nodes)
+        apps = list(nx.lexicographical_topological_sort(graph, key=apps.index))
+    begun: dict[str, float] = {}
+    for phase in profile.phases or ():
+        begun[phase.app] = min(phase.start_s, begun.get(phase.app, math.inf))
+    return sorted(apps, key=begun.__getitem__) if begun.keys() >= set(apps) else apps
+
+
+def _gatherers(edges: Sequence[AppDependency], by_name: Mapping[str, App]) -> list[str]:
+    """Apps of one process that read what several runs of another one wrote."""
+    found = [
+        edge.consumer
+        for edge in edges
+        if (producer := by_name.get(edge.producer)) is not None
+        and (consumer := by_name.get(edge.consumer)) is not None
+        and producer.instances > 1
+        and consumer.processes == 1
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _ranks(app: App | None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import profile
+from builders import file, profile
 
 from vani.models.checkpoint import checkpoints
 from vani.units import MiB
@@ -58,3 +58,21 @@ def test_each_app_has_its_own():
 def test_reading_is_no_cost():
     (one,) = found(phase(0), phase(5, kind="read", written=0, read=MiB, busy_s=3.0), phase(10))
     assert one.cost_s == 1
+
+
+def test_the_best_interval_is_youngs():
+    (one,) = found(phase(0), phase(10), phase(30))
+    assert one.best(5_000.0) == pytest.approx(100.0)
+
+
+def test_what_is_read_again_is_no_checkpoint():
+    states = [phase(0), phase(10), phase(20)]
+
+    def judged(read):
+        files = [file("/lustre/a", written=30 * MiB, read=read)]
+        return checkpoints(profile(files, phases=states), least_bytes=1.0, alike=0.5, least_count=2)
+
+    assert judged(30 * MiB)[0] == []
+    assert "reads again what it writes" in judged(15 * MiB)[1]
+    # A restart reads one state of several.
+    assert len(judged(10 * MiB)[0]) == 1

@@ -74,10 +74,12 @@ def test_cosmoflow_is_preloaded_into_memory_of_the_nodes(cosmoflow):
     assert any(line.startswith("jsrun ") and "/dev/shm/2019_05_4parE" in line for line in one.apply)
 
 
-def test_what_preloading_won_is_in_the_range(cosmoflow):
-    # Figure 7: 2.2 to 4.6 times as fast.
-    expected = only(cosmoflow, "stage-in").expected
-    assert expected.low <= 2.2 <= expected.speedup <= 4.6 <= expected.high
+def test_what_preloading_won_is_told_but_not_promised(cosmoflow):
+    # Figure 7: 2.2 to 4.6 times as fast. The rates alone do not explain the run: its time is metadata.
+    one = only(cosmoflow, "stage-in")
+    assert one.expected is None
+    assert "No gain is promised" in one.reason
+    assert "2.2 to 4.6 times" in one.reason
 
 
 @pytest.mark.parametrize("name", ["cosmoflow", "montage-mpi", "cm1", "hacc"])
@@ -98,10 +100,12 @@ def test_montage_keeps_its_intermediate_files_on_the_node(montage):
     assert evidence(one)["files[0].role"] == "intermediate"
 
 
-def test_what_that_won_is_in_the_range(montage):
-    # Figure 8: 3.9 to 8 times as fast.
-    expected = only(montage, "intermediate-files").expected
-    assert expected.low <= 3.9 <= expected.speedup <= 8 <= expected.high
+def test_what_that_won_is_told_but_not_promised(montage):
+    # Figure 8: 3.9 to 8 times as fast. The rates alone do not explain the run: its requests are small.
+    one = only(montage, "intermediate-files")
+    assert one.expected is None
+    assert "No gain is promised" in one.reason
+    assert "3.9 to 8 times" in one.reason
 
 
 def test_montage_apps_that_exchange_files_share_nodes(montage):
@@ -151,24 +155,40 @@ def test_the_montage_trace_names_the_very_files(real_montage):
         "proj/p2mass-atlas-004.fits",
         "diff/diff.000002.000003.fits",
         "corr/p2mass-atlas-008_area.fits",
-        "mosaic.fits",
     ):
         assert f"{top}/{name}" in files
     # Inputs, results and by-products that nobody reads stay.
     assert not any(
-        "/raw/2mass" in path or path.endswith(("mosaic_area.fits", "mosaic_small.fits")) for path in files
+        "/raw/2mass" in path or path.endswith(("mosaic.fits", "mosaic_area.fits", "mosaic_small.fits")) for path in files
     )
     for folder in ("proj", "diff", "corr"):
         assert any(
-            line.endswith(f"ln -s /dev/shm/v3-workflow-montage/{folder} {top}/{folder}") for line in one.apply
+            line == f"to_node_v3_workflow_montage {top}/{folder} /dev/shm/v3-workflow-montage/{folder}"
+            for line in one.apply
         )
     assert one.recommended["directory"] == "/dev/shm/v3-workflow-montage"
 
 
-def test_the_montage_trace_keeps_its_chain_together(real_montage):
-    assert {"mProject", "mDiff", "mBackground", "mAdd"} <= set(
-        only(real_montage, "co-locate").recommended["apps"]
-    )
+def test_the_montage_trace_keeps_its_chain_together_in_the_order_in_which_it_ran(real_montage):
+    assert only(real_montage, "co-locate").recommended["apps"] == [
+        "mImgtbl",
+        "mMakeHdr",
+        "mProject",
+        "mOverlaps",
+        "mDiff",
+        "mFitplane",
+        "mFitExec",
+        "mBgModel",
+        "mBackground",
+        "mAdd",
+        "mShrink",
+    ]
+
+
+def test_the_montage_trace_says_who_gathers_what_many_runs_wrote(real_montage):
+    reason = only(real_montage, "co-locate").reason
+    assert "mProject (9 runs)" in reason
+    assert "mMakeHdr, mOverlaps, mFitExec, mBgModel, mAdd read what many runs wrote" in reason
 
 
 @pytest.fixture(scope="module")
@@ -185,9 +205,8 @@ def test_the_cm1_trace_has_little_to_win_and_names_the_configuration(real_cm1):
 def test_the_cm1_trace_stages_and_keeps_nothing(real_cm1):
     assert found(real_cm1, "stage-in") == []
     assert found(real_cm1, "intermediate-files") == []
-    # States every 111 s of half a second each: far below the share that they may take.
-    one = only(real_cm1, "checkpoint-interval")
-    assert one.current["io_share"] < 0.01
+    # States every 111 s of half a second each, in a run of 11 min that is begun anew after a failure.
+    assert found(real_cm1, "checkpoint-interval") == []
 
 
 def test_the_cm1_trace_writes_from_rank_0(real_cm1):

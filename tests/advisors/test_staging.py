@@ -10,10 +10,11 @@ from builders import io_stats, profile, system
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.burst_buffer.measured_gain import measured_gain
+from vani.advisors.burst_buffer.staging_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.launchers import LAUNCHERS
 from vani.models import staging
+from vani.models.calibration import ANCHOR, SPREAD
 from vani.schema.profile import IOStats
 from vani.units import GiB
 
@@ -56,9 +57,15 @@ def test_half_of_the_memory_where_nobody_knows_more():
     assert tiers(profile(change={"job.node_local_bb_dirs": []})) == []
 
 
-@pytest.mark.parametrize(("type", "in_memory"), [("tmpfs", True), ("ramfs", True), ("rootfs", True), ("ext4", False)])
+@pytest.mark.parametrize(
+    ("type", "in_memory"), [("tmpfs", True), ("ramfs", True), ("rootfs", True), ("ext4", False)]
+)
 def test_tmp_on_a_ram_disk_is_memory(type, in_memory):
-    change = {"job.node_local_bb_dirs": ["/tmp"], "storage.node_local.dir": "/tmp", "storage.node_local.type": type}
+    change = {
+        "job.node_local_bb_dirs": ["/tmp"],
+        "storage.node_local.dir": "/tmp",
+        "storage.node_local.type": type,
+    }
     (found,) = tiers(profile(change=change | {"job.memory_per_node": 1000}))
     assert (found.dir, found.type, found.uses_memory) == ("/tmp", type, in_memory)
     # Of a disk without a known size nothing is known; of memory, half is assumed to be left.
@@ -107,14 +114,35 @@ def test_time_on_the_store():
     assert tier("datawarp", "shared", read=10.0, most_read=15.0).reads(4) == 15
 
 
-def test_a_gain_is_the_middle_of_what_was_measured_and_never_below_what_the_store_needs():
-    found = measured_gain("t", 40.0, 1.0, (2.0, 8.0), "m")
-    assert (found.after_s, found.best_s, found.worst_s) == (10.0, 1.0, 20.0)
-    found = measured_gain("t", 40.0, 30.0, (2.0, 8.0), "m")
-    assert (found.after_s, found.best_s, found.worst_s) == (30.0, 30.0, 30.0)
-    found = measured_gain("t", 40.0, 50.0, (2.0, 8.0), "m")
-    assert (found.after_s, found.best_s, found.worst_s) == (40.0, 40.0, 40.0)
-    assert measured_gain("t", 0.0, 0.0, (2.0, 8.0), "m") is None
+def test_a_gain_is_what_the_model_says_where_it_explains_the_trace():
+    found = staging_gain("t", 40.0, 50.0, 10.0, "m", generic=False)
+    assert (found.before_s, found.after_s) == (40.0, 8.0)
+    assert (found.best_s, found.worst_s) == pytest.approx((8 / SPREAD, 8 * SPREAD))
+    wider = staging_gain("t", 40.0, 50.0, 10.0, "m", generic=True)
+    assert (wider.best_s, wider.worst_s) == pytest.approx((8 / SPREAD / ANCHOR, 8 * SPREAD * ANCHOR))
+
+
+@pytest.mark.parametrize("expected_s", [26.6, 60.1, 0.0])
+def test_no_gain_is_promised_where_the_model_does_not_explain_the_trace(expected_s):
+    said = staging_gain("t", 40.0, expected_s, 10.0, "m", generic=False)
+    assert said.startswith("No gain is promised")
+
+
+def test_no_gain_is_promised_where_a_rate_is_missing():
+    assert staging_gain("t", 40.0, None, 10.0, "m", generic=False) == SUPPLY
+    assert staging_gain("t", 40.0, 40.0, None, "m", generic=False) == SUPPLY
+
+
+def test_the_file_system_is_no_faster_than_the_nodes():
+    machine = system(
+        max_rate=10.0,
+        change={"network": {"bandwidth_per_node": 3.0}, "file_systems[0].metadata_ops_per_s": 4.0},
+    )
+    given = {"read": 60, "written": 30, "metadata": 8}
+    disk = machine.file_systems[0]
+    assert staging.present_s(disk, profile(), machine, nodes=1, **given) == pytest.approx(20 + 10 + 2)
+    assert staging.present_s(disk, profile(), machine, nodes=4, **given) == pytest.approx(6 + 3 + 2)
+    assert staging.present_s(system().file_systems[0], profile(), system(), nodes=1, **given) is None
 
 
 def test_common_folder():

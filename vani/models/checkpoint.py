@@ -12,11 +12,21 @@ it: see `run_time.py`), and comes every
     I = (start of the last - start of the first) / (number - 1)
 
 seconds. The share of I/O is C / I; I/O stays below a share s if I >= C / s (Xie et al., section II-A: users limit
-the cost of checkpoints to 10 % of the run by their write frequency).
+the cost of checkpoints to 10 % of the run by their write frequency). With failures every M seconds on average, least
+work is lost and least written at an interval of
+
+    sqrt(2 * C * M)
+
+(Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974; Daly, FGCS 22, 2006, has the
+same to first order for C far below M). A run that is shorter than that needs no checkpoint against failures.
+
+An app that reads again much of what it writes is no simulation that saves its state: it checks what it wrote, as
+benchmarks do, or works out of core.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -55,6 +65,10 @@ class Checkpoints:
         """Seconds from one checkpoint to the next at which I/O takes `share` of the run."""
         return self.cost_s / share
 
+    def best(self, mtbf_s: float) -> float:
+        """Seconds from one to the next at which, with a failure every `mtbf_s` seconds, least time is lost."""
+        return math.sqrt(2 * self.cost_s * mtbf_s)
+
 
 def checkpoints(
     profile: Profile, *, least_bytes: float, alike: float, least_count: int
@@ -76,7 +90,7 @@ def checkpoints(
     if not by_app:
         return [], "the run has no I/O phases"
     found: list[Checkpoints] = []
-    known = False
+    known, reading = False, ""
     for app, phases in by_app.items():
         known = known or any(phase.io.bytes.written is not None for _, phase in phases)
         most = max(_written(phase) for _, phase in phases)
@@ -88,10 +102,14 @@ def checkpoints(
         one = next((one for one in profile.apps if one.name == app), None)
         # Phases of several runs of one executable are no sequence of one run.
         enough = sum(phase.count for _, phase in chosen) >= least_count
-        if enough and (one is None or one.instances == 1):
+        if enough and _reads_back(app, profile, alike):
+            reading = app
+        elif enough and (one is None or one.instances == 1):
             found.append(_of_app(app, chosen, phases, 1.0 if one is None else app_share(one, "total")))
     if not known:
         return [], "phases[].io.bytes.written is not known; supply a trace that holds sizes"
+    if reading and not found:
+        return [], f"{reading} reads again what it writes, so these are no checkpoints"
     amount = format_bytes(least_bytes)
     return found, "" if found else (
         f"no app writes {least_count} times or more about the same amount, {amount} at least"
@@ -101,6 +119,14 @@ def checkpoints(
 def _written(phase: Phase) -> float:
     """Bytes that each repetition writes."""
     return (phase.io.bytes.written or 0) / phase.count
+
+
+def _reads_back(app: str, profile: Profile, alike: float) -> bool:
+    """Whether the app reads again much of what it writes; a restart reads one state of several."""
+    own = [file.io for file in profile.files if file.writers and file.apps == [app]]
+    written = sum(io.bytes.written or 0 for io in own)
+    read = sum(min(io.bytes.read or 0, io.bytes.written or 0) for io in own)
+    return bool(written) and read >= alike * written
 
 
 def _without_reading(phase: Phase) -> float:

@@ -9,10 +9,14 @@ and the data is read at least twice, or in small pieces, or with much metadata. 
 part, and nodes * F where each gets all. t_op is one call served by the node's memory, c how many processes were
 in I/O at a time in the traced run (its time summed over processes / the time in which any was).
 
-T_local is what the tier can do at best; a program reaches less. The Vani paper measured, on Lassen's shared memory,
-2.2 to 4.6 times faster I/O for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8). The
-estimate is the geometric middle of what was measured, the worst its lower end, the best T_stage + T_local, which a
-slower file system than Lassen's comes nearer to.
+The same is asked of the file system as it is now,
+
+    T_now = R / min(B_r, nodes * b) + W / min(B_w, nodes * b) + metadata operations / their rate
+
+with the whole file system's rates B and that of a node b (its client's, else its network's). A gain is promised only
+where this explains the trace (see `calibration.py`): requests that wait for latencies, locks or a cache, which it does
+not know, have none. What the Vani paper measured on Lassen's shared memory, 2.2 to 4.6 times faster I/O for preloaded
+inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8), is said, but not promised elsewhere.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ __all__ = [
     "file_system_of",
     "is_near",
     "local_s",
+    "present_s",
     "read_rate",
     "tiers",
     "write_rate",
@@ -181,6 +186,30 @@ def local_s(
             return None
         seconds += size / rate if size and rate else 0.0
     return seconds
+
+
+def present_s(
+    disk: FileSystem | None,
+    profile: Profile,
+    system: System,
+    *,
+    read: int,
+    written: int,
+    metadata: float,
+    nodes: int,
+) -> float | None:
+    """T_now: seconds that the file system should take for the I/O as it is; None where a rate is not known."""
+    seconds = 0.0
+    for size, rate, of_client in (
+        (read, read_rate(disk, profile), disk.bandwidth_per_client.read if disk else None),
+        (written, write_rate(disk, profile), disk.bandwidth_per_client.write if disk else None),
+    ):
+        whole = _together(of_client or system.network.bandwidth_per_node, rate, nodes)
+        if size and (not rate or not whole):
+            return None
+        seconds += size / whole if size and whole else 0.0
+    served = disk.metadata_ops_per_s if disk else None
+    return seconds + (metadata / served if served else 0.0)
 
 
 def concurrency(io: IOStats) -> float:

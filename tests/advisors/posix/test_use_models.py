@@ -60,7 +60,7 @@ def test_aggregation_wins_no_more_than_there_is(before, files):
 
 
 @pytest.mark.parametrize(
-    ("path", "is_data"),
+    ("path", "expected"),
     [
         ("/lustre/out", True),
         ("out", True),

@@ -1,0 +1,129 @@
+"""Files that a run makes for itself and nobody needs afterwards, as far as a profile tells.
+
+What a run writes and reads again is no intermediate file for that: a restart reads a checkpoint, a check its result, a
+benchmark what it has just written. Kept here are
+
+- files that one app wrote and another read, in folders that hold mostly such files: results of which another app looks
+  at a few are results;
+- files that the run removes, of which each byte is read `min_reuse` times and more for each that is written;
+- storms of small files that the run makes and removes, `min_files` of an app and more, whose I/O time is metadata.
+
+Empty files are locks and signals, which must be where all see them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.advisors.checkpoint_names import is_checkpoint
+from vani.advisors.data_files import data_files, extent, folder_of
+from vani.advisors.rule import seconds
+from vani.models.run_time import of_files_s
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, Profile
+
+__all__ = ["Limits", "Numbered", "own_files"]
+
+Numbered = tuple[int, "FileEntity"]
+"""A file and its place in the profile."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Thresholds of the rule; see the module."""
+
+    min_reuse: float
+    min_reuse_s: float
+    min_files: float
+    metadata_share: float
+    handed_share: float
+
+
+def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
+    """Find them, or say why there are none, as a sentence."""
+    inner = [
+        (item.index, item.file)
+        for item in data_files(profile, lambda file: file.role in ("intermediate", "temporary"))
+    ]
+    if not inner:
+        return "the run reads nothing that it wrote, and removes nothing"
+    # A restart in the same run makes a checkpoint look intermediate, but it must survive the node: BB003.
+    passing = [(i, f) for i, f in inner if not is_checkpoint(f.path)]
+    if not passing:
+        return "what the run writes and reads again are checkpoints by name, which must survive"
+    filled = [(i, f) for i, f in passing if not _is_empty(f)]
+    if not filled:
+        return "what the run writes and reads again, or removes, are empty files such as locks"
+    found = {
+        index: (index, file)
+        for part in (
+            _handed_on(filled, profile, by),
+            _read_often(filled, profile, by),
+            _storms(filled, profile, by),
+        )
+        for index, file in part
+    }
+    if not found:
+        return (
+            "what the run reads again of its own files are results, or what it has just written: nothing is handed "
+            "from app to app, or read again and again and then removed"
+        )
+    return [found[index] for index in sorted(found)]
+
+
+def _is_empty(file: FileEntity) -> bool:
+    moved = (file.io.bytes.read, file.io.bytes.written)
+    return not file.size and all(amount == 0 for amount in moved)
+
+
+def _handed_on(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[Numbered]:
+    edges = profile.workflow.app_dependencies
+    pairs = {(e.producer, e.consumer) for e in edges or () if e.producer != e.consumer}
+
+    def is_handed(file: FileEntity) -> bool:
+        used = set(file.apps)
+        return len(used) > 1 and (edges is None or any(used >= set(pair) for pair in pairs))
+
+    handed = [(i, f) for i, f in files if is_handed(f)]
+    chosen = {index for index, _ in handed}
+    held: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for index, file in enumerate(profile.files):
+        if file.writers or index in chosen:
+            held[folder_of(file.path)][index not in chosen] += extent(file) or 0
+    return [
+        (i, f)
+        for i, f in handed
+        for own, other in [held[folder_of(f.path)]]
+        if own >= by.handed_share * (own + other)
+    ]
+
+
+def _read_often(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[Numbered]:
+    again = [
+        (i, f)
+        for i, f in files
+        if f.role == "temporary" and (f.io.bytes.read or 0) >= by.min_reuse * max(1, f.io.bytes.written or 0)
+    ]
+    return again if of_files_s([f for _, f in again], profile, "total") >= by.min_reuse_s else []
+
+
+def _storms(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[Numbered]:
+    removed: defaultdict[str, list[Numbered]] = defaultdict(list)
+    for index, file in files:
+        if file.role == "temporary" and file.apps:
+            removed[file.apps[0]].append((index, file))
+    listed = Counter(file.role for file in profile.files)["temporary"]
+    scale = 1.0
+    if not profile.lists_all_files and listed:
+        scale = max(1.0, (profile.dataset.roles or {}).get("temporary", 0) / listed)
+    storms = []
+    for some in removed.values():
+        time = sum(seconds(f.io.time_s.total) for _, f in some)
+        metadata = sum(seconds(f.io.time_s.metadata) for _, f in some)
+        if len(some) * scale >= by.min_files and time and metadata >= by.metadata_share * time:
+            storms += some
+    return storms
