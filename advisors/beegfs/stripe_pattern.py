@@ -102,7 +102,8 @@ class StripePattern(Rule):
         return Finding(
             target=target_of(folder, items, app),
             reason=f"{users} processes use {listed(folder, items)}, {format_bytes(longest)} long, on {now} of "
-            f"{targets} targets: {wanted} can serve them. What that wins is in no trace: a run with the new pattern tells.",
+            f"{targets} targets: {wanted} can serve them. What that wins is in no trace: a run with the new pattern "
+            "tells.",
             confidence=round(
                 (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system), 2
             ),
