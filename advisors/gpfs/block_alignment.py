@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import extent
-from vani.advisors.gpfs.blocks import Written, one_node, written
+from vani.advisors.gpfs.blocks import Written, on_one_node, written
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.certainty import certainty
 from vani.models.run_time import of_files_s
@@ -31,8 +31,8 @@ class BlockAlignment(Rule):
         makes a block; in HDF5 the alignment of objects, in MPI-IO collective calls whose buffer is a block.
     Stays silent when
         No large file is written by several processes by themselves, or not in pieces of one usual size; pieces are
-        small (POS009); they fit the blocks; all processes run on one node; the block size is not known; the data is not
-        on GPFS.
+        small (POS009); they fit the blocks; all processes run on one node, or may, since nobody says on how many and
+        one has cores for all; the block size is not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2:
         tokens are rounded to block boundaries, and several nodes that write in one block conflict.
@@ -55,8 +55,8 @@ class BlockAlignment(Rule):
     min_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        if one_node(profile):
-            return self.nothing("all processes run on one node, which needs one token")
+        if (why := on_one_node(profile, system)) is not None:
+            return self.nothing(why)
         found, reasons = written(
             profile, system, lambda one: (extent(one) or 0) >= self.min_bytes, min_share=self.min_share
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-__all__ = ["Written", "one_node", "written"]
+__all__ = ["Written", "on_one_node", "written"]
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,15 @@ class Written:
         return self.item.file
 
 
-def one_node(profile: Profile) -> bool:
-    """All processes run on one node, which takes a token for all of them."""
-    return profile.job.nodes == 1
+def on_one_node(profile: Profile, system: System) -> str | None:
+    """Why blocks may pass between no nodes, as a sentence: one node takes a token for all its processes."""
+    nodes, cores = profile.job.nodes, system.compute.cores_per_node
+    if nodes == 1:
+        return "all processes run on one node, which needs one token"
+    if nodes is None and cores is not None and profile.workflow.processes <= cores:
+        # Nothing in a trace shows that blocks pass between nodes, so this would be a guess.
+        return "all processes may run on one node, which needs one token: supply the number of nodes (--job job.yaml)"
+    return None
 
 
 def written(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.folder_table import Folders, folders_of
-from vani.advisors.gpfs.blocks import one_node
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
@@ -57,7 +56,7 @@ class SharedFolder(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         if may_hold_flushing(profile):
             return self.nothing(MAY_HOLD_FLUSHING)
-        if one_node(profile):
+        if profile.job.nodes == 1:
             return self.nothing("all processes run on one node, which needs one token")
         table = folders_of(profile, system)
         if isinstance(table, str):
