@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from vani.models import striping
 
 if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, Interface, Profile
+    from vani.schema.profile import App, FileEntity, Interface, Profile
 
-__all__ = ["Movers", "is_collective", "movers_of", "neighbour_distance"]
+__all__ = ["Movers", "gathers", "is_collective", "movers_of", "neighbour_distance"]
 
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
@@ -47,6 +47,25 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     shares = [share for one in (own, below) if (share := _share(one)) is not None]
     # An app's other files may be used in another way: few that call for many are aggregators.
     return max(shares, default=0.0) >= _MOSTLY or (bool(shares) and 0 < 2 * calling <= file.processes)
+
+
+def gathers(app: App, profile: Profile) -> bool:
+    """Whether most bytes that an app writes go through collective calls: then few write for all, on purpose."""
+    written = app.io.bytes.written or 0
+    collective = (
+        one.bytes.written or 0
+        for one in profile.interfaces or ()
+        if one.app == app.name and one.layer in _ABOVE_MPIIO and (_share(one) or 0.0) >= _MOSTLY
+    )
+    # Profiles without bytes by layer name the calls alone.
+    known = [one for one in profile.interfaces or () if one.app == app.name and one.bytes.written is not None]
+    if known:
+        return max(collective, default=0) >= _MOSTLY * written > 0
+    return any(
+        (_share(one) or 0.0) >= _MOSTLY
+        for one in profile.interfaces or ()
+        if one.app == app.name and one.layer in _ABOVE_MPIIO
+    )
 
 
 def _share(layer: Interface | None) -> float | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import with_reason
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent, folder_of
+from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
@@ -87,7 +87,7 @@ class StripeCount(LayoutRule):
         first = group[0]
         layout, place = first.layout, first.place
         folder = folder_of(first.file.path)
-        app = first.file.apps[0] if first.file.apps else None
+        app = app_of(first.file)
         quoted = quoted_path(folder)
         gain = layout_choice.gain(group, profile, system)
         evidence = layout_choice.evidence(group)

@@ -29,7 +29,7 @@ Kind = Literal["read", "write", "metadata", "total"]
 
 
 def of_files_s(files: Sequence[FileEntity], profile: Profile, kind: Kind) -> float:
-    """Seconds of the run that I/O on files costs, whose first apps may be different ones."""
+    """Seconds of the run that I/O on files costs, which may be those of different apps, or of several at once."""
     return sum(files_s(some, app, kind) for app, some in _by_app(files, profile))
 
 
@@ -88,7 +88,8 @@ def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App
     apps = {app.name: app for app in profile.apps}
     found: defaultdict[str, list[FileEntity]] = defaultdict(list)
     for file in files:
-        found[file.apps[0] if file.apps else ""].append(file)
+        # What several apps do to a file is no part of the I/O of any one of them.
+        found[file.apps[0] if len(file.apps) == 1 else ""].append(file)
     for name, some in found.items():
         yield apps.get(name), some
 
