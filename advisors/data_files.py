@@ -29,6 +29,7 @@ __all__ = [
     "data_s",
     "extent",
     "folder_of",
+    "is_data",
     "listed",
     "metadata_s",
     "target_of",
@@ -69,7 +70,7 @@ class Item:
 
 def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
     """The files that are data of the program and that `keep` wants."""
-    return [Item(i, file) for i, file in enumerate(profile.files) if keep(file) and _is_data(file.path)]
+    return [Item(i, file) for i, file in enumerate(profile.files) if keep(file) and is_data(file.path)]
 
 
 def app_of(file: FileEntity) -> str | None:
@@ -148,7 +149,8 @@ def _names(apps: Sequence[str]) -> str:
 
 # Every rule asks for the same files.
 @lru_cache(maxsize=1 << 17)
-def _is_data(path: str) -> bool:
+def is_data(path: str) -> bool:
+    """Whether a path is data of a program: not the machine's software, nor a helper file of an MPI library."""
     parts = path.split("/")
     if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
         # Memory that looks like a device: programs do keep data there.
