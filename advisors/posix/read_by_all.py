@@ -163,7 +163,7 @@ class ReadByAll(Rule):
         busy, mean = seconds(file.io.busy_s.total), seconds(file.io.time_s.total) / file.readers
         disk = system.file_system_for(file.path) or next(iter(system.file_systems), None)
         rate = (disk.bandwidth_per_target.read or disk.bandwidth_per_server.read) if disk else None
-        if rate is None or not busy:
+        if not rate or not busy:
             return None
         # One burst: the accesses are no further apart than they are long.
         together = seconds(file.last_s) - seconds(file.first_s) <= 2 * busy

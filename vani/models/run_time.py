@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from vani.errors import VaniError
+from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
@@ -76,11 +76,11 @@ def seconds(value: float | None) -> float:
 
     Raises
     ------
-    VaniError
+    InputError
         The time is null after all.
     """
     if value is None:
-        raise VaniError("a time is null in a profile that has a run time", todo="make the profile again")
+        raise InputError("a time is null in a profile that has a run time", todo="make the profile again")
     return value
 
 
