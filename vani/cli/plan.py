@@ -98,6 +98,6 @@ def forward(jobs: Path, kind: str | None, output: Path | None, strict: bool, **a
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, found), output)
     if kind != "text" and (missing := left_out(found)) is not None:
-        click.echo(missing, err=True)
+        click.echo(f"vani: {missing}", err=True)
     if strict and not found.is_whole:
         click.get_current_context().exit(1)
