@@ -64,11 +64,13 @@ class Allotment(Model):
         description="I/O nodes of its own; 0: direct access, or the shared one; null: unplaced"
     )
     shared: bool = Field(description="true where it uses the I/O node that several jobs share")
-    bandwidth: Amount | None = Field(description="expected, bytes per second; null: no figure")
+    bandwidth: Amount | None = Field(
+        description="expected, the cost of a change included, bytes per second; null: no figure"
+    )
     own_best: Amount | None = Field(
         description="bandwidth that it would have alone with the pool; null: no figure"
     )
-    share: Amount | None = Field(description="bandwidth / own_best")
+    share: Amount | None = Field(description="bandwidth without the cost of a change / own_best")
     before: Count | None = Field(
         description="I/O nodes that it has now, by the plan in force; null: none known"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def test_a_plan_is_text_and_a_file_what_its_name_ends_in(run, desk):
     )
     for name in ("plan.yaml", "plan.json"):
         assert run("plan", "forward", SIX, "--io-nodes", 12, "-o", name).status == 0
-    assert Plan.load(desk / "plan.yaml") == Plan.load(desk / "plan.json")
+    assert Plan.load(desk / "plan.json").to_yaml() == (desk / "plan.yaml").read_text()
     assert json.loads((desk / "plan.json").read_text())["inputs"][0]["kind"] == "jobs"
 
 
@@ -48,8 +49,6 @@ def test_the_plan_in_force_is_changed_where_that_pays(run):
 
 
 def test_the_inputs_are_named_by_their_sha256(run, desk):
-    import hashlib
-
     (desk / "jobs.yaml").write_bytes(SIX.read_bytes())
     run("plan", "forward", "jobs.yaml", "--io-nodes", 12, "-o", "plan.yaml")
     only = Plan.load(desk / "plan.yaml").inputs[0]

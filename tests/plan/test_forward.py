@@ -46,7 +46,9 @@ def test_the_ceiling_that_is_printed_for_static_contradicts_table_4():
 
 
 def test_static_takes_the_ratio_of_the_machine_where_it_is_given():
-    plan = planned(jobs_of(a={1: 1.0, 2: 2.0, 4: 3.0, 8: 4.0}), 12, policy="static", nodes_per_io_node=96 / 12)
+    plan = planned(
+        jobs_of(a={1: 1.0, 2: 2.0, 4: 3.0, 8: 4.0}), 12, policy="static", nodes_per_io_node=96 / 12
+    )
     assert numbers(plan) == {"a": 8}
     plan = planned(jobs_of(a={1: 1.0, 2: 2.0, 4: 3.0, 8: 4.0}), 12, policy="static", nodes_per_io_node=40)
     assert numbers(plan) == {"a": 2}
@@ -102,7 +104,12 @@ def all_plans(jobs: Jobs, pool: int) -> list[tuple[list[float], list[float], int
     return found
 
 
-@given(CURVES, st.integers(0, 12), st.sampled_from(["sum", "max-min", "proportional"]), st.sampled_from([0.0, 0.5]))
+@given(
+    CURVES,
+    st.integers(0, 12),
+    st.sampled_from(["sum", "max-min", "proportional"]),
+    st.sampled_from([0.0, 0.5]),
+)
 def test_the_plan_is_the_optimum_of_brute_force_with_the_fewest_io_nodes(curves, pool, objective, floor):
     jobs = jobs_of(**curves)
     ways = [one for one in all_plans(jobs, pool) if min(one[1]) >= floor]
@@ -225,7 +232,9 @@ def test_a_change_is_made_only_where_it_wins_more_than_it_costs():
     kept = planned(moving, 2, current=now, change_cost_s=2.0)
     assert numbers(kept) == {"a": 1}
     assert kept.before.policy == "current"
-    assert planned(moving, 2, current=now, change_cost_s=1.0).jobs[0].bandwidth == pytest.approx(1000 / (1000 / 120 + 1))
+    changed = planned(moving, 2, current=now, change_cost_s=1.0).jobs[0]
+    assert changed.bandwidth == pytest.approx(1000 / (1000 / 120 + 1))
+    assert (changed.own_best, changed.share) == (120.0, 1.0)
 
 
 def test_a_change_of_a_job_without_bytes_is_said_to_cost_nothing():

@@ -27,13 +27,20 @@ _ALL: Final = 1.0
 class Option:
     """One number of I/O nodes; `rate` in bytes per second, None without a figure.
 
-    `width` is the standard deviation of ln(rate), 0 where it is not known.
+    `width` is the standard deviation of ln(rate), 0 where it is not known; `cost` the share of the rate that a change
+    to this number takes.
     """
 
     io_nodes: int
     rate: float | None
     width: float = 0.0
     shared: bool = False
+    cost: float = 0.0
+
+    @property
+    def net_rate(self) -> float | None:
+        """The rate after what a change takes."""
+        return None if self.rate is None else self.rate * (1 - self.cost)
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ def with_shared_node(offer: Offer, jobs: int) -> Offer:
 def with_change_cost(offer: Offer, now: int | None, seconds: float) -> Offer:
     """Count the seconds that a change of its number takes from a job that still has bytes to move.
 
-    Its rate is then bytes / (bytes / rate + seconds).
+    Its net rate is then bytes / (bytes / rate + seconds).
     """
     size = offer.job.bytes
     if now is None or not size or not seconds:
@@ -100,7 +107,7 @@ def with_change_cost(offer: Offer, now: int | None, seconds: float) -> Offer:
     def costing(one: Option) -> Option:
         if one.rate is None or (one.io_nodes == now and not one.shared):
             return one
-        return replace(one, rate=size / (size / one.rate + seconds))
+        return replace(one, cost=seconds / (size / one.rate + seconds))
 
     return replace(offer, options=tuple(map(costing, offer.options)))
 

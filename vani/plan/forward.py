@@ -17,7 +17,7 @@ from vani.models.proportional import nearest_legal, rounded
 from vani.plan.curves import Estimate, Offer, Option, offer_of, with_change_cost, with_shared_node
 from vani.schema.advice import Expected
 from vani.schema.plan import Allotment, ForwardSettings, Left, Outcome, Plan, PlanInput, Policy, PoolWorth
-from vani.units import counted
+from vani.units import counted, format_share
 
 if TYPE_CHECKING:
     from vani.schema.jobs import Jobs
@@ -220,9 +220,10 @@ def _solve_or_share(asked: _Asked) -> tuple[_Asked, _Solved]:
         solved = _solve(sharing, sharing.pool)
         if solved is not None:
             return sharing, solved
-    why = "its jobs" if not settings.floor else f"its jobs with {settings.floor:g} of their own best each"
+    jobs = counted(len(asked.offers), "job")
     raise InputError(
-        f"{counted(settings.io_nodes, 'I/O node')} cannot serve {why} ({len(asked.offers):,})",
+        f"{counted(settings.io_nodes, 'I/O node')} cannot "
+        + (f"give {jobs} {settings.floor:g} of their own best each" if settings.floor else f"serve {jobs}"),
         where="--io-nodes",
         todo=f"the smallest pool that works has {_smallest_pool(asked):,}",
     )
@@ -293,9 +294,11 @@ def _shares(
 
 def _items(options: Sequence[Option], objective: str) -> Items:
     def value(one: Option) -> int:
-        if one.rate is None:
+        if one.net_rate is None:
             return 0
-        return round(math.log(one.rate) * _LOGARITHM) if objective == "proportional" else round(one.rate)
+        if objective == "proportional":
+            return round(math.log(one.net_rate) * _LOGARITHM)
+        return round(one.net_rate)
 
     return Items(
         np.array([one.io_nodes for one in options], dtype=np.int64),
@@ -384,7 +387,7 @@ def _compared(asked: _Asked, policy: Policy, after: Outcome) -> list[Outcome]:
 
 def _allotment(asked: _Asked, offer: Offer, found: Choice, now: Mapping[str, int | None]) -> Allotment:
     one = found if isinstance(found, Option) else None
-    rate = None if one is None else one.rate
+    rate = None if one is None else one.net_rate
     best = offer.best_of(asked.settings.io_nodes)
     known = one is not None and rate is not None and one.width > 0
     low, high = spread(one.width) if one is not None and known else (1.0, 1.0)
@@ -395,7 +398,7 @@ def _allotment(asked: _Asked, offer: Offer, found: Choice, now: Mapping[str, int
         shared=one is not None and one.shared,
         bandwidth=rate,
         own_best=best,
-        share=None if rate is None or best is None else rate / best,
+        share=None if one is None or one.rate is None or best is None else one.rate / best,
         before=now.get(offer.job.name),
         source=offer.source,
         low=rate * low if known and rate is not None else None,
@@ -425,7 +428,7 @@ def _expected(
 
 
 def _rate(one: Choice) -> float | None:
-    return one.rate if isinstance(one, Option) else None
+    return one.net_rate if isinstance(one, Option) else None
 
 
 def _sum(chosen: Sequence[Choice]) -> float:
@@ -435,7 +438,7 @@ def _sum(chosen: Sequence[Choice]) -> float:
 def _width(chosen: Sequence[Choice]) -> float:
     """Relative scatter of a sum of independent rates."""
     total = _sum(chosen)
-    scatter = [one.rate * one.width for one in chosen if isinstance(one, Option) and one.rate is not None]
+    scatter = [rate * one.width for one in chosen if isinstance(one, Option) and (rate := one.net_rate)]
     return math.hypot(*scatter) / total if total else 0.0
 
 
@@ -483,7 +486,7 @@ def _notes(asked: _Asked, chosen: Sequence[Choice], unlike: str | None) -> list[
     if estimated:
         notes.append(
             f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "
-            f"{HELD_OUT:.0%} beyond their repetitions"
+            f"{format_share(HELD_OUT)} beyond their repetitions"
         )
         if unlike:
             notes.append(unlike)
