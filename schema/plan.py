@@ -32,7 +32,9 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class PlanInput(Model):
     """A document that the plan rests on."""
 
-    kind: Literal["jobs", "plan"] = Field(description="what it is: jobs, or the plan that is in force")
+    kind: Literal["jobs", "plan", "profile"] = Field(
+        description="what it is: jobs, the plan that is in force, or a profile of a job"
+    )
     path: str | None = Field(description="as it was named; null where it was given in memory")
     sha256: str = Field(description="of the file; of what is in memory, of its YAML")
 

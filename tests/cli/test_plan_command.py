@@ -12,6 +12,7 @@ from vani.schema.plan import Plan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 SIX = EXAMPLES / "six-jobs.yaml"
+GOLDEN = EXAMPLES.parents[1] / "tests" / "golden"
 UNKNOWN = EXAMPLES / "no-curves.yaml"
 
 
@@ -53,6 +54,25 @@ def test_the_inputs_are_named_by_their_sha256(run, desk):
     run("plan", "forward", "jobs.yaml", "--io-nodes", 12, "-o", "plan.yaml")
     only = Plan.load(desk / "plan.yaml").inputs[0]
     assert (only.path, only.sha256) == ("jobs.yaml", hashlib.sha256(SIX.read_bytes()).hexdigest())
+
+
+def test_a_profile_of_an_earlier_run_tells_the_pattern(run, desk):
+    (desk / "p.yaml").write_bytes((GOLDEN / "v2-cm1like-8r.yaml").read_bytes())
+    (desk / "jobs.yaml").write_text("schema: vani.jobs/1\njobs: [{name: cm1, nodes: 8, profile: p.yaml}]\n")
+    assert (
+        run(
+            "plan", "forward", "jobs.yaml", "--io-nodes", 8, "--estimate", "nearest", "-o", "plan.yaml"
+        ).status
+        == 0
+    )
+    plan = Plan.load(desk / "plan.yaml")
+    assert [one.kind for one in plan.inputs] == ["jobs", "profile"]
+    assert plan.jobs[0].source == "estimated"
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 8, "-o", "p.yaml")
+    assert (done.status, "is read by this command" in done.line) == (2, True)
+    (desk / "p.yaml").unlink()
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 8)
+    assert (done.status, done.line) == (2, "p.yaml: no such file")
 
 
 def test_an_input_is_not_written_over(run, desk):

@@ -13,11 +13,11 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from vani.schema.jobs import Jobs
+    from vani.schema.jobs import Jobs, PlannedJob
     from vani.schema.plan import Plan, PlanInput
     from vani.schema.system import System
 
-__all__ = ["plan_forward"]
+__all__ = ["plan_forward", "profiles_of"]
 
 
 def plan_forward(
@@ -68,9 +68,12 @@ def plan_forward(
     if direct is None:
         direct = layer is None or layer.direct_access is not False
     inputs = [_input("jobs", jobs)] + ([_input("plan", current)] if current is not None else [])
+    folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
+    known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
+    inputs += [_input("profile", path) for path in profiles_of(known, folder)]
     own = curves_of(machine) if machine is not None else []
     return forward(
-        JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs,
+        known.model_copy(update={"jobs": [_with_pattern(job, folder) for job in known.jobs]}),
         ForwardSettings(
             io_nodes=io_nodes,
             policy=policy,
@@ -108,7 +111,39 @@ def _refuse_wrong_figures(
         )
 
 
-def _input(kind: Literal["jobs", "plan"], given: PathLike | BaseModel) -> PlanInput:
+def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:
+    """Profiles that stand for patterns, each once, seen from the folder of the jobs."""
+    wanted = (job for job in jobs.jobs if job.curve is None and job.pattern is None)
+    return list(dict.fromkeys(folder / job.profile for job in wanted if job.profile is not None))
+
+
+def _with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
+    """Fill in what the profile of an earlier run tells, where the job has neither curve nor pattern."""
+    if job.profile is None or job.curve is not None or job.pattern is not None:
+        return job
+    from vani.models.forwarding_pattern import pattern_of, traffic_of  # noqa: PLC0415
+    from vani.schema.jobs import AccessPattern  # noqa: PLC0415
+    from vani.schema.profile import Profile  # noqa: PLC0415
+
+    run = Profile.load(folder / job.profile)
+    traffic = traffic_of(run)
+    found = "" if traffic is None or not traffic.bytes else pattern_of(traffic, run)
+    if traffic is None or isinstance(found, str):
+        return job
+    pattern = AccessPattern(
+        operation=found.operation,
+        layout="shared" if found.layout == "shared" else "file_per_process",
+        order=found.order,
+        request=found.request,
+    )
+    # Of another number of nodes, as many processes on each; where that is not known, as many in all.
+    nodes = job.nodes if run.job.nodes else found.nodes
+    processes = job.processes or max(1, round(found.processes / found.nodes * nodes))
+    size = job.bytes if job.bytes is not None else float(run.dataset.io.bytes.total or 0) or None
+    return job.model_copy(update={"pattern": pattern, "processes": processes, "bytes": size})
+
+
+def _input(kind: Literal["jobs", "plan", "profile"], given: PathLike | BaseModel) -> PlanInput:
     from vani.schema.document import dumps, read_text  # noqa: PLC0415 - loads the models
     from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
 

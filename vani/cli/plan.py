@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -11,7 +12,7 @@ import click
 
 from vani.cli.options import FILE, format_option, output_option, system_option
 from vani.cli.output import emit
-from vani.cli.places import check_places, system_files
+from vani.cli.places import check_places, files_of_jobs, system_files
 from vani.render.plan import FORMATS
 from vani.render.plan.left_out import left_out
 
@@ -93,7 +94,8 @@ def forward(jobs: Path, kind: str | None, output: Path | None, strict: bool, **a
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], [jobs, asked["current"], *system_files(asked["system"])])
+    read = chain(files_of_jobs(jobs), [asked["current"]], system_files(asked["system"]))
+    check_places([output], read)
     found = api.plan_forward(jobs, **asked)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, found), output)
