@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.plan import OVER_STATIC, POOLS, SIX_JOBS, TABLE_4, best_repetitions, means, study
+from benchmarks.plan import OVER_STATIC, POOLS, SIX_JOBS, TABLE_4, best_repetitions, main, means, study
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned
 from vani.errors import InputError
 from vani.schema.jobs import Jobs
@@ -81,6 +81,13 @@ def test_the_best_repetition_flatters_direct_access():
         pytest.skip("the single runs are not there")
     misleading, sound = study(*runs, sets=100), study(*means(), sets=100)
     assert np.median(misleading.oracle / misleading.zero) < 1.05 < np.median(sound.oracle / sound.zero)
+
+
+def test_the_tables_are_printed(capsys):
+    main(["--sets", "20"])
+    printed = capsys.readouterr().out
+    assert "static    1,478.0 (paper 1,478.0), mckp is 4.60 times that" in printed
+    assert "512 jobs, 256 I/O nodes:" in printed
 
 
 # --- the optimum ----------------------------------------------------------------------------------
