@@ -209,7 +209,10 @@ def test_a_job_without_figure_does_not_starve_the_others():
 def test_zero_leaves_out_a_job_that_was_never_measured_with_direct_access():
     plan = planned(SIX, 12, policy="zero")
     assert [one.name for one in plan.unplaced] == ["BT-D", "IOR-MPI", "POSIX-L"]
+    assert {one.reason for one in plan.unplaced} == {"no figure for direct access"}
     assert plan.expected is None
+    forbidden = planned(SIX, 12, policy="zero", direct=False)
+    assert {one.reason for one in forbidden.unplaced} == {"direct access is not allowed"}
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ class Asked:
 def by_policy(policy: Policy, asked: Asked) -> list[Choice]:
     """What every policy but mckp gives; nothing keeps their sums within the pool."""
     ways: Mapping[str, Callable[[Offer], Choice]] = {
-        "zero": lambda offer: _exactly(offer, 0),
-        "one": lambda offer: _exactly(offer, 1),
+        "zero": lambda offer: _exactly(offer, 0, direct=asked.settings.direct),
+        "one": lambda offer: _exactly(offer, 1, direct=asked.settings.direct),
         "oracle": _best,
     }
     if policy in ways:
@@ -69,11 +69,13 @@ def _nearest(offer: Offer, wanted: int, asked: Asked) -> Choice:
     return offer.option(nearest_legal(wanted, numbers)) or "no such number"
 
 
-def _exactly(offer: Offer, number: int) -> Choice:
+def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
     found = offer.option(number)
     if found is not None:
         return found
-    return "no figure for direct access, or it is not allowed" if number == 0 else "no figure for 1 I/O node"
+    if number == 0:
+        return "no figure for direct access" if direct else "direct access is not allowed"
+    return "no figure for 1 I/O node"
 
 
 def _best(offer: Offer) -> Choice:
