@@ -60,6 +60,8 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "check": {},
     "baseline": {},
     "diff": {},
+    "jobs": {},
+    "plan": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.forwarding.curve_measurement import measure_it
 from vani.advisors.launchers import launcher_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import forwarding
+from vani.models.forwarding_pattern import STRIDED, pattern_of, traffic_of
 from vani.models.run_time import of_profile_s
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
+    from vani.models.forwarding_pattern import Traffic
     from vani.schema.profile import Profile
     from vani.schema.system import Forwarding, System
-
-
-@dataclass(frozen=True)
-class _Traffic:
-    """The direction in which a job moves most of its bytes."""
-
-    operation: Literal["read", "write"]
-    bytes: int
-    rate: float | None
-
-    @property
-    def verb(self) -> str:
-        return "write" if self.operation == "write" else "read"
-
-    @property
-    def attribute(self) -> str:
-        return "written" if self.operation == "write" else "read"
 
 
 class IONodes(Rule):
@@ -81,7 +65,7 @@ class IONodes(Rule):
     # Ours: an answer that loses more is none. Patterns held out lose 0.02 in the mean (docs/models.md).
     most_regret = 0.10
     # Where the processes' accesses have a constant stride more often than not, they are strided.
-    strided = 0.5
+    strided = STRIDED
     # Below half of their bandwidth I/O nodes hold up nobody (FWD002 takes the same for lightly loaded).
     busy = 0.5
     # A run's timing scatters by more than what less than a second of I/O can lose by where its nodes lie (ours).
@@ -91,7 +75,7 @@ class IONodes(Rule):
         layer = system.forwarding
         if layer is None:
             return self.nothing("the machine has no forwarding layer, or it is not described; see --system")
-        traffic = _traffic(profile)
+        traffic = traffic_of(profile)
         if traffic is None:
             return self.nothing("dataset.io.bytes is not known; supply a trace that holds sizes")
         if not traffic.bytes:
@@ -100,8 +84,8 @@ class IONodes(Rule):
             return self._placement(layer, traffic, profile)
         return self._count(layer, traffic, profile, system)
 
-    def _count(self, layer: Forwarding, traffic: _Traffic, profile: Profile, system: System) -> Verdict:
-        pattern = self._pattern(traffic, profile)
+    def _count(self, layer: Forwarding, traffic: Traffic, profile: Profile, system: System) -> Verdict:
+        pattern = pattern_of(traffic, profile, strided=self.strided)
         if isinstance(pattern, str):
             return self.nothing(pattern)
         curves = forwarding.curves_of(system)
@@ -127,36 +111,11 @@ class IONodes(Rule):
             )
         return [self._finding(pattern, choice, allowed, now, traffic, profile, system, layer)]
 
-    def _pattern(self, traffic: _Traffic, profile: Profile) -> forwarding.Pattern | str:
-        io, nodes, writes = profile.dataset.io, profile.job.nodes or 1, traffic.operation == "write"
-        sizes = io.transfer_size.write if writes else io.transfer_size.read
-        if sizes is None or not sizes.p50:
-            return f"dataset.io.transfer_size.{traffic.verb} is not known; supply a trace that holds sizes"
-        moved = [
-            (file, (file.io.bytes.written if writes else file.io.bytes.read) or 0) for file in profile.files
-        ]
-        whole = sum(size for _, size in moved)
-        shared = [(file, size) for file, size in moved if size and file.access == "shared"]
-        is_shared = sum(size for _, size in shared) > whole / 2 if whole else profile.dataset.files == 1
-        # Of a file that all share only some may write: the aggregators of collective calls.
-        users = max((file.writers if writes else file.readers for file, _ in shared), default=0)
-        everyone = max(1, profile.workflow.processes)
-        order = io.access_pattern
-        is_strided = is_shared and order is not None and order.strided >= self.strided
-        return forwarding.Pattern(
-            nodes=nodes,
-            processes=users if is_shared and users else max(nodes, everyone),
-            layout="shared" if is_shared else "fpp",
-            order="strided" if is_strided else "contiguous",
-            request=sizes.p50,
-            operation=traffic.operation,
-        )
-
     def _refusal(
         self,
         why: str,
         pattern: forwarding.Pattern,
-        traffic: _Traffic,
+        traffic: Traffic,
         allowed: list[int],
         layer: Forwarding,
         profile: Profile,
@@ -182,7 +141,7 @@ class IONodes(Rule):
         choice: forwarding.Choice,
         allowed: list[int],
         now: int | None,
-        traffic: _Traffic,
+        traffic: Traffic,
         profile: Profile,
         system: System,
         layer: Forwarding,
@@ -229,7 +188,7 @@ class IONodes(Rule):
         )
 
     def _gain(
-        self, choice: forwarding.Choice, now: int | None, count: int, traffic: _Traffic, profile: Profile
+        self, choice: forwarding.Choice, now: int | None, count: int, traffic: Traffic, profile: Profile
     ) -> tuple[Gain | None, str]:
         """What is expected; where it cannot be said, None and a sentence that says why."""
         before = of_profile_s(profile, traffic.operation)
@@ -254,7 +213,7 @@ class IONodes(Rule):
             "deviation and the errors of patterns held out",
         ), ""
 
-    def _placement(self, layer: Forwarding, traffic: _Traffic, profile: Profile) -> Verdict:
+    def _placement(self, layer: Forwarding, traffic: Traffic, profile: Profile) -> Verdict:
         """Where I/O nodes are fixed: whether the job's nodes crowd those before which they lie."""
         what = "LNet routers" if layer.kind == "lnet_routers" else "I/O nodes"
         fixed = f"how many {what} serve a job is not the user's to choose here"
@@ -313,15 +272,6 @@ class IONodes(Rule):
                 ),
             )
         ]
-
-
-def _traffic(profile: Profile) -> _Traffic | None:
-    io = profile.dataset.io
-    if io.bytes.written is None or io.bytes.read is None:
-        return None
-    if io.bytes.written >= io.bytes.read:
-        return _Traffic("write", io.bytes.written, io.bandwidth.write)
-    return _Traffic("read", io.bytes.read, io.bandwidth.read)
 
 
 def _described(pattern: forwarding.Pattern) -> str:

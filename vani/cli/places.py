@@ -10,7 +10,7 @@ from pathlib import Path
 from vani.atomic import descriptor, destination, refuse_read_only
 from vani.errors import InputError
 
-__all__ = ["check_places", "stdout", "system_files"]
+__all__ = ["check_places", "files_of_jobs", "stdout", "system_files"]
 
 _PART_OF_SOMETHING = re.compile(
     r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)"
@@ -77,6 +77,15 @@ def system_files(system: str | None) -> Iterator[Path]:
         from vani.systems import files_of_system  # noqa: PLC0415 - only where an output exists
 
         yield from files_of_system(system)
+
+
+def files_of_jobs(jobs: Path) -> Iterator[Path]:
+    """The files that a jobs.yaml names, and itself."""
+    from vani.api.plan_forward import profiles_of  # noqa: PLC0415 - only where an output exists
+    from vani.schema.jobs import Jobs  # noqa: PLC0415
+
+    yield jobs
+    yield from profiles_of(Jobs.load(jobs), jobs.parent)
 
 
 def _check_place(path: Path) -> None:

@@ -64,6 +64,7 @@ __all__ = [
     "prefetch_chunk",
     "regrets",
     "speedups",
+    "spread",
 ]
 
 _FILE = Path(__file__).resolve().parent / "data" / "forge_mn4.csv"
@@ -295,8 +296,13 @@ def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float,
     """
     old, new = rates[before], rates[after]
     expected = new.mean / old.mean
-    width = math.hypot(new.deviation / new.mean, HELD_OUT)
-    return expected * math.exp(-_BELOW * width), expected, expected * math.exp(_ABOVE * width)
+    low, high = spread(math.hypot(new.deviation / new.mean, HELD_OUT))
+    return expected * low, expected, expected * high
+
+
+def spread(width: float) -> tuple[float, float]:
+    """Factors between which 90 % lie of what scatters by `width`, a standard deviation of logarithms."""
+    return math.exp(-_BELOW * width), math.exp(_ABOVE * width)
 
 
 def prefetch_chunk(buffer: int, forwarders: int, files: int) -> int:

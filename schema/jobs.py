@@ -1,0 +1,139 @@
+"""jobs.yaml: the jobs that run on a machine or wait for it, as `vani plan` reads them.
+
+A person or a scheduler's script writes it. What is not known is left out, and a plan says what it lacked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from vani.schema.model import Model
+
+__all__ = [
+    "MOST_JOBS",
+    "AccessPattern",
+    "Creation",
+    "CurveItem",
+    "Demand",
+    "Jobs",
+    "PlannedJob",
+]
+
+MOST_JOBS = 10_000
+"""More do not run at once on any machine, and the plan of so many takes seconds."""
+
+_MOST_NODES = 10_000_000
+_MOST = 1e18
+_MOST_RATE = 1e14
+
+Count = Annotated[int, Field(ge=0, le=_MOST_NODES)]
+AtLeastOne = Annotated[int, Field(ge=1, le=_MOST_NODES)]
+Bytes = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
+
+
+def _harmless(name: str) -> str:
+    # Names are written into commands, scripts and maps of other programs.
+    if not name.isprintable() or any(sign in name for sign in "\"'`\\$"):
+        raise ValueError("a name of printable characters without quotes, backslashes or dollar signs")
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_harmless)]
+
+
+class CurveItem(Model):
+    """Bandwidth of a job with a number of I/O nodes."""
+
+    io_nodes: Count = Field(description="I/O nodes; 0 is direct access to the file system")
+    bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+        description="mean over the repetitions, bytes per second"
+    )
+    deviation: Amount = Field(
+        default=0.0, description="standard deviation of the repetitions, bytes per second; 0: not known"
+    )
+
+
+class AccessPattern(Model):
+    """How a job reads or writes, to find curves of others that do alike."""
+
+    operation: Literal["read", "write"] = Field(default="write", description="the direction of most bytes")
+    layout: Literal["file_per_process", "shared"] = Field(
+        description="a file each, or one file of all processes"
+    )
+    order: Literal["contiguous", "strided"] = Field(
+        default="contiguous", description="strided: the processes' requests to a shared file alternate"
+    )
+    request: Annotated[int, Field(ge=1, le=1 << 50)] = Field(description="bytes of one read or write")
+
+
+class Demand(Model):
+    """What a job asks of the machine while it does I/O."""
+
+    iobw: Amount | None = Field(default=None, description="bytes per second")
+    iops: Amount | None = Field(default=None, description="data operations per second")
+    mdops: Amount | None = Field(default=None, description="metadata operations per second")
+
+
+class Creation(Model):
+    """A file that the job is going to create."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)] = Field(description="absolute path")
+    size: Annotated[int, Field(ge=0, le=1 << 62)] = Field(description="bytes that it is expected to reach")
+    rank: Count | None = Field(default=None, description="process that creates it")
+    layout: AtLeastOne | str | None = Field(
+        default=None, description="stripe count, composite layout (`-E ...`), or a file with Tarazu's buckets"
+    )
+
+
+class PlannedJob(Model):
+    """One job that runs or waits."""
+
+    name: Name = Field(description="what the plan calls it; unique in the document")
+    nodes: AtLeastOne = Field(description="compute nodes")
+    processes: AtLeastOne | None = Field(default=None, description="processes on all nodes")
+    hosts: Annotated[str, Field(max_length=100_000)] | None = Field(
+        default=None, description="names of its nodes, as Slurm writes lists: n[1-64]"
+    )
+    submit_s: Amount = Field(default=0.0, description="seconds after the first job when it was submitted")
+    bytes: Bytes | None = Field(default=None, description="bytes that it is still going to read and write")
+    curve: Annotated[list[CurveItem], Field(min_length=1, max_length=1000)] | None = Field(
+        default=None, description="measured bandwidth by number of I/O nodes"
+    )
+    profile: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
+        default=None, description="profile of an earlier run; a path seen from this document's folder"
+    )
+    pattern: AccessPattern | None = Field(
+        default=None, description="how it reads or writes; asked where there is no curve"
+    )
+    demand: Demand | None = Field(default=None, description="rates that it asks for")
+    creations: Annotated[list[Creation], Field(max_length=1_000_000)] | None = Field(
+        default=None, description="files that it is going to create"
+    )
+
+
+class Jobs(Model):
+    """The jobs of a machine."""
+
+    schema_: Literal["vani.jobs/1"] = Field(
+        alias="schema", default="vani.jobs/1", description="name and version of this schema"
+    )
+    jobs: Annotated[list[PlannedJob], Field(min_length=1, max_length=MOST_JOBS)] = Field(
+        description="in the order in which they were submitted"
+    )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Jobs:
+        """Read jobs from YAML or JSON.
+
+        Raises
+        ------
+        DocumentError
+            The file is no valid list of jobs.
+        """
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build jobs
+
+        return load(path, cls)

@@ -1,0 +1,142 @@
+"""`vani plan forward` as a user meets it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from vani.schema.plan import Plan
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
+SIX = EXAMPLES / "six-jobs.yaml"
+GOLDEN = EXAMPLES.parents[1] / "tests" / "golden"
+UNKNOWN = EXAMPLES / "no-curves.yaml"
+
+
+def test_a_plan_is_text_and_a_file_what_its_name_ends_in(run, desk):
+    shown = run("plan", "forward", SIX, "--io-nodes", 12)
+    assert (shown.status, shown.err) == (0, "")
+    assert shown.out.startswith(
+        "mckp: 11 of 12 I/O nodes for 6 jobs, 6.79 GB/s: 4.60 times what static gives"
+    )
+    for name in ("plan.yaml", "plan.json"):
+        assert run("plan", "forward", SIX, "--io-nodes", 12, "-o", name).status == 0
+    assert Plan.load(desk / "plan.json").to_yaml() == (desk / "plan.yaml").read_text()
+    assert json.loads((desk / "plan.json").read_text())["inputs"][0]["kind"] == "jobs"
+
+
+def test_what_is_left_out_stands_in_the_first_line_and_strict_ends_with_1(run):
+    done = run("plan", "forward", UNKNOWN, "--io-nodes", 12)
+    assert (done.status, done.out.partition("\n")[0]) == (
+        0,
+        "Incomplete: figures of 3 jobs missing or estimated.",
+    )
+    assert run("plan", "forward", UNKNOWN, "--io-nodes", 12, "--strict").status == 1
+    assert run("plan", "forward", SIX, "--io-nodes", 12, "--strict").status == 0
+    other = run("plan", "forward", UNKNOWN, "--io-nodes", 12, "--format", "yaml")
+    assert (other.status, other.line) == (0, "Incomplete: figures of 3 jobs missing or estimated.")
+
+
+def test_the_plan_in_force_is_changed_where_that_pays(run):
+    assert run("plan", "forward", SIX, "--io-nodes", 12, "--policy", "static", "-o", "now.yaml").status == 0
+    free = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "now.yaml")
+    dear = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "now.yaml", "--change-cost", "1e6")
+    assert "times what current gives" in free.out
+    assert "1 -> 8" in free.out
+    assert "->" not in dear.out
+
+
+def test_the_inputs_are_named_by_their_sha256(run, desk):
+    (desk / "jobs.yaml").write_bytes(SIX.read_bytes())
+    run("plan", "forward", "jobs.yaml", "--io-nodes", 12, "-o", "plan.yaml")
+    only = Plan.load(desk / "plan.yaml").inputs[0]
+    assert (only.path, only.sha256) == ("jobs.yaml", hashlib.sha256(SIX.read_bytes()).hexdigest())
+
+
+def test_a_profile_of_an_earlier_run_tells_the_pattern(run, desk):
+    (desk / "p.yaml").write_bytes((GOLDEN / "v2-cm1like-8r.yaml").read_bytes())
+    (desk / "jobs.yaml").write_text("schema: vani.jobs/1\njobs: [{name: cm1, nodes: 8, profile: p.yaml}]\n")
+    assert (
+        run(
+            "plan", "forward", "jobs.yaml", "--io-nodes", 8, "--estimate", "nearest", "-o", "plan.yaml"
+        ).status
+        == 0
+    )
+    plan = Plan.load(desk / "plan.yaml")
+    assert [one.kind for one in plan.inputs] == ["jobs", "profile"]
+    assert plan.jobs[0].source == "estimated"
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 8, "-o", "p.yaml")
+    assert (done.status, "is read by this command" in done.line) == (2, True)
+    (desk / "p.yaml").unlink()
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 8)
+    assert (done.status, done.line) == (2, "p.yaml: no such file")
+
+
+def test_an_input_is_not_written_over(run, desk):
+    (desk / "jobs.yaml").write_bytes(SIX.read_bytes())
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 12, "-o", "jobs.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert "is read by this command" in done.line
+    assert (desk / "jobs.yaml").read_bytes() == SIX.read_bytes()
+
+
+JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "said"),
+    [
+        ("[]", "at least 1 entries"),
+        (f"[{JOB}, {JOB}]", "two jobs are named 'a'"),
+        ("[{name: a, nodes: 0}]", "accepted: 1 or more"),
+        ("[{name: a, nodes: .nan}]", "jobs[0].nodes is"),
+        ("[{name: a, nodes: 8, bytes: -1}]", "0 or more"),
+        ("[{name: a, nodes: 8, bytes: .inf}]", "jobs[0].bytes is"),
+        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: .nan}]}]", "bandwidth is"),
+        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 0}]}]", "more than 0"),
+        (
+            "[{name: a, nodes: 8, curve: [{io_nodes: 3, bandwidth: 1}]}]",
+            "no number of I/O nodes that it can have",
+        ),
+        ("[{name: a, nodes: 8, curve: []}]", "at least 1 entries"),
+        (
+            "[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1}, {io_nodes: 1, bandwidth: 2}]}]",
+            "two bandwidths for 1 I/O nodes",
+        ),
+        ('[{name: "a\\nb", nodes: 8}]', "printable characters without quotes"),
+        ('[{name: "a\'b", nodes: 8}]', "printable characters without quotes"),
+        ("[{name: a, nodes: 8, crve: []}]", "did you mean 'curve'?"),
+        ("[" + "{name: a, nodes: 1}, " * 10_001 + "]", "at most 10,000 entries"),
+    ],
+    ids=range(15),
+)
+def test_bad_jobs_are_one_line_and_status_2(run, desk, jobs, said):
+    (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: {jobs}\n")
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.line.replace("10000", "10,000")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--io-nodes", "-1"], "--io-nodes: is -1"),
+        (["--io-nodes", "4", "--floor", "nan"], "--floor: is nan"),
+        (["--io-nodes", "4", "--floor", "1.5"], "--floor: is 1.5"),
+        (["--io-nodes", "4", "--change-cost", "inf"], "--change-cost: is inf"),
+        (["--io-nodes", "4", "--nodes-per-io-node", "0"], "--nodes-per-io-node: is 0"),
+        (["--io-nodes", "1", "--no-direct"], "the smallest pool that works has"),
+        (["--io-nodes", "4", "--current", str(SIX)], "schema is 'vani.jobs/1'"),
+        ([], "Missing option '--io-nodes'"),
+    ],
+)
+def test_bad_options_are_one_line_and_status_2(run, desk, options, said):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs: [{name: a, nodes: 8, curve: [{io_nodes: 2, bandwidth: 1.0}]}]\n"
+    )
+    done = run("plan", "forward", "jobs.yaml", *options)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.line

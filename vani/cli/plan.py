@@ -1,0 +1,105 @@
+"""`vani plan forward`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+import click
+
+from vani.cli.options import FILE, format_option, output_option, system_option
+from vani.cli.output import emit
+from vani.cli.places import check_places, files_of_jobs, system_files
+from vani.render.plan import FORMATS
+from vani.render.plan.left_out import left_out
+
+__all__ = ["plan"]
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    io_nodes: int
+    policy: Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
+    objective: Literal["sum", "max-min", "proportional"]
+    floor: float
+    direct: bool | None
+    compare: bool
+    current: Path | None
+    change_cost: float
+    rounding: Literal["half-up", "ceil"]
+    nodes_per_io_node: float | None
+    estimate: Literal["near", "nearest", "none"]
+    system: str | None
+
+
+def _choice(name: str, *words: str, help: str) -> Callable[[Any], Any]:
+    return click.option(name, type=click.Choice(words), default=words[0], show_default=True, help=help)
+
+
+_OPTIONS = (
+    click.option("--io-nodes", type=int, required=True, metavar="N", help="I/O nodes of the pool."),
+    _choice(
+        "--policy", "mckp", "static", "size", "process", "zero", "one", "oracle",
+        help="How they are shared: mckp is the optimum, oracle asks for no pool.",
+    ),
+    _choice(
+        "--objective", "sum", "max-min", "proportional",
+        help="What mckp makes large: the sum of bandwidths; the least share of its own best that a job gets, then "
+        "the sum; the product of bandwidths.",
+    ),
+    click.option(
+        "--floor", type=float, default=0.0, metavar="SHARE",
+        help="Share of its own best that each job gets at least.",
+    ),
+    click.option(
+        "--direct/--no-direct", default=None,
+        help="Whether jobs may do without I/O nodes; by default as --system says, else yes.",
+    ),
+    click.option("--compare", is_flag=True, help="All policies side by side."),
+    click.option("--current", type=FILE, metavar="FILE", help="The plan in force, which this one changes."),
+    click.option(
+        "--change-cost", type=float, default=0.0, metavar="SECONDS",
+        help="I/O time that a job loses when its number changes; counted for jobs that have `bytes`.",
+    ),
+    _choice("--rounding", "half-up", "ceil", help="Of static, size and process."),
+    click.option(
+        "--nodes-per-io-node", type=float, metavar="R",
+        help="Compute nodes per I/O node of the machine, for static.",
+    ),
+    _choice("--estimate", "near", "nearest", "none", help="Which measured patterns stand for a job without a curve."),
+    system_option("The machine, whose curves are used: a bundled name or a system.yaml."),
+)  # fmt: skip
+
+
+@click.group()
+def plan() -> None:
+    """Plan for all jobs of a machine: who gets which part of it."""
+
+
+@plan.command()
+@click.argument("jobs", type=FILE)
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@output_option()
+@click.option("--strict", is_flag=True, help="End with 1 if the plan leaves something out.")
+@lambda command: reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)
+def forward(jobs: Path, kind: str | None, output: Path | None, strict: bool, **asked: Unpack[_Asked]) -> None:
+    """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
+
+    Each job gets a number that divides its compute nodes, or 0, direct access. What the plan had to leave out
+    stands in its first line.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    read = chain(files_of_jobs(jobs), [asked["current"]], system_files(asked["system"]))
+    check_places([output], read)
+    found = api.plan_forward(jobs, **asked)
+    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    emit(FORMATS.render(kind, found), output)
+    if kind != "text" and (missing := left_out(found)) is not None:
+        click.echo(f"vani: {missing}", err=True)
+    if strict and not found.is_whole:
+        click.get_current_context().exit(1)

@@ -1,0 +1,111 @@
+"""The multiple-choice knapsack: one item of each class, the largest sum that fits, for every capacity at once.
+
+Bez et al., IPDPS 2021, equation 1: classes are jobs, weights numbers of I/O nodes, values what they are worth.
+
+    best(i, w) = max over items k of class i of  best(i - 1, w - weight(k)) + value(k),   best(0, 0) = 0
+
+is the optimum that uses exactly w, and the best of all sizes up to W is that for a capacity of W: of equal ones the
+smallest. Values are integers, so that equal sums are equal in whatever order they were added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["IMPOSSIBLE", "Items", "Optima", "largest_floor", "optima"]
+
+Integers = NDArray[np.int64]
+
+IMPOSSIBLE: Final = -(1 << 62)
+"""Value of what cannot be: no item of some class fits."""
+
+
+@dataclass(frozen=True)
+class Items:
+    """What one class offers; the item that comes first is taken of equal ones."""
+
+    weights: Integers
+    values: Integers
+
+
+@dataclass(frozen=True)
+class Optima:
+    """The optimum of each capacity 0..len(values) - 1.
+
+    Attributes
+    ----------
+    values
+        By capacity; `IMPOSSIBLE` where none is.
+    used
+        By capacity, how much of it the optimum takes.
+    taken
+        By class and exact size, number of the item.
+    """
+
+    values: Integers
+    used: Integers
+    taken: NDArray[np.uint16]
+    classes: Sequence[Items]
+
+    def at(self, capacity: int) -> list[int] | None:
+        """Number of the item taken of each class; None where nothing fits. Beyond the last capacity, as there."""
+        capacity = min(capacity, len(self.values) - 1)
+        if self.values[capacity] <= IMPOSSIBLE:
+            return None
+        left = int(self.used[capacity])
+        found = []
+        for number in range(len(self.classes) - 1, -1, -1):
+            item = int(self.taken[number, left])
+            found.append(item)
+            left -= int(self.classes[number].weights[item])
+        return found[::-1]
+
+
+def optima(classes: Sequence[Items], capacity: int) -> Optima:
+    """Solve for every capacity up to `capacity`, in time and memory of classes times capacity.
+
+    Sums of values must stay below 2^61.
+    """
+    sizes = np.arange(capacity + 1)
+    exact = np.full(capacity + 1, IMPOSSIBLE, dtype=np.int64)
+    exact[0] = 0
+    taken = np.zeros((len(classes), capacity + 1), dtype=np.uint16)
+    for number, items in enumerate(classes):
+        widest = min(int(items.weights.max()), capacity + 1)
+        before = np.concatenate([np.full(widest, IMPOSSIBLE, dtype=np.int64), exact])
+        sums = before[np.maximum(sizes + widest - items.weights[:, None], 0)]
+        sums = np.where(sums > IMPOSSIBLE, sums + items.values[:, None], IMPOSSIBLE)
+        taken[number] = sums.argmax(axis=0)
+        exact = sums.max(axis=0)
+    values = np.maximum.accumulate(exact)
+    is_new = np.concatenate([[True], values[1:] > values[:-1]])
+    return Optima(values, np.maximum.accumulate(np.where(is_new, sizes, 0)), taken, classes)
+
+
+def largest_floor(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], capacity: int) -> float:
+    """The largest share that every class can have at once within `capacity`; 0 where nothing fits."""
+    floors = np.unique(np.concatenate(shares))
+    low, high = -1, len(floors) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _needed(weights, shares, floors[middle]) <= capacity:
+            low = middle
+        else:
+            high = middle - 1
+    return float(floors[low]) if low >= 0 else 0.0
+
+
+def _needed(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], floor: float) -> float:
+    """Least sum of weights that gives every class a share of `floor`."""
+    need = 0
+    for weight, share in zip(weights, shares, strict=True):
+        enough = weight[share >= floor]
+        if not enough.size:
+            return np.inf
+        need += int(enough.min())
+    return need

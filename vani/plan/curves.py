@@ -1,0 +1,202 @@
+"""What a job can have: numbers of I/O nodes with their bandwidths, from its own curve or those near its pattern."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal
+
+from vani.errors import InputError
+from vani.models import forwarding
+from vani.models.forwarding import HELD_OUT, Pattern, Rate, Scenario
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import PlannedJob
+
+__all__ = ["Estimate", "Offer", "Option", "divisors", "offer_of", "with_change_cost", "with_shared_node"]
+
+Estimate = Literal["near", "nearest", "none"]
+
+_ALL: Final = 1.0
+"""A regret that no number exceeds: a plan needs figures of all numbers, not one that is sure to be good."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One number of I/O nodes; `rate` in bytes per second, None without a figure.
+
+    `width` is the standard deviation of ln(rate), 0 where it is not known; `cost` the share of the rate that a change
+    to this number takes.
+    """
+
+    io_nodes: int
+    rate: float | None
+    width: float = 0.0
+    shared: bool = False
+    cost: float = 0.0
+
+    @property
+    def net_rate(self) -> float | None:
+        """The rate after what a change takes."""
+        return None if self.rate is None else self.rate * (1 - self.cost)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """All that one job can have, by number of I/O nodes, and what that rests on.
+
+    `lack` says what was missing, None where the curve was measured.
+    """
+
+    job: PlannedJob
+    options: tuple[Option, ...]
+    source: Literal["measured", "estimated", "none"]
+    lack: str | None = None
+
+    def best_of(self, pool: int) -> float | None:
+        """Its bandwidth alone with the pool: what it would choose."""
+        own = [one for one in self.options if not one.shared]
+        fits = [one for one in own if one.io_nodes <= pool] or own[:1]
+        rates = [one.rate for one in fits if one.rate is not None]
+        return max(rates, default=None)
+
+    def numbers(self, pool: int) -> list[int]:
+        """I/O nodes of its own that it can have of a pool."""
+        return [one.io_nodes for one in self.options if one.io_nodes <= pool and not one.shared]
+
+    def option(self, io_nodes: int) -> Option | None:
+        """The option with so many I/O nodes of its own; None where it has none."""
+        return next((one for one in self.options if one.io_nodes == io_nodes and not one.shared), None)
+
+
+def offer_of(job: PlannedJob, scenarios: Sequence[Scenario], *, direct: bool, estimate: Estimate) -> Offer:
+    """What a job can have; a job without a figure is offered every legal number, each without a rate.
+
+    Raises
+    ------
+    InputError
+        Its curve has no number that it can have, or one number twice.
+    """
+    if job.curve is not None:
+        return _measured(job, direct=direct)
+    if job.pattern is None or job.processes is None or estimate == "none":
+        return _unknown(job, _missing(job, estimate), direct=direct)
+    return _estimated(job, scenarios, direct=direct, estimate=estimate)
+
+
+def with_shared_node(offer: Offer, jobs: int) -> Offer:
+    """Add the I/O node that jobs share: its bandwidth for this job alone, divided by all jobs that run."""
+    one = offer.option(1)
+    if one is None or one.rate is None:
+        return offer
+    shared = Option(0, one.rate / jobs, one.width, shared=True)
+    return replace(offer, options=(shared, *offer.options))
+
+
+def with_change_cost(offer: Offer, now: int | None, seconds: float) -> Offer:
+    """Count the seconds that a change of its number takes from a job that still has bytes to move.
+
+    Its net rate is then bytes / (bytes / rate + seconds).
+    """
+    size = offer.job.bytes
+    if now is None or not size or not seconds:
+        return offer
+
+    def costing(one: Option) -> Option:
+        if one.rate is None or (one.io_nodes == now and not one.shared):
+            return one
+        return replace(one, cost=seconds / (size / one.rate + seconds))
+
+    return replace(offer, options=tuple(map(costing, offer.options)))
+
+
+def divisors(nodes: int) -> list[int]:
+    """All numbers that divide `nodes`, ascending."""
+    small = [n for n in range(1, math.isqrt(nodes) + 1) if nodes % n == 0]
+    return sorted({*small, *(nodes // n for n in small)})
+
+
+def _measured(job: PlannedJob, *, direct: bool) -> Offer:
+    items = sorted(job.curve or (), key=lambda item: item.io_nodes)
+    numbers = [item.io_nodes for item in items]
+    again = next((a for a, b in pairwise(numbers) if a == b), None)
+    if again is not None:
+        raise InputError(
+            f"its curve has two bandwidths for {again:,} I/O nodes", where=f"job {job.name}", todo="keep one"
+        )
+    legal = set(forwarding.legal(job.nodes, numbers, direct=direct))
+    options = tuple(
+        Option(item.io_nodes, item.bandwidth, item.deviation / item.bandwidth)
+        for item in items
+        if item.io_nodes in legal
+    )
+    if not options:
+        allowed = "0 or a number that divides" if direct else "a number that divides"
+        raise InputError(
+            f"its curve has no number of I/O nodes that it can have ({', '.join(map(str, numbers))})",
+            where=f"job {job.name}",
+            todo=f"measure it with {allowed} its {job.nodes:,} nodes",
+        )
+    return Offer(job, options, "measured")
+
+
+def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], *, direct: bool, estimate: Estimate) -> Offer:
+    pattern = pattern_of(job)
+    if pattern is None:
+        return _unknown(job, "its pattern is not known", direct=direct)
+    offered = sorted({n for one in scenarios for n in one.curve})
+    allowed = forwarding.legal(job.nodes, offered, direct=direct)
+    alike = [one for one in scenarios if one.pattern.kind == pattern.kind]
+    if not alike:
+        return _unknown(job, "no curve was measured for its direction, layout and order", direct=direct)
+    if estimate == "nearest":
+        near, far = forwarding.nearest(pattern, alike)
+        rates = {n: near.curve[n] for n in allowed if n in near.curve}
+        lack = f"no measured curve: that of {_described(near.pattern)} stands for it, {far:.1f} doublings off"
+    else:
+        found = forwarding.choose(pattern, alike, allowed, _ALL)
+        if isinstance(found, str):
+            return _unknown(job, found, direct=direct)
+        rates = dict(found.rates)
+        lack = (
+            f"no measured curve: estimated from {len(found.near)} near patterns, the nearest "
+            f"{_described(found.near[0].pattern)}, {found.distance:.1f} doublings off"
+        )
+    return Offer(job, tuple(_options(rates)), "estimated", lack)
+
+
+def _options(rates: dict[int, Rate]) -> Iterable[Option]:
+    for number in sorted(rates):
+        rate = rates[number]
+        yield Option(number, rate.mean, math.hypot(rate.deviation / rate.mean, HELD_OUT))
+
+
+def pattern_of(job: PlannedJob) -> Pattern | None:
+    """The pattern of a job in the words of the model."""
+    asked = job.pattern
+    if asked is None or job.processes is None:
+        return None
+    layout: Literal["fpp", "shared"] = "shared" if asked.layout == "shared" else "fpp"
+    return Pattern(job.nodes, job.processes, layout, asked.order, asked.request, asked.operation)
+
+
+def _unknown(job: PlannedJob, why: str, *, direct: bool) -> Offer:
+    numbers = [0, *divisors(job.nodes)] if direct else divisors(job.nodes)
+    return Offer(job, tuple(Option(number, None) for number in numbers), "none", why)
+
+
+def _missing(job: PlannedJob, estimate: Estimate) -> str:
+    if estimate == "none":
+        return "no measured curve, and estimates were not asked for"
+    if job.pattern is not None:
+        return "no measured curve, and a pattern without the number of processes"
+    if job.profile is not None:
+        return "no measured curve, and its profile does not tell its pattern"
+    return "no measured curve and no pattern"
+
+
+def _described(pattern: Pattern) -> str:
+    layout = "files of their own" if pattern.layout == "fpp" else f"a shared file, {pattern.order}"
+    return f"{pattern.processes:,} processes on {pattern.nodes} nodes, {pattern.request:,} bytes at a time to {layout}"

@@ -1,0 +1,244 @@
+"""Which job gets how many I/O nodes: from jobs and a pool to a plan (Bez et al., IPDPS 2021)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import InputError
+from vani.models.forwarding import HELD_OUT, Scenario, spread
+from vani.plan.curves import Estimate, Offer, Option, offer_of, with_change_cost
+from vani.plan.optimum import one_more, pools, solve, solve_or_share
+from vani.plan.policies import Asked, Choice, by_current, by_policy, rate_of, sum_of
+from vani.schema.advice import Expected
+from vani.schema.plan import Allotment, ForwardSettings, Left, Outcome, Plan, PlanInput, Policy
+from vani.units import counted, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Jobs
+
+__all__ = ["POLICIES", "forward"]
+
+POLICIES: Final[tuple[Policy, ...]] = ("mckp", "static", "size", "process", "zero", "one", "oracle")
+
+
+def forward(
+    jobs: Jobs,
+    settings: ForwardSettings,
+    *,
+    scenarios: Sequence[Scenario],
+    estimate: Estimate = "near",
+    current: Plan | None = None,
+    compare: bool = False,
+    inputs: Sequence[PlanInput] = (),
+    where: str = "jobs",
+    unlike: str | None = None,
+    version: str = "",
+) -> Plan:
+    """Share the I/O nodes of a pool among jobs.
+
+    Parameters
+    ----------
+    scenarios
+        Curves that stand for those of jobs that have none.
+    current
+        The plan in force; a change of a job's number costs `settings.change_cost_s` seconds of its I/O.
+    compare
+        Also what every other policy gives.
+    where
+        What errors call the document of jobs.
+    unlike
+        What has to be said of estimates from these curves.
+
+    Raises
+    ------
+    InputError
+        Two jobs of one name, a curve without a number that its job can have, or no way to serve all jobs: names the
+        smallest pool that works.
+    """
+    _refuse_twins(jobs, where)
+    now = {one.name: one.io_nodes for one in current.jobs if not one.shared} if current is not None else {}
+    offers = [
+        with_change_cost(
+            offer_of(job, scenarios, direct=settings.direct, estimate=estimate),
+            now.get(job.name),
+            settings.change_cost_s,
+        )
+        for job in jobs.jobs
+    ]
+    asked = Asked(offers, settings)
+    solved = None
+    if settings.policy == "mckp":
+        asked, solved = solve_or_share(asked)
+        chosen = solved.chosen
+    else:
+        chosen = by_policy(settings.policy, asked)
+    after = _outcome(settings.policy, asked, chosen)
+    base = by_current(offers, now) if current is not None else by_policy("static", asked)
+    before = _outcome("static" if current is None else "current", asked, base)
+    return Plan(
+        version=version,
+        kind="forward",
+        inputs=list(inputs),
+        forward=settings,
+        before=before,
+        after=after,
+        expected=_expected(base, chosen, before, after),
+        jobs=[_allotment(asked, *pair, now) for pair in zip(offers, chosen, strict=True)],
+        one_more=None if solved is None else one_more(asked, solved),
+        pools=pools(asked, solved),
+        compared=_compared(asked, settings.policy, after) if compare else [],
+        unplaced=[
+            Left(name=offer.job.name, reason=found)
+            for offer, found in zip(offers, chosen, strict=True)
+            if isinstance(found, str)
+        ],
+        over_capacity=_over(after, settings),
+        no_data=_no_data(offers, settings, current is not None),
+        notes=_notes(asked, chosen, unlike),
+    )
+
+
+def _outcome(policy: Policy | str, asked: Asked, chosen: Sequence[Choice]) -> Outcome:
+    placed = [one for one in chosen if isinstance(one, Option)]
+    used = sum(one.io_nodes for one in placed) + any(one.shared for one in placed)
+    shares = [
+        one.rate / best
+        for offer, one in zip(asked.offers, chosen, strict=True)
+        if isinstance(one, Option) and one.rate is not None
+        if (best := offer.best_of(asked.settings.io_nodes))
+    ]
+    return Outcome.model_validate(
+        {
+            "policy": policy,
+            "io_nodes": used,
+            "over": max(0, used - asked.settings.io_nodes),
+            "bandwidth": sum_of(chosen),
+            "least_share": min(shares, default=None),
+            "no_figure": sum(not isinstance(one, Option) or one.rate is None for one in chosen),
+        }
+    )
+
+
+def _compared(asked: Asked, policy: Policy, after: Outcome) -> list[Outcome]:
+    found = []
+    for other in POLICIES:
+        if other == policy:
+            found.append(after)
+        elif other == "mckp":
+            best = solve(asked, asked.pool)
+            found += [] if best is None else [_outcome(other, asked, best.chosen)]
+        else:
+            found.append(_outcome(other, asked, by_policy(other, asked)))
+    return found
+
+
+def _allotment(asked: Asked, offer: Offer, found: Choice, now: Mapping[str, int | None]) -> Allotment:
+    one = found if isinstance(found, Option) else None
+    rate = None if one is None else one.net_rate
+    best = offer.best_of(asked.settings.io_nodes)
+    known = one is not None and rate is not None and one.width > 0
+    low, high = spread(one.width) if one is not None and known else (1.0, 1.0)
+    return Allotment(
+        name=offer.job.name,
+        nodes=offer.job.nodes,
+        io_nodes=None if one is None else one.io_nodes,
+        shared=one is not None and one.shared,
+        bandwidth=rate,
+        own_best=best,
+        share=None if one is None or one.rate is None or best is None else one.rate / best,
+        before=now.get(offer.job.name),
+        source=offer.source,
+        low=rate * low if known and rate is not None else None,
+        high=rate * high if known and rate is not None else None,
+    )
+
+
+def _expected(
+    base: Sequence[Choice], chosen: Sequence[Choice], before: Outcome, after: Outcome
+) -> Expected | None:
+    """What the plan changes, where both sums are of the same jobs."""
+    if [rate_of(one) is None for one in base] != [
+        rate_of(one) is None for one in chosen
+    ] or not before.bandwidth:
+        return None
+    speedup = after.bandwidth / before.bandwidth
+    width = math.hypot(_width(base), _width(chosen))
+    low, high = spread(width)
+    return Expected(
+        metric="sum_of_bandwidths",
+        before=before.bandwidth,
+        after=after.bandwidth,
+        speedup=speedup,
+        low=speedup * low if width else None,
+        high=speedup * high if width else None,
+        method=f"sum over the jobs with a figure; before: {before.policy}"
+        + ("" if width else "; no range: the curves tell no scatter"),
+    )
+
+
+def _width(chosen: Sequence[Choice]) -> float:
+    """Relative scatter of a sum of independent rates."""
+    total = sum_of(chosen)
+    scatter = [rate * one.width for one in chosen if isinstance(one, Option) and (rate := one.net_rate)]
+    return math.hypot(*scatter) / total if total else 0.0
+
+
+def _over(after: Outcome, settings: ForwardSettings) -> list[Left]:
+    if not after.over:
+        return []
+    why = {
+        "oracle": "oracle gives every job its best and asks for no pool",
+        "one": "one gives every job an I/O node, however many there are",
+    }.get(after.policy, f"{after.policy} rounds every job's share by itself")
+    return [
+        Left(
+            name="pool",
+            reason=f"{after.io_nodes:,} I/O nodes are handed out of {settings.io_nodes:,}: {why}",
+        )
+    ]
+
+
+def _no_data(offers: Sequence[Offer], settings: ForwardSettings, is_current: bool) -> list[Left]:
+    found = []
+    for offer in offers:
+        if offer.lack is not None:
+            given = (
+                "; it gets what static gives" if offer.source == "none" and settings.policy == "mckp" else ""
+            )
+            found.append(Left(name=offer.job.name, reason=offer.lack + given))
+        if settings.policy == "process" and offer.job.processes is None:
+            found.append(Left(name=offer.job.name, reason="no number of processes: its nodes are counted"))
+        if settings.change_cost_s and is_current and not offer.job.bytes:
+            found.append(
+                Left(name=offer.job.name, reason="no bytes: a change of its number costs it nothing")
+            )
+    return found
+
+
+def _notes(asked: Asked, chosen: Sequence[Choice], unlike: str | None) -> list[str]:
+    notes = []
+    sharing = [one for one in chosen if isinstance(one, Option) and one.shared]
+    if asked.shares_node:
+        notes.append(
+            f"{counted(len(sharing), 'job')} share one I/O node: each is reckoned with 1/{len(asked.offers)} of what "
+            "the node gives it alone (section 3.1), which is little"
+        )
+    estimated = [one for one in asked.offers if one.source == "estimated"]
+    if estimated:
+        notes.append(
+            f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "
+            f"{format_share(HELD_OUT)} beyond their repetitions"
+        )
+        if unlike:
+            notes.append(unlike)
+    return notes
+
+
+def _refuse_twins(jobs: Jobs, where: str) -> None:
+    seen = set()
+    for job in jobs.jobs:
+        if job.name in seen:
+            raise InputError(f"two jobs are named {job.name!r}", where=where, todo="give each its own name")
+        seen.add(job.name)

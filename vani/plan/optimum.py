@@ -1,0 +1,184 @@
+"""The optimum of a pool of I/O nodes: what mckp gives each job, and what other pools would be worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.models.knapsack import IMPOSSIBLE, Items, Optima, largest_floor, optima
+from vani.models.proportional import nearest_legal
+from vani.plan.curves import Offer, Option, with_shared_node
+from vani.plan.policies import Asked, Choice, shares_by_size, sum_of
+from vani.schema.plan import PoolWorth
+from vani.units import counted
+
+__all__ = ["Solved", "one_more", "pools", "solve", "solve_or_share"]
+
+_MOST_CELLS: Final = 100_000_000
+"""Jobs times I/O nodes, and numbers of one job times I/O nodes, of what is solved at most: some 2 GB."""
+_FEW_CELLS: Final = 400_000
+"""As far as pools beyond the one that is asked for are solved, too: some 20 ms."""
+_LOGARITHM: Final = 1e11
+"""Logarithms are counted in steps of 1e-11."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The optimum of the pool, and of every pool up to the largest that was solved."""
+
+    chosen: list[Choice]
+    options: Sequence[Sequence[Option]]
+    optima: Optima
+
+
+def solve_or_share(asked: Asked) -> tuple[Asked, Solved]:
+    """The optimum; where not every job can have an I/O node of its own, with one that several share."""
+    solved = solve(asked, asked.pool)
+    if solved is not None:
+        return asked, solved
+    settings = asked.settings
+    if not settings.direct and settings.io_nodes:
+        offers = [with_shared_node(offer, len(asked.offers)) for offer in asked.offers]
+        sharing = Asked(offers, settings, shares_node=True)
+        solved = solve(sharing, sharing.pool)
+        if solved is not None:
+            return sharing, solved
+    jobs = counted(len(asked.offers), "job")
+    raise InputError(
+        f"{counted(settings.io_nodes, 'I/O node')} cannot "
+        + (f"give {jobs} {settings.floor:g} of their own best each" if settings.floor else f"serve {jobs}"),
+        where="--io-nodes",
+        todo=f"the smallest pool that works has {_smallest_pool(asked):,}",
+    )
+
+
+def solve(asked: Asked, pool: int) -> Solved | None:
+    """The best choice for a pool; None where there is none.
+
+    Jobs without figures get what static gives, and where that leaves others without any, as few as they can have.
+    """
+    for as_few in (False, True):
+        found = _solve_with(asked, pool, _within_floor(asked, pool, as_few=as_few))
+        if found is not None:
+            return found
+    return None
+
+
+def _solve_with(asked: Asked, pool: int, options: list[list[Option]]) -> Solved | None:
+    settings = asked.settings
+    if not all(options):
+        return None
+    if settings.objective == "max-min":
+        weights = [np.array([one.io_nodes for one in some]) for some in options]
+        shares = [
+            _shares(offer, some, asked.settings.io_nodes)
+            for offer, some in zip(asked.offers, options, strict=True)
+        ]
+        least = largest_floor(weights, shares, pool)
+        options = [
+            [one for one, share in zip(some, of, strict=True) if share >= least]
+            for some, of in zip(options, shares, strict=True)
+        ]
+        if not all(options):
+            return None
+    classes = [_items(some, settings.objective) for some in options]
+    capacity = _farthest(asked, pool, options)
+    cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
+    if cells > _MOST_CELLS:
+        raise InputError(
+            f"{counted(len(options), 'job')} that can use {capacity:,} I/O nodes are more than can be solved",
+            where="--io-nodes",
+            todo="give a smaller pool, or fewer jobs",
+        )
+    found = optima(classes, capacity)
+    numbers = found.at(pool)
+    if numbers is None:
+        return None
+    return Solved([some[n] for some, n in zip(options, numbers, strict=True)], options, found)
+
+
+def _within_floor(asked: Asked, pool: int, *, as_few: bool) -> list[list[Option]]:
+    """What each job may choose from: what the floor lets; without figures its share by size, or the fewest."""
+    settings = asked.settings
+    by_size = shares_by_size("static", asked)
+    found = []
+    for offer, wanted in by_size:
+        numbers = offer.numbers(pool)
+        if offer.source == "none":
+            number = nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
+            found.append([Option(number, None)] if numbers else [])
+            continue
+        # For larger pools, too, larger numbers are of interest.
+        best = offer.best_of(settings.io_nodes) or 0.0
+        found.append([one for one in offer.options if (one.rate or 0.0) >= settings.floor * best])
+    return found
+
+
+def _shares(
+    offer: Offer, options: Sequence[Option], pool: int
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    best = offer.best_of(pool)
+    if best is None:
+        return np.ones(len(options))
+    return np.array([(one.rate or 0.0) / best for one in options])
+
+
+def _items(options: Sequence[Option], objective: str) -> Items:
+    def value(one: Option) -> int:
+        if one.net_rate is None:
+            return 0
+        if objective == "proportional":
+            return round(math.log(one.net_rate) * _LOGARITHM)
+        return round(one.net_rate)
+
+    return Items(
+        np.array([one.io_nodes for one in options], dtype=np.int64),
+        np.array([value(one) for one in options], dtype=np.int64),
+    )
+
+
+def _farthest(asked: Asked, pool: int, options: Sequence[Sequence[Option]]) -> int:
+    """The largest pool to solve: one more than asked for, or all that can be used where that costs little."""
+    most = sum(max(one.io_nodes for one in some) for some in options)
+    return min(most, max(pool + 1, _FEW_CELLS // len(asked.offers)))
+
+
+def _smallest_pool(asked: Asked) -> int:
+    """The smallest pool with which every job reaches the floor, one I/O node each at least where none is direct.
+
+    What a job has alone grows with the pool, and with it what the floor asks for: the least pool that needs no more
+    than itself is found from below.
+    """
+    pool = asked.settings.io_nodes
+    while True:
+        grown = replace(asked, settings=asked.settings.model_copy(update={"io_nodes": pool}))
+        need = 0
+        for offer, some in zip(asked.offers, _within_floor(grown, pool, as_few=True), strict=True):
+            need += min((one.io_nodes for one in some), default=min(offer.numbers(1 << 62)))
+        if need <= pool:
+            return pool
+        pool = need
+
+
+def one_more(asked: Asked, now: Solved) -> float | None:
+    """What one more I/O node adds to the sum of bandwidths; `now` is the optimum of the pool."""
+    settings = asked.settings
+    if settings.objective == "sum" and not settings.floor and not asked.shares_node:
+        values, last = now.optima.values, len(now.optima.values) - 1
+        return float(values[min(asked.pool + 1, last)] - values[min(asked.pool, last)])
+    larger = replace(asked, settings=settings.model_copy(update={"io_nodes": settings.io_nodes + 1}))
+    found = solve(larger, larger.pool)
+    return None if found is None else max(0.0, sum_of(found.chosen) - sum_of(now.chosen))
+
+
+def pools(asked: Asked, solved: Solved | None) -> list[PoolWorth]:
+    if solved is None or asked.settings.objective != "sum" or asked.shares_node:
+        return []
+    values = solved.optima.values
+    possible = np.flatnonzero((values > IMPOSSIBLE) & (np.diff(values, prepend=IMPOSSIBLE) > 0))
+    return [PoolWorth(io_nodes=int(n), bandwidth=float(values[n])) for n in possible]

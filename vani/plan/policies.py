@@ -1,0 +1,105 @@
+"""What every policy but the optimum gives each job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from vani.models.proportional import nearest_legal, rounded
+from vani.plan.curves import Offer, Option
+
+if TYPE_CHECKING:
+    from vani.schema.plan import ForwardSettings, Policy
+
+__all__ = ["Asked", "Choice", "by_current", "by_policy", "rate_of", "shares_by_size", "sum_of"]
+
+Choice = Option | str
+"""What a job gets, or why it gets nothing."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The offers of all jobs, and what is asked of the pool."""
+
+    offers: Sequence[Offer]
+    settings: ForwardSettings
+    shares_node: bool = False
+
+    @property
+    def pool(self) -> int:
+        """I/O nodes that can be handed out to single jobs."""
+        return self.settings.io_nodes - self.shares_node
+
+
+def by_policy(policy: Policy, asked: Asked) -> list[Choice]:
+    """What every policy but mckp gives; nothing keeps their sums within the pool."""
+    ways: Mapping[str, Callable[[Offer], Choice]] = {
+        "zero": lambda offer: _exactly(offer, 0, direct=asked.settings.direct),
+        "one": lambda offer: _exactly(offer, 1, direct=asked.settings.direct),
+        "oracle": _best,
+    }
+    if policy in ways:
+        return [ways[policy](offer) for offer in asked.offers]
+    return [_nearest(offer, number, asked) for offer, number in shares_by_size(policy, asked)]
+
+
+def shares_by_size(policy: str, asked: Asked) -> list[tuple[Offer, int]]:
+    """I/O nodes in proportion to compute nodes or processes, before what a job can have is looked at."""
+    settings = asked.settings
+    sizes = [
+        Fraction((offer.job.processes or offer.job.nodes) if policy == "process" else offer.job.nodes)
+        for offer in asked.offers
+    ]
+    each = Fraction(settings.io_nodes) / sum(sizes)
+    if policy == "static" and settings.nodes_per_io_node is not None:
+        each = 1 / Fraction(settings.nodes_per_io_node)
+    return [
+        (offer, rounded(size * each, settings.rounding))
+        for offer, size in zip(asked.offers, sizes, strict=True)
+    ]
+
+
+def _nearest(offer: Offer, wanted: int, asked: Asked) -> Choice:
+    numbers = offer.numbers(asked.settings.io_nodes)
+    if not numbers:
+        return f"every number of I/O nodes that it can have exceeds the pool of {asked.settings.io_nodes:,}"
+    return offer.option(nearest_legal(wanted, numbers)) or "no such number"
+
+
+def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
+    found = offer.option(number)
+    if found is not None:
+        return found
+    if number == 0:
+        return "no figure for direct access" if direct else "direct access is not allowed"
+    return "no figure for 1 I/O node"
+
+
+def _best(offer: Offer) -> Choice:
+    known = [one for one in offer.options if one.rate is not None and not one.shared]
+    # Without a figure nobody knows its best: the fewest.
+    return max(known, key=lambda one: (one.rate or 0.0, -one.io_nodes)) if known else offer.options[0]
+
+
+def by_current(offers: Sequence[Offer], now: Mapping[str, int | None]) -> list[Choice]:
+    found: list[Choice] = []
+    for offer in offers:
+        number = now.get(offer.job.name)
+        if number is None:
+            found.append("the plan in force does not have it")
+        else:
+            found.append(offer.option(number) or Option(number, None))
+    return found
+
+
+def rate_of(one: Choice) -> float | None:
+    """The rate that counts; None for a job without a figure."""
+    return one.net_rate if isinstance(one, Option) else None
+
+
+def sum_of(chosen: Sequence[Choice]) -> float:
+    """Of all jobs with a figure, bytes per second."""
+    return math.fsum(rate for one in chosen if (rate := rate_of(one)) is not None)
