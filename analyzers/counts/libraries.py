@@ -29,12 +29,20 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
     calls: list[Keyed] = []
     known: dict[tuple[int, int], set[int]] = {}
     for context, run in zip(contexts, runs, strict=True):
-        for layer, files in run.through.items():
+        for library, files in run.through.items():
             numbers = np.array(list(files.values()), np.int64).reshape(-1, 3).sum(axis=0)
-            key = np.array([int(pack((context.app, layer), widths))])
-            calls.append(Keyed(key, {n: np.array([int(v)]) for n, v in zip(("calls", "data", "collective"), numbers, strict=True)}))
+            key = np.array([int(pack((context.app, library), widths))])
+            calls.append(
+                Keyed(
+                    key,
+                    {
+                        n: np.array([int(v)])
+                        for n, v in zip(("calls", "data", "collective"), numbers, strict=True)
+                    },
+                )
+            )
             codes = {int(context.file_codes[code]) for code in files if code >= 0}
-            known.setdefault((context.app, layer), set()).update(codes)
+            known.setdefault((context.app, library), set()).update(codes)
     mine = np.flatnonzero(rows.included)
     app, file, layer = rows.app[mine], rows.file[mine], rows["layer"][mine]
     own = rows["reads"] + rows["writes"] + rows["metadata"] + rows["syncs"]
@@ -52,10 +60,14 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
         columns = {n: rows[n][mine][mask] for n in ("reads", "writes", "bytes_read", "bytes_written")}
         nothing = np.zeros(int(mask.sum()), np.int64)
         under.append(group(key, columns | {"unsized_reads": nothing, "unsized_writes": nothing}))
-        files_.append(count_pairs(key[used[mask] > 0], file[mask][used[mask] > 0], used[mask][used[mask] > 0]))
+        files_.append(
+            count_pairs(key[used[mask] > 0], file[mask][used[mask] > 0], used[mask][used[mask] > 0])
+        )
     own_key = pack((rows.app[mine], layer), widths)
     data = rows["reads"] + rows["writes"]
-    calls.append(group(own_key, {"calls": own[mine], "data": data[mine], "collective": np.zeros(len(mine), np.int64)}))
+    calls.append(
+        group(own_key, {"calls": own[mine], "data": data[mine], "collective": np.zeros(len(mine), np.int64)})
+    )
     via = pack((app, outermost), widths)
     opened = used > 0
     result = LibrariesResult(
@@ -79,7 +91,11 @@ def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, lay
 
 
 def _sizes(
-    rows: Rows, runs: Sequence[RunCounts], within: dict[int, NDArray[np.bool_]], mine: Ints, widths: tuple[int, int]
+    rows: Rows,
+    runs: Sequence[RunCounts],
+    within: dict[int, NDArray[np.bool_]],
+    mine: Ints,
+    widths: tuple[int, int],
 ) -> Pairs:
     """Sizes that are certain, by layer and once more for any library."""
     before, parts = 0, []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -108,7 +108,7 @@ def _measurements(
         spent,
         busy_times(rows, listed, spent),
         moved_by_process(rows),
-        _sizes(rows, contexts, runs),
+        _sizes(rows, runs),
         _pattern(rows),
         _touched(rows),
         _lengths(rows),
@@ -137,24 +137,18 @@ _NEVER = np.iinfo(np.int64).max
 def _operations(rows: Rows) -> OperationCounts:
     widths = (len(rows.world.apps) + 1, rows.world.files)
     columns = {
-        name: rows[name] for name in ("reads", "writes", "metadata", "syncs", "bytes_read", "bytes_written", "opens")
+        name: rows[name]
+        for name in ("reads", "writes", "metadata", "syncs", "bytes_read", "bytes_written", "opens")
     }
     columns |= {"first": np.where(rows["first_ns"] > 0, rows["first_ns"], _NEVER), "last": rows["last_ns"]}
     cells = group(pack((rows.phase, rows.file), widths), columns, {"first": "min", "last": "max"})
     phase, file = unpack(cells.keys, widths)
     if not len(cells):
         phase = file = np.empty(0, np.int64)
-        return OperationCounts(*(phase for _ in range(12)))
+        return OperationCounts(**{field.name: phase for field in fields(OperationCounts)})
     first = np.where(cells["first"] == _NEVER, 0, cells["first"])
-    return OperationCounts(
-        phase,
-        file,
-        *(cells[n] for n in ("reads", "writes", "metadata", "syncs", "bytes_read", "bytes_written")),
-        np.zeros(len(phase), np.int64),
-        cells["opens"],
-        first,
-        cells["last"],
-    )
+    known = {name: cells[name] for name in columns} | {"first": first}
+    return OperationCounts(phase=phase, file=file, unsized=np.zeros(len(phase), np.int64), **known)
 
 
 def _processes(rows: Rows) -> ProcessCounts:
@@ -194,13 +188,17 @@ def _processes(rows: Rows) -> ProcessCounts:
     both = Keyed.merged([counts, reduced], dict.fromkeys(("processes", "readers", "writers"), "max"))
     if not len(both):
         nothing = np.empty(0, np.int64)
-        return ProcessCounts(FileUsers(*(nothing,) * 4), nothing, nothing, np.zeros(len(world.apps), np.int64))
+        return ProcessCounts(
+            FileUsers(*(nothing,) * 4), nothing, nothing, np.zeros(len(world.apps), np.int64)
+        )
     code, trace = unpack(both.keys, (world.files, traces))
     total = group(code, {n: both[n] for n in ("processes", "readers", "writers")})
     app = np.array(world.app_of_trace, np.int64)[trace]
     pairs = np.unique(pack((app, code), (len(world.apps), world.files)))
     used_app, used_file = unpack(pairs, (len(world.apps), world.files))
-    in_phase = np.bincount(np.array(world.app_of_trace), np.diff([*world.process_base, world.processes]), len(world.apps))
+    in_phase = np.bincount(
+        np.array(world.app_of_trace), np.diff([*world.process_base, world.processes]), len(world.apps)
+    )
     return ProcessCounts(
         FileUsers(total.keys, total["processes"], total["readers"], total["writers"]),
         used_app,
@@ -212,10 +210,23 @@ def _processes(rows: Rows) -> ProcessCounts:
 def _survey(rows: Rows) -> Keyed:
     mine = rows.included
     nothing = np.zeros(len(rows), np.int64)
-    columns = {n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")}
+    columns = {
+        n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
+    }
     # What was opened and never read nor written was looked at, or made: that is not counted.
     columns |= dict.fromkeys(
-        ("makes", "empties", "looks", "removes", "resizes", "streams", "unfollowed", "unsized_reads", "unsized_writes"), nothing
+        (
+            "makes",
+            "empties",
+            "looks",
+            "removes",
+            "resizes",
+            "streams",
+            "unfollowed",
+            "unsized_reads",
+            "unsized_writes",
+        ),
+        nothing,
     )
     columns |= {"metadata_time": rows["metadata_ns"], "time": rows.time_ns}
     return group(rows.file[mine], {n: c[mine] for n, c in columns.items()})
@@ -237,7 +248,7 @@ def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
     return chosen
 
 
-def _sizes(rows: Rows, contexts: Sequence[Context], runs: Sequence[CountedRun]) -> SizeCounts:
+def _sizes(rows: Rows, runs: Sequence[CountedRun]) -> SizeCounts:
     bins = next((run.counts.sizes.bins for run in runs), ())
     before, parts = 0, []
     read, write = [], []
@@ -263,8 +274,8 @@ def _sizes(rows: Rows, contexts: Sequence[Context], runs: Sequence[CountedRun]) 
 def _pattern(rows: Rows) -> PatternCounts:
     """Classes as near as counts come; `io.access_pattern` in the provenance says how near.
 
-    The first operation of a process on a file is counted as a successor of none where it begins at byte 0: as many of the
-    operations that lie nowhere further on as there are such streams continue something.
+    The first operation of a process on a file has no predecessor, and where it begins at byte 0 no counter has it: as
+    many of the operations that lie nowhere further on as there are such streams continue something.
     """
     placed = rows["placed"]
     processes = np.where(rows.process < 0, rows.ranks, 1)
@@ -294,8 +305,13 @@ def _touched(rows: Rows) -> Touched:
     """At most: what was moved, and no more than lies before the furthest end."""
     widths = (len(rows.world.apps) + 1, rows.world.files)
     starts, found = np.int64(0), []
-    for kind, moved, end in ((Kind.READ, "bytes_read", "read_end"), (Kind.WRITE, "bytes_written", "write_end")):
-        cells = group(pack((rows.phase, rows.file), widths), {"moved": rows[moved], "end": rows[end]}, {"end": "max"})
+    for kind, moved, end in (
+        (Kind.READ, "bytes_read", "read_end"),
+        (Kind.WRITE, "bytes_written", "write_end"),
+    ):
+        cells = group(
+            pack((rows.phase, rows.file), widths), {"moved": rows[moved], "end": rows[end]}, {"end": "max"}
+        )
         if not len(cells):
             continue
         phase, file = unpack(cells.keys, widths)
@@ -325,7 +341,10 @@ def _lengths(rows: Rows) -> FileLengths:
     np.maximum.at(reach, rows.file, np.maximum(rows["write_end"], rows["read_end"]))
     written = np.zeros(files, np.bool_)
     written[rows.file[rows["bytes_written"] > 0]] = True
-    return FileLengths(np.where(written, np.maximum(reach, length), np.where(length == NO_VALUE, NO_VALUE, length)), np.zeros(files, np.bool_))
+    return FileLengths(
+        np.where(written, np.maximum(reach, length), np.where(length == NO_VALUE, NO_VALUE, length)),
+        np.zeros(files, np.bool_),
+    )
 
 
 def _possible_exchanges(rows: Rows) -> PossibleExchanges:
@@ -350,5 +369,5 @@ def _possible_exchanges(rows: Rows) -> PossibleExchanges:
     count = np.zeros((world.files, apps), np.int64)
     np.add.at(count, (alone[0], alone[1]), 1)
     several |= count > 1
-    within = (by_app_read & by_app_written & several).any(axis=0)
+    within: NDArray[np.bool_] = np.any(by_app_read & by_app_written & several, axis=0)
     return PossibleExchanges(between, within, np.flatnonzero(by_app_written.any(axis=1)))

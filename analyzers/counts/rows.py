@@ -35,9 +35,7 @@ class Rows:
     def of(world: World, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> Rows:
         """Put the runs together."""
         nothing = np.empty(0, np.int64)
-        columns = {
-            name: np.concatenate([nothing, *(run.table[name] for run in runs)]) for name in COLUMNS
-        }
+        columns = {name: np.concatenate([nothing, *(run.table[name] for run in runs)]) for name in COLUMNS}
         lengths = [len(run.table["rank"]) for run in runs]
         trace = np.repeat(np.arange(len(runs)), lengths)
         bases = np.array(world.process_base, np.int64)[trace]

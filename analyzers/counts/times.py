@@ -4,8 +4,8 @@ The time of a process is the sum of its calls' (one thread each). Where records 
 process of each file and its time are known: no process is taken to have spent more than it must have, and all together
 spend what they did (`evened_out`).
 
-Busy time is no sum. It is at least the time of the process with most, and at most the time from the first call to the last
-one on each file, put together.
+Busy time is no sum. It is at least the time of the process with most, and at most the time from the first call to the
+last one on each file, put together.
 """
 
 from __future__ import annotations
@@ -46,7 +46,14 @@ def spent_time(rows: Rows) -> SpentTime:
     mine = rows.included
     np.add.at(layers, (rows.app[mine], rows["layer"][mine]), rows.time_ns[mine])
     return SpentTime(
-        phase, file, cell_kind, cells["time"], phases, np.zeros((apps, KINDS + 1), np.int64), _of_processes(rows), layers
+        phase,
+        file,
+        cell_kind,
+        cells["time"],
+        phases,
+        np.zeros((apps, KINDS + 1), np.int64),
+        _of_processes(rows),
+        layers,
     )
 
 
@@ -111,7 +118,8 @@ def busy_times(rows: Rows, listed: Ints, spent: SpentTime) -> BusyTimes:
     np.maximum.at(of_apps[:, ALL], app_of_process, spent.processes)
     phases[:apps, ALL] = of_apps[:, ALL]
     workload[ALL] = max(int(workload[ALL]), int(spent.processes.max(initial=0)))
-    return BusyTimes(*(np.minimum(t, rows.world.span_ns) for t in (phases, of_apps, files)), np.minimum(workload, rows.world.span_ns))
+    most = rows.world.span_ns
+    return BusyTimes(*(np.minimum(times, most) for times in (phases, of_apps, files, workload)))
 
 
 def _numbers(rows: Rows, listed: Ints) -> Ints:
@@ -130,17 +138,26 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
     world, ranks = rows.world, rows.ranks
     traces = len(world.process_base)
     bases = np.array(world.process_base, np.int64)[rows.trace]
-    columns = {int(k): rows[c] for k, c in _KIND_COLUMNS} | {WRITE_OR_SYNC: rows["write_ns"], ALL: rows.time_ns}
+    columns = {int(k): rows[c] for k, c in _KIND_COLUMNS} | {
+        WRITE_OR_SYNC: rows["write_ns"],
+        ALL: rows.time_ns,
+    }
     slowest = np.where(rows["slowest_rank"] >= 0, np.minimum(rows["slowest_ns"], rows.time_ns), 0)
     for kind, spent in columns.items():
         # The process with most has the mean of all at least.
-        of_trace = group(pack((of[kept], rows.trace[kept]), (groups, traces)), {"time": spent[kept], "ranks": ranks[kept]}, {"ranks": "max"})
+        of_trace = group(
+            pack((of[kept], rows.trace[kept]), (groups, traces)),
+            {"time": spent[kept], "ranks": ranks[kept]},
+            {"ranks": "max"},
+        )
         owner, _ = unpack(of_trace.keys, (groups, traces))
         np.maximum.at(found[:, kind], owner, of_trace["time"] // of_trace["ranks"])
         mine = kept & (rows.process >= 0)
         process, time = rows.process, spent
         if kind == ALL:
-            mine = kept & ((rows.process >= 0) | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
+            mine = kept & (
+                (rows.process >= 0) | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks))
+            )
             process = np.where(rows.process >= 0, rows.process, bases + rows["slowest_rank"])
             time = np.where(rows.process >= 0, spent, slowest)
         by_process = group(pack((of[mine], process[mine]), (groups, world.processes)), {"time": time[mine]})

@@ -98,8 +98,8 @@ class Profile(Model):
     )
     bounds: dict[str, tuple[float, float]] = Field(
         default_factory=dict,
-        description="by attribute path: the least and the most that a value can be of which the source tells no more; the "
-        "value itself is one of them, and provenance says which; absent where there is none",
+        description="by attribute path: the least and the most that a value can be of which the source tells no more; "
+        "the value itself is one of them, and provenance says which; absent where there is none",
     )
     provenance: dict[str, str] = Field(
         description="by attribute path: where a value is from, or why it is null"

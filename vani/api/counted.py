@@ -34,7 +34,8 @@ def counting(readers: Sequence[TraceReader]) -> list[KeepsCounts]:
     if found and len(found) < len(readers):
         other = next(reader for reader in readers if not isinstance(reader, KeepsCounts))
         raise InputError(
-            f"is a log of {found[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are no one workload",
+            f"is a log of {found[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are no one "
+            "workload",
             where=found[0].path,
             todo="profile them apart",
         )

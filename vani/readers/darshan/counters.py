@@ -25,7 +25,18 @@ __all__ = ["BINS", "STREAMS", "counts_of"]
 
 Ints = NDArray[np.int64]
 
-BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")
+BINS = (
+    "0_100",
+    "100_1K",
+    "1K_10K",
+    "10K_100K",
+    "100K_1M",
+    "1M_4M",
+    "4M_10M",
+    "10M_100M",
+    "100M_1G",
+    "1G_PLUS",
+)
 """Darshan's names of its bins of sizes; the upper end of each belongs to it."""
 _ENDS = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
 STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
@@ -127,7 +138,8 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             counted = columns.opens if counter == "opens" else columns.count(counter)
             functions[function] += _sum(counted)
     table = {
-        column: np.concatenate([np.empty(0, np.int64), *(one[column] for one in tables)]) for column in COLUMNS
+        column: np.concatenate([np.empty(0, np.int64), *(one[column] for one in tables)])
+        for column in COLUMNS
     }
     for column in ("bytes_read", "bytes_written", "read_ns", "write_ns", "metadata_ns", "reads", "writes"):
         _sum(table[column])
@@ -155,15 +167,23 @@ def _sum(values: Ints) -> int:
 
 def _problems(records: Records) -> list[str]:
     """What was dropped while the program ran, and what was not counted."""
-    found = [f"{name}: records were dropped when memory ran out: counts are lower bounds" for name in records.partial]
+    found = [
+        f"{name}: records were dropped when memory ran out: counts are lower bounds"
+        for name in records.partial
+    ]
     for name, _ in _MODULES:
         module = records.modules.get(name)
         for counter, values in ({} if module is None else module.counters).items():
             if counter in _NEVER_COUNTED or any(part in counter for part in _NOT_A_COUNT):
                 continue
             lost = int((values < 0).sum())
-            if lost and (counter.endswith(("READS", "WRITES", "OPENS", "BYTES_READ", "BYTES_WRITTEN")) or "_SIZE_" in counter):
-                found.append(f"{counter} is negative in {lost:,} of {len(values):,} records, which were left out of its sums")
+            if lost and (
+                counter.endswith(("READS", "WRITES", "OPENS", "BYTES_READ", "BYTES_WRITTEN"))
+                or "_SIZE_" in counter
+            ):
+                found.append(
+                    f"{counter} is negative in {lost:,} of {len(values):,} records, which were left out of its sums"
+                )
     return found
 
 
@@ -177,10 +197,13 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         far = np.iinfo(np.int64).max
         moments = [np.where(t > 0, t, far) for t in (columns.ns(f"{n}_START_TIMESTAMP") for n in names)]
         found = np.minimum.reduce(moments)
-        return np.minimum(np.where(found == far, 0, found), span)
+        moment: Ints = np.minimum(np.where(found == far, 0, found), span)
+        return moment
 
     def last(*names: str) -> Ints:
-        return np.minimum(np.maximum.reduce([columns.ns(f"{n}_END_TIMESTAMP") for n in names]), span)
+        moments = [columns.ns(f"{n}_END_TIMESTAMP") for n in names]
+        moment: Ints = np.minimum(np.maximum.reduce(moments), span)
+        return moment
 
     every = ("OPEN", "READ", "WRITE", "CLOSE")
     sequential = columns.count("SEQ_READS", "SEQ_WRITES")
@@ -244,7 +267,9 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
         nothing = np.empty(0, np.int64)
         empty = np.zeros((rows, len(BINS)), np.int64)
         return CountedSizes(BINS, empty, empty, nothing, nothing, nothing, nothing)
-    read, write = (np.stack([columns.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE"))
+    read, write = (
+        np.stack([columns.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
+    )
     length = np.stack([columns.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1)
     often = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)], axis=1)
     place = np.searchsorted(_ENDS, length, side="left")
@@ -280,14 +305,27 @@ def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[in
             continue
         columns = _Columns(name, module)
         together = columns.count("COLL_READS", "COLL_WRITES", "SPLIT_READS", "SPLIT_WRITES")
-        data = together + columns.count("READS", "WRITES", "INDEP_READS", "INDEP_WRITES", "NB_READS", "NB_WRITES")
+        data = together + columns.count(
+            "READS", "WRITES", "INDEP_READS", "INDEP_WRITES", "NB_READS", "NB_WRITES"
+        )
         if name == "H5D":
             together = np.where(columns.raw("USE_MPIIO_COLLECTIVE") > 0, data, 0)
         calls = data + columns.count(
-            "OPENS", "INDEP_OPENS", "COLL_OPENS", "CREATES", "FLUSHES", "SYNCS", "VIEWS", "REDEFS", "INDEP_WAITS", "COLL_WAITS"
+            "OPENS",
+            "INDEP_OPENS",
+            "COLL_OPENS",
+            "CREATES",
+            "FLUSHES",
+            "SYNCS",
+            "VIEWS",
+            "REDEFS",
+            "INDEP_WAITS",
+            "COLL_WAITS",
         )
         of_layer = found.setdefault(int(layer), {})
-        for file, *numbers in zip(files(module.id).tolist(), calls.tolist(), data.tolist(), together.tolist(), strict=True):
+        for file, *numbers in zip(
+            files(module.id).tolist(), calls.tolist(), data.tolist(), together.tolist(), strict=True
+        ):
             had = of_layer.get(file, (0, 0, 0))
             of_layer[file] = (had[0] + numbers[0], had[1] + numbers[1], had[2] + numbers[2])
     return found

@@ -32,7 +32,7 @@ _LIMITS = (
 
 
 class DarshanReader:
-    """See `vani.readers.trace_reader.TraceReader`; the regions are checked here, the records read when they are needed."""
+    """See `vani.readers.trace_reader.TraceReader`; regions are checked at once, records read when they are needed."""
 
     tool = "darshan"
 

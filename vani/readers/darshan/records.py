@@ -181,5 +181,5 @@ def _refuse_impossible(path: Path, found: Records) -> None:
     if not 0 <= found.end_s - found.start_s <= _MOST_SECONDS:
         raise _unread(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
     for name, module in found.modules.items():
-        if len(module) and not (-1 <= int(module.rank.min()) and int(module.rank.max()) < found.ranks):
+        if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < found.ranks):
             raise _unread(path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}")

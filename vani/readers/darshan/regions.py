@@ -1,9 +1,9 @@
-"""Is a log whole? Asked before PyDarshan sees it, which ends the interpreter on many damaged logs and takes others for whole.
+"""Is a log whole? Asked before PyDarshan sees it, which ends the interpreter on many damaged logs and accepts others.
 
-A log begins with a header (version as text, a magic number, how regions are compressed, and where the name table and the
-records of each module lie), then comes the job's own region, then the others. Here every region must lie inside the file,
-behind the header, none over another one, and inflate whole. A region is one compressed stream after the other: each process
-compressed its own.
+A log begins with a header (version as text, a magic number, how regions are compressed, and where the name table and
+the records of each module lie), then comes the job's own region, then the others. Here every region must lie inside the
+file, behind the header, none over another one, and inflate whole. A region is one compressed stream after the other:
+each process compressed its own.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def _header(path: Path, content: bytes) -> Header:
     end = size
     for offset, length in placed:
         if offset < end:
-            raise _damaged(path, f"a region begins at byte {offset:,}, before {end:,}, where the one before it ends")
+            raise _damaged(
+                path, f"a region begins at byte {offset:,}, before {end:,}, where the one before it ends"
+            )
         end = offset + length
         if end > len(content):
             raise _damaged(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")

@@ -1,7 +1,7 @@
 """Reads logs with PyDarshan, in a process of its own: `python -m vani.readers.darshan.worker IN OUT`.
 
-PyDarshan ends the interpreter on some damaged logs. The names of logs come through the pipe IN; for each, OUT gets JSON (a
-dictionary with `error`, or with what the log tells) and, where there was no error, arrays as numpy writes them.
+PyDarshan ends the interpreter on some damaged logs. The names of logs come through the pipe IN; for each, OUT gets
+JSON (a dictionary with `error`, or with what the log tells) and, where there was no error, arrays as numpy writes them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(incoming: int, outgoing: int) -> None:
 
 
 def _read(path: str) -> tuple[dict[str, Any], bytes]:
-    from darshan.backend import cffi_backend as backend  # type: ignore[import-not-found]  # noqa: PLC0415 - slow
+    from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
 
     log = backend.log_open(path)
     if not log["handle"]:
