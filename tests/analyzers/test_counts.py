@@ -108,7 +108,8 @@ def test_bounds_are_written_and_read_and_absent_where_there_are_none(shared_file
     assert bounds.keys() == shared_file.bounds.keys()
     for attribute, ends in shared_file.bounds.items():
         assert bounds[attribute] == pytest.approx(ends)
-    assert "bounds" not in dumps(shared_file.model_copy(update={"bounds": {}}))
+    assert "\nbounds:" in text
+    assert "\nbounds:" not in dumps(shared_file.model_copy(update={"bounds": {}}))
 
 
 @with_pydarshan

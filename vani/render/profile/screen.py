@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from vani.errors import one_line
-from vani.render.verdict import HARDLY, cause, deciding_share, how_much, library_words
+from vani.render.verdict import HARDLY, cause, how_much, library_words, most_share
 from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
@@ -163,7 +163,7 @@ def _remarks(profile: Profile) -> list[str]:
     if high:
         remarks.append(
             f"some process is in I/O for {format_seconds(low)} to {format_seconds(high)}: counts do not tell when each "
-            "call took place, and shares of the run are the least"
+            "call took place"
         )
     sides = [
         side
@@ -192,7 +192,7 @@ def _next(profile: Profile, console: Console, saved: Path | None, program: str) 
         _labelled(console, "Next", Text("save it with -o profile.yaml, then vani advise profile.yaml"))
         return
     name = shlex.quote(one_line(str(saved)))
-    share = deciding_share(profile)
+    share = most_share(profile)
     if share is not None and share < HARDLY and damage(profile) is None:
         line = f"nothing to do for storage    details: {program} advise {name}"
         console.print(_label("Next").append(line, "not bold"), soft_wrap=True, highlight=False)
