@@ -117,7 +117,7 @@ def stats_by(
             time_s=_by_kind(ns, ALL_KINDS, syncs if with_writes else 0) if time is not None else _UNTIMED,
             busy_s=_by_kind(held, ALL, syncs if with_writes else 0) if busy is not None else _UNTIMED,
             ops_share=_shares(data, metadata, syncs),
-            time_share=_time_share(ns, untold=bool(syncs and with_writes)),
+            time_share=_time_share(ns, hidden=bool(syncs and with_writes)),
             bandwidth=Bandwidth(
                 # What lies beyond the end of a file was asked for in vain.
                 read=_rate(read, int(beyond[i]), held[Kind.READ], ns[Kind.READ]) if reads else None,
@@ -184,13 +184,13 @@ def impossible_rates(io: IOStats) -> list[str]:
     return found
 
 
-def _by_kind(ns: Sequence[int], total: int, untold: int) -> ByKind:
-    """Seconds by kind; `untold`: flushes whose time is in that of writes."""
+def _by_kind(ns: Sequence[int], total: int, hidden: int) -> ByKind:
+    """Seconds by kind; `hidden`: flushes whose time is in that of writes."""
     return ByKind(
         read=ns[Kind.READ] / 1e9,
         write=ns[Kind.WRITE] / 1e9,
         metadata=ns[Kind.METADATA] / 1e9,
-        sync=None if untold else ns[Kind.SYNC] / 1e9,
+        sync=None if hidden else ns[Kind.SYNC] / 1e9,
         total=ns[total] / 1e9,
     )
 
@@ -200,10 +200,10 @@ def _shares(data: int, metadata: int, sync: int) -> KindShares | None:
     return KindShares(data=data / total, metadata=metadata / total, sync=sync / total) if total else None
 
 
-def _time_share(ns: Sequence[int], *, untold: bool) -> KindShares | None:
-    """By time; `untold`: that of flushes is in that of writes."""
+def _time_share(ns: Sequence[int], *, hidden: bool) -> KindShares | None:
+    """By time; `hidden`: that of flushes is in that of writes."""
     found = _shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC])
-    return found if found is None or not untold else found.model_copy(update={"sync": None})
+    return found if found is None or not hidden else found.model_copy(update={"sync": None})
 
 
 def _pattern(counts: list[int]) -> AccessPattern | None:
