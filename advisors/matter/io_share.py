@@ -79,7 +79,7 @@ class IOShare(Rule):
                     metric="runtime_s",
                     before_s=time.runtime_s,
                     after_s=time.runtime_s - time.calls_s,
-                    best_s=time.runtime_s - max(time.calls_s, time.busy_most_s),
+                    best_s=time.runtime_s - max(time.calls_most_s, time.busy_s),
                     worst_s=time.runtime_s - min(time.calls_s, time.slowest_s),
                     method="upper bound: the run without "
                     + (
@@ -104,10 +104,10 @@ class IOShare(Rule):
 
     def is_hardly(self, time: IOTime, profile: Profile) -> bool:
         """Whether I/O hardly matters, which what is left of a damaged trace cannot show."""
-        return max(time.share, time.of_run(time.busy_most_s)) < self.hardly and damage(profile) is None
+        return time.of_run(time.calls_most_s) < self.hardly and damage(profile) is None
 
     def _confidence(self, time: IOTime) -> float:
-        if time.of_run(time.busy_most_s) > max(time.share, time.of_run(time.busy_s)):
+        if time.calls_most_s > time.calls_s:
             # Nobody knows where between both ends it is.
             return 0.5
         if time.share < self.hardly:
@@ -141,11 +141,11 @@ class IOShare(Rule):
                 f"What is left of the trace shows little I/O: at most {what} could be won, {words.source} What it lost "
                 "may have spent more."
             )
-        if time.of_run(time.busy_most_s) >= self.hardly:
+        if time.of_run(time.calls_most_s) >= self.hardly:
             return (
-                f"I/O may matter: it takes {format_seconds(time.calls_s)} to {format_seconds(time.busy_most_s)} of "
+                f"I/O may matter: it takes {format_seconds(time.calls_s)} to {format_seconds(time.calls_most_s)} of "
                 f"{format_seconds(time.runtime_s)} ({format_share(time.share)} to "
-                f"{format_share(time.of_run(time.busy_most_s))}); counts do not tell more, a trace of its calls does."
+                f"{format_share(time.of_run(time.calls_most_s))}); counts do not tell more, a trace of its calls does."
             )
         if time.traces > 1:
             return (

@@ -72,8 +72,8 @@ class IOTime:
     """I/O libraries that take time, by the names that people use."""
     traces: int
     """Of the workload."""
-    busy_most_s: float
-    """What `busy_s` can be at most, where the profile bounds it; else the same."""
+    calls_most_s: float
+    """What `calls_s` can be at most where the profile bounds busy times; else the same."""
 
     @property
     def share(self) -> float:
@@ -114,7 +114,9 @@ def io_time(profile: Profile) -> IOTime:
         caller=caller,
         libraries=_libraries(profile),
         traces=traces,
-        busy_most_s=max(busy, min(profile.bounds.get("workflow.io.busy_s.total", (busy, busy))[1], runtime)),
+        calls_most_s=min(
+            max(of_calls, profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))[1]), runtime
+        ),
     )
 
 
