@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 __all__ = [
     "SHOWN",
     "Item",
+    "app_of",
     "by_folder",
     "data_files",
     "data_s",
     "extent",
     "folder_of",
+    "is_data",
     "listed",
     "metadata_s",
     "target_of",
@@ -49,6 +51,10 @@ _POINTERS: Final = ".shfp."
 _SESSION: Final = "/tmp/ompi."
 
 
+# Of several apps.
+_NAMED: Final = 2
+
+
 @dataclass(frozen=True, eq=False)
 class Item:
     """A file and its place in the profile."""
@@ -64,15 +70,26 @@ class Item:
 
 def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
     """The files that are data of the program and that `keep` wants."""
-    return [Item(i, file) for i, file in enumerate(profile.files) if keep(file) and _is_data(file.path)]
+    return [Item(i, file) for i, file in enumerate(profile.files) if keep(file) and is_data(file.path)]
 
 
-def by_folder(items: Iterable[Item], profile: Profile) -> list[tuple[App | None, str, list[Item]]]:
-    """Files of one app and folder together, in the order of the profile: they are changed by one edit."""
+def app_of(file: FileEntity) -> str | None:
+    """The one app that uses the file; None where several do, since its figures are those of all of them."""
+    return file.apps[0] if len(file.apps) == 1 else None
+
+
+def by_folder(
+    items: Iterable[Item], profile: Profile, among: Collection[str] | None = None
+) -> list[tuple[App | None, str, list[Item]]]:
+    """Files of one app and folder together, in the order of the profile: they are changed by one edit.
+
+    Files that several apps use are no one's (None). With `among`, a file is of the first of these apps that uses it.
+    """
     groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
-        app = item.file.apps[0] if item.file.apps else ""
-        groups[app, folder_of(item.file.path)].append(item)
+        apps_of = item.file.apps
+        mine = [app_of(item.file)] if among is None else [name for name in apps_of if name in among]
+        groups[next(iter(mine), None) or "", folder_of(item.file.path)].append(item)
     apps = {app.name: app for app in profile.apps}
     return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
 
@@ -102,9 +119,12 @@ def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
 
 
 def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
-    """The files in words; with the app where it is given."""
+    """The files in words; with the app where it is given, or those that share them."""
+    apps = dict.fromkeys(name for item in items for name in item.file.apps)
     of = f" of {app.name}" if app is not None else ""
-    return items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
+    users = f" ({_names(list(apps))})" if app is None and len(apps) > 1 else ""
+    where = items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
+    return where + users
 
 
 def folder_of(path: str) -> str:
@@ -121,9 +141,16 @@ def extent(file: FileEntity) -> int | None:
     return most
 
 
+def _names(apps: Sequence[str]) -> str:
+    """Some apps in words: a workflow may have hundreds."""
+    shown, more = apps[:_NAMED], len(apps) - _NAMED
+    return f"used by {', '.join(shown)} and {more} more" if more > 0 else f"used by {' and '.join(shown)}"
+
+
 # Every rule asks for the same files.
 @lru_cache(maxsize=1 << 17)
-def _is_data(path: str) -> bool:
+def is_data(path: str) -> bool:
+    """Whether a path is data of a program: not the machine's software, nor a helper file of an MPI library."""
     parts = path.split("/")
     if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
         # Memory that looks like a device: programs do keep data there.

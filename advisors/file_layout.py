@@ -39,7 +39,7 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: 
     gpfs = gpfs_under(path, profile, system)
     if not isinstance(gpfs, str):
         where, disk = gpfs
-        if disk is None or disk.block_size is None:
+        if disk is None or not disk.block_size:
             return f"the block size of GPFS is not known; {SUPPLY}, or set block_size in it"
         found = Evidence(f"{where}.block_size", disk.block_size)
         return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (found,), certainty(system))

@@ -180,6 +180,9 @@ def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verd
             if isinstance(rule, MatchingRule)
             else rule.check(profile, system)
         )
+    except InputError:
+        # The profile is at fault, not the rule.
+        raise
     except Exception as error:
         raise _fault(rule, f"failed ({type(error).__name__}: {error})") from error
     if not verdict:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from vani.models import striping
 
 if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, Interface, Profile
+    from vani.schema.profile import App, FileEntity, Interface, Profile
 
-__all__ = ["Movers", "is_collective", "movers_of", "neighbour_distance"]
+__all__ = ["Movers", "gathers", "is_collective", "movers_of", "neighbour_distance"]
 
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
@@ -34,19 +34,51 @@ class Movers:
 def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
     """Who reads or writes a file, and whether aggregators do it for others."""
     calling = file.readers if reads else file.writers
-    collective = is_collective(file, profile, calling)
-    return Movers(max(file.processes, calling) if collective else calling, calling, collective)
+    if not is_collective(file, profile, calling):
+        return Movers(calling, calling, collective=False)
+    return Movers(max(_callers(file, profile), calling), calling, collective=True)
+
+
+def _callers(file: FileEntity, profile: Profile) -> int:
+    """Processes that call for a file of MPI-IO: those that opened it, or more where opening is left to aggregators.
+
+    With deferred open the others never open it. They are shared out evenly over the files of their apps.
+    """
+    processes = sum(app.processes for app in profile.apps if app.name in file.apps)
+    alike = sum(
+        one.interface in _ABOVE_MPIIO and not set(file.apps).isdisjoint(one.apps) for one in profile.files
+    )
+    return max(file.processes, processes // max(1, alike))
 
 
 def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     """Most calls that move the file's bytes are collective ones of MPI-IO, as far as the layers of its apps tell."""
-    if file.interface not in _ABOVE_MPIIO or file.processes < 2:
+    if file.interface not in _ABOVE_MPIIO or _callers(file, profile) < 2:
         return False
     rows = {one.layer: one for one in profile.interfaces or () if one.app in file.apps}
     own, below = rows.get(file.interface), rows.get("mpiio")
     shares = [share for one in (own, below) if (share := _share(one)) is not None]
     # An app's other files may be used in another way: few that call for many are aggregators.
     return max(shares, default=0.0) >= _MOSTLY or (bool(shares) and 0 < 2 * calling <= file.processes)
+
+
+def gathers(app: App, profile: Profile) -> bool:
+    """Whether most bytes that an app writes go through collective calls: then few write for all, on purpose."""
+    written = app.io.bytes.written or 0
+    collective = (
+        one.bytes.written or 0
+        for one in profile.interfaces or ()
+        if one.app == app.name and one.layer in _ABOVE_MPIIO and (_share(one) or 0.0) >= _MOSTLY
+    )
+    # Profiles without bytes by layer name the calls alone.
+    known = [one for one in profile.interfaces or () if one.app == app.name and one.bytes.written is not None]
+    if known:
+        return max(collective, default=0) >= _MOSTLY * written > 0
+    return any(
+        (_share(one) or 0.0) >= _MOSTLY
+        for one in profile.interfaces or ()
+        if one.app == app.name and one.layer in _ABOVE_MPIIO
+    )
 
 
 def _share(layer: Interface | None) -> float | None:

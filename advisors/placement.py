@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import FileSystem, System
 
-__all__ = ["SUPPLY", "Lustre", "gpfs_under", "lustre_under", "places"]
+__all__ = ["SUPPLY", "Lustre", "disk_under", "gpfs_under", "lustre_under", "places"]
 
 SUPPLY = (
     "say where the data lies: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
@@ -66,18 +66,28 @@ def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
 
 def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:
     """The GPFS that holds `path`: its place in the system and its figures; a sentence where there is none."""
+    return disk_under("gpfs", "GPFS", path, profile, system)
+
+
+def disk_under(
+    kind: str, name: str, path: str, profile: Profile, system: System
+) -> tuple[str, FileSystem | None] | str:
+    """The file system of type `kind` that holds `path`, and its place in the system; a sentence where there is none.
+
+    `name` is what the sentence calls it.
+    """
     here = system.file_system_for(path)
     shared = profile.storage.shared
     if here is not None and not (system.generic and shared.type is not None):
-        if here.type != "gpfs":
-            return f"the data lies on {here.type}, not on GPFS"
+        if here.type != kind:
+            return f"the data lies on {here.type}, not on {name}"
         return f"system.file_systems[{system.file_systems.index(here)}]", here
     if system.burst_buffer_for(path) is not None:
-        return "the data lies on a burst buffer, not on GPFS"
+        return f"the data lies on a burst buffer, not on {name}"
     if shared.type is not None and (shared.dir is None or path.startswith(shared.dir.rstrip("/") + "/")):
-        if shared.type.lower() != "gpfs":
-            return f"the data lies on {shared.type}, not on GPFS"
-        figures = system.file_system("gpfs")
+        if shared.type.lower() != kind:
+            return f"the data lies on {shared.type}, not on {name}"
+        figures = system.file_system(kind)
         number = system.file_systems.index(figures) if figures is not None else 0
         return f"system.file_systems[{number}]", figures
     return f"the type of the file system is not known; {SUPPLY}"

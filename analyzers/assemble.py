@@ -76,7 +76,7 @@ def assemble(
         middleware=noted(middleware(view, cores)),
         storage=noted(storage(view)),
         dataset=noted(dataset(view, role_of, without_role, size_of)),
-        folders=noted(folders(view)),
+        folders=noted(folders(view, size_of)),
         files=noted(files(view, role_of, size_of)),
         excluded=_excluded(view),
         extensions=dict(view.measured.extensions),

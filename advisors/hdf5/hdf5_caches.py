@@ -21,8 +21,8 @@ class HDF5Caches(Rule):
 
     Looks at
         Files that are accessed through HDF5. Written ones: at least `min_small` writes below `small`, which are
-        at least `min_share` of the writes. Read ones stored in chunks: bytes that are read for each distinct one,
-        at least `min_again` for one process.
+        at least `min_share` of the writes, but move `max_part` of the bytes at most (more is data). Read ones
+        stored in chunks: bytes that are read for each distinct one, at least `min_again` for one process.
     Why
         HDF5 sets metadata aside in blocks of 2 KiB, so that objects lie scattered and each flush is many small
         writes. Its chunk cache holds 1 MiB for each data set (8 MiB from 2.0 on): a chunk that does not fit is
@@ -51,6 +51,8 @@ class HDF5Caches(Rule):
     min_small = 64
     # Ours: most of the writes.
     min_share = 0.5
+    # As `interfaces[].granularity.metadata`: what moves beside the data is a tenth of it at most.
+    max_part = 0.1
     # Ours: half of the bytes are read again.
     min_again = 1.5
     # Typical advice is 1 to 4 MiB; the smallest of it wastes least.
@@ -83,7 +85,11 @@ class HDF5Caches(Rule):
 
     def _is_scattered(self, item: Item) -> bool:
         share = small_share(item.file.io.transfer_size.write, int(self.small)) or 0.0
-        return share >= self.min_share and share * item.file.io.ops.write >= self.min_small
+        if share < self.min_share or share * item.file.io.ops.write < self.min_small:
+            return False
+        sizes = item.file.io.transfer_size.write
+        moved = sum(size * count for size, count in sizes.common if size < self.small) if sizes else 0
+        return moved <= self.max_part * (item.file.io.bytes.written or 0)
 
     def _again(self, item: Item) -> float:
         """How often one process reads a byte, at least: each may read all that any of them reads."""

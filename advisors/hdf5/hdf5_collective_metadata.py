@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
@@ -13,8 +13,13 @@ from vani.advisors.small_requests import small_share
 from vani.units import KiB, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vani.schema.profile import Profile
     from vani.schema.system import System
+
+
+_CALLS: Final = ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write")
 
 
 class HDF5CollectiveMetadata(Rule):
@@ -32,8 +37,8 @@ class HDF5CollectiveMetadata(Rule):
         made together (`H5Pset_coll_metadata_write`). Nothing else in the program changes, but the calls that
         touch metadata must then be made by all processes.
     Stays silent when
-        No app uses HDF5, or only without MPI-IO (then one process can read and broadcast); few processes share a
-        file; data dominates, or flushing does.
+        The program calls both functions; no app uses HDF5, or only without MPI-IO (then one process can read and
+        broadcast); few processes share a file; data dominates, or flushing does.
     Source
         HDF5 reference manual, both functions. Vani paper, section IV (CosmoFlow: 98 % of its I/O time is metadata
         of HDF5 files).
@@ -71,10 +76,12 @@ class HDF5CollectiveMetadata(Rule):
                 reasons.append(
                     f"no file of HDF5 is shared by {format_count(self.min_processes)} processes or more"
                 )
+            elif not (calls := _not_called(use, profile)):
+                reasons.append(f"{use.app.name} sets collective metadata already")
             elif may_hold_flushing(profile, use.app.name):
                 reasons.append(MAY_HOLD_FLUSHING)
             elif items := [item for item in shared if self._dominates(item)]:
-                findings.append(self._finding(use, items))
+                findings.append(self._finding(use, items, calls))
             else:
                 reasons.append("data or flushing takes more time than metadata in the shared files of HDF5")
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
@@ -100,7 +107,7 @@ class HDF5CollectiveMetadata(Rule):
             for sizes, count in ((io.transfer_size.read, io.ops.read), (io.transfer_size.write, io.ops.write))
         )
 
-    def _finding(self, use: Use, items: list[Item]) -> Finding:
+    def _finding(self, use: Use, items: list[Item], calls: Sequence[str]) -> Finding:
         small = round(sum(self._small(item) for item in items))
         data = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
         metadata = sum(seconds(i.file.io.time_s.metadata) for i in items)
@@ -116,7 +123,7 @@ class HDF5CollectiveMetadata(Rule):
             confidence=0.6,
             # Which of the small operations take how long is not known: at most all.
             touched_s=wall_s(items, use.app, "total"),
-            recommended={"all_coll_metadata_ops": True, "coll_metadata_write": True},
+            recommended=dict.fromkeys((name.removeprefix("H5Pset_") for name in calls), True),
             current=current,
             evidence=[
                 entry
@@ -130,8 +137,14 @@ class HDF5CollectiveMetadata(Rule):
             ],
             apply=comment(
                 "in the program, on the property list that opens the file (HDF5 1.10 and later):\n"
-                "  C:     H5Pset_all_coll_metadata_ops(fapl, 1);  H5Pset_coll_metadata_write(fapl, 1);\n"
-                "  h5py:  fapl.set_all_coll_metadata_ops(True); fapl.set_coll_metadata_write(True)   (low level)"
+                f"  C:     {'  '.join(f'{name}(fapl, 1);' for name in calls)}\n"
+                f"  h5py:  {' '.join(f'fapl.{name[3:]}(True);' for name in calls)}   (low level)"
             ),
             files=frozenset(item.file.path for item in items),
         )
+
+
+def _not_called(use: Use, profile: Profile) -> list[str]:
+    """Of the functions that make metadata collective, those that no trace of the app shows."""
+    called = {name for trace in profile.traces if trace.app == use.app.name for name in trace.functions}
+    return [name for name in _CALLS if name not in called]

@@ -46,7 +46,7 @@ def uses(profile: Profile) -> list[Use] | str:
     # Libraries above HDF5 also look for configuration and lock files, which are none of its files.
     items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
     found = []
-    for app, folder, group in by_folder(items, profile):
+    for app, folder, group in by_folder(items, profile, among={app for layer, app in layers if layer == "hdf5"}):
         if app is None or ("hdf5", app.name) not in layers:
             continue
         number, layer = layers["hdf5", app.name]

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import quoted_path
-from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.folder_table import Folders, at_most, beyond, folders_of, is_written, room_of
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
 from vani.advisors.site_layouts import keeps_own_layout
 from vani.models.pfl import STRIPE_UNIT, Component, Layout
-from vani.models.run_time import of_files_s
 from vani.units import GiB, format_bytes, format_count, format_share, lfs_size
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
-    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.profile import Folder, Profile
     from vani.schema.system import FileSystem, System
+
+# More commands are no help: the layout of the folder above is inherited.
+_COMMANDS = 10
 
 
 class DataOnMDT(Rule):
     """Many small files cost a trip to a target each, where the metadata target could hold them.
 
     Looks at
-        Folders on Lustre with at least `min_files` files that the run writes, at least `min_share` of which have at
-        most the size that the file system allows on its metadata targets; how much room there is on these, and
-        how busy they are.
+        Folders on Lustre over all files of the run, not only the listed ones: at least `min_files` files that the run
+        writes, at least `min_share` of which have at most the size that the file system allows on its metadata
+        targets; how much room there is on these, and how busy they are.
     Why
         Opening and reading a small file asks two servers, one for its name and one for its bytes. With its bytes
         beside its name one answer brings both, without a lock on a target.
     Recommends
         A first component on the metadata target, as small as `min_share` of the files allow, the rest of a file
-        on one target (`lfs setstripe -E SIZE -L mdt -E -1 -c 1`); with the bytes that it takes there.
+        on one target (`lfs setstripe -E SIZE -L mdt -E -1 -c 1`); with the bytes that it takes there. Where room or
+        load of the metadata targets are not known, it says so and is less sure.
     Stays silent when
-        No folder has many small files; the largest component allowed there, the room or the load of the metadata
-        targets is not known; Data-on-MDT is off; they have too little room (the files may take `max_room`) or are
-        too busy (above `max_load`); the data is not on Lustre; the site asks not to override its layout.
+        No folders have many small files; the largest component allowed there is not known; Data-on-MDT is off; the
+        metadata targets have too little room (the files may take `max_room`, or `unknown_room` where nobody knows what
+        is free) or are too busy (above `max_load`); the data is not on Lustre; the site asks not to override its
+        layout.
     Source
         Lustre manual, chapter 20. All 19 submissions to IO500 that set a layout for mdtest (files of 3,901 bytes)
         use it. lfs-setstripe(1): multiples of 64 KiB, first component only.
@@ -49,7 +52,7 @@ class DataOnMDT(Rule):
     id = "LUS006"
     name = "data-on-mdt"
     family = "lustre"
-    needs = ("files",)
+    needs = ("workflow.io.time_s.total",)
     settles = "layout"
     sources = ("Lustre manual, chapter 20", "lfs-setstripe(1)")
 
@@ -60,35 +63,47 @@ class DataOnMDT(Rule):
     # Share of the free room of the metadata targets that one data set may take: ours. When they are full, nobody
     # can make files.
     max_room = 0.01
+    # Where nobody knows what is free: a thousandth of the smallest metadata target of a bundled machine (1.6 TiB).
+    unknown_room = 1_600_000_000
     # Share of the metadata servers' operations in use: from half on, bytes would wait behind names (ours).
     max_load = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        folders: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
-        for index, file in enumerate(profile.files):
-            if file.role != "input" and file.writers and extent(file) is not None:
-                folders[posixpath.dirname(file.path)].append((index, file))
-        many = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
-        if not many:
+        found = folders_of(profile, system)
+        if isinstance(found, str):
+            return self.nothing(found)
+        written = [row for row in found.rows if is_written(row[1]) and _known(row[1])]
+        if sum(_known(folder) for _, folder in written) < self.min_files:
+            left_out = beyond(profile)
             return self.nothing(
                 f"no folder has {self.min_files} files or more of known size that the run writes"
+                + (
+                    f", of those that the profile has ({format_count(left_out)} files are in others)"
+                    if left_out
+                    else ""
+                )
             )
-        under, found, reasons = places(profile, system), [], []
-        for folder, files in many.items():
-            verdict = self._judge(folder, files, under(folder), profile)
-            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+        under, reasons = places(profile, system), []
+        on: defaultdict[str, list[tuple[int, Folder]]] = defaultdict(list)
+        disks: dict[str, Lustre] = {}
+        for row in written:
+            place = under(row[1].path)
+            if isinstance(place, str):
+                reasons.append(place)
+            else:
+                on[place.prefix].append(row)
+                disks[place.prefix] = place
+        verdicts = [self._judge(Folders(tuple(rows)), disks[prefix], profile) for prefix, rows in on.items()]
+        reasons += [one for one in verdicts if isinstance(one, str)]
+        return [one for one in verdicts if isinstance(one, Finding)] or self.nothing(
+            "; ".join(dict.fromkeys(reasons))
+        )
 
-    def _judge(
-        self, folder: str, files: list[tuple[int, FileEntity]], place: Lustre | str, profile: Profile
-    ) -> Finding | str:
-        if isinstance(place, str):
-            return place
+    def _judge(self, folders: Folders, place: Lustre, profile: Profile) -> Finding | str:
         disk = place.figures
         if kept := keeps_own_layout(disk):
             return kept
-        sizes = sorted(extent(file) or 0 for _, file in files)
-        if sizes[int(self.min_share * (len(sizes) - 1))] > GiB:
+        if self._share(folders, GiB) < self.min_share:
             return "most files of the folders with many are large"
         if disk is None or disk.dom_size is None:
             return (
@@ -97,75 +112,90 @@ class DataOnMDT(Rule):
             )
         if disk.dom_size < STRIPE_UNIT:
             return "Data-on-MDT is off on this file system"
-        wanted = sizes[int(self.min_share * (len(sizes) - 1))]
-        size = max(STRIPE_UNIT, -(-wanted // STRIPE_UNIT) * STRIPE_UNIT)
-        if size > disk.dom_size:
+        # A folder of larger files keeps its layout.
+        folders = folders.those(
+            [at for at, one in folders.rows if self._share_of(one, disk.dom_size) >= self.min_share]
+        )
+        if folders.known < self.min_files:
             return (
                 f"most files have more than the {lfs_size(disk.dom_size)} that may lie on the metadata target"
             )
-        taken = sum(min(one, size) for one in sizes)
+        size = next(
+            one for one in self._sizes(folders, disk.dom_size) if self._share(folders, one) >= self.min_share
+        )
+        taken = sum(room_of(one.sizes, size) for _, one in folders.rows if one.sizes is not None)
         if (why := self._no_room(disk, taken)) is not None:
             return why
-        return self._finding(folder, files, size, taken, place, disk, profile)
+        return self._finding(folders, size, taken, place, disk, profile)
+
+    def _sizes(self, folders: Folders, most: int) -> list[int]:
+        """Components that come into question, smallest first: whole units, no more than the file system allows."""
+        wanted = [STRIPE_UNIT, most]
+        for _, folder in folders.rows:
+            if folder.sizes is not None:
+                wanted += [size for size in (folder.sizes.p90, folder.sizes.max) if size is not None]
+        units = {max(1, -(-size // STRIPE_UNIT)) * STRIPE_UNIT for size in wanted}
+        return sorted({min(size, most // STRIPE_UNIT * STRIPE_UNIT) for size in units})
+
+    def _share(self, folders: Folders, size: int) -> float:
+        known = folders.known
+        return (
+            sum(at_most(one.sizes, size) for _, one in folders.rows if one.sizes is not None) / known
+            if known
+            else 0.0
+        )
+
+    def _share_of(self, folder: Folder, size: int) -> float:
+        sizes = folder.sizes
+        return at_most(sizes, size) / sizes.known if sizes is not None and sizes.known else 0.0
 
     def _no_room(self, disk: FileSystem, taken: int) -> str | None:
-        if disk.metadata_free is None or disk.metadata_load is None:
+        if disk.metadata_free is None and taken > self.unknown_room:
             return (
-                "room and load of the metadata targets are not known; supply `metadata_free` (`lfs df`) and "
-                "`metadata_load` (the site tells) in --system"
+                f"the files would take {format_bytes(taken)} of the metadata targets, whose room is not known; supply "
+                "`metadata_free` (`lfs df`) in --system"
             )
-        if taken > self.max_room * disk.metadata_free:
+        if disk.metadata_free is not None and taken > self.max_room * disk.metadata_free:
             return (
                 f"the files would take {format_bytes(taken)} of the metadata targets, which have "
                 f"{format_bytes(disk.metadata_free)} left"
             )
-        if disk.metadata_load > self.max_load:
+        if disk.metadata_load is not None and disk.metadata_load > self.max_load:
             return f"the metadata servers are busy ({format_share(disk.metadata_load)})"
         return None
 
     def _finding(
-        self,
-        folder: str,
-        files: list[tuple[int, FileEntity]],
-        size: int,
-        taken: int,
-        place: Lustre,
-        disk: FileSystem,
-        profile: Profile,
+        self, folders: Folders, size: int, taken: int, place: Lustre, disk: FileSystem, profile: Profile
     ) -> Finding:
         layout = Layout((Component(size, None, on_mdt=True), Component(None, 1)))
-        files = sorted(files, key=lambda one: -seconds(one[1].io.busy_s.total))
-        span = max((seconds(file.last_s) for _, file in files), default=0.0) - min(
-            seconds(file.first_s) for _, file in files
-        )
         # Flushing brings the same bytes to disk, wherever that is.
-        total = sum(seconds(file.io.time_s.total) for _, file in files)
-        flushing = sum(file.io.time_s.sync or 0.0 for _, file in files) / total if total else 0.0
-        spent = min(span, of_files_s([file for _, file in files], profile, "total"))
-        spent *= 1 - min(1.0, flushing)
-        load = disk.metadata_load or 0.0
-        quoted = quoted_path(folder or ".")
+        spent = folders.total_s(profile)
+        load = self.max_load if disk.metadata_load is None else disk.metadata_load
         few = f"at least {format_share(self.min_share)} of them with {lfs_size(size)}iB or less"
+        free = "room unknown" if disk.metadata_free is None else f"{format_bytes(disk.metadata_free)} free"
+        busy = "load unknown" if disk.metadata_load is None else f"{format_share(load)} busy"
         reason = (
-            f"{format_count(len(files))} files in {folder or '.'}, {few}: beside their names they take "
-            f"{format_bytes(taken)} of the metadata targets ({format_bytes(disk.metadata_free)} free, "
-            f"{format_share(load)} busy), and opening and reading one saves a trip."
+            f"{folders.words()}, {few}: beside their names they take {format_bytes(taken)} or less of the metadata "
+            f"targets ({free}, {busy}), and opening and reading one saves a trip."
         )
+        if disk.metadata_free is None or disk.metadata_load is None:
+            reason += " Ask the site before many files go there."
         if place.because:
             reason += f" Note: {place.because}."
+        known = (disk.metadata_free is not None) + (disk.metadata_load is not None)
         return Finding(
-            target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
+            target=folders.target(profile),
             reason=reason,
-            confidence=round(0.6 * place.certainty, 2),
+            # Each of the two that nobody knows may forbid it: ours.
+            confidence=round((0.4 + 0.1 * known) * place.certainty, 2),
             touched_s=spent,
             recommended={"mdt_component": size, "stripe_count": 1},
             current={"stripe_count": disk.stripe_count},
             evidence=[
-                Evidence("files[]", len(files)),
-                *(Evidence(f"files[{index}].size", extent(file)) for index, file in files[:SHOWN]),
+                *folders.evidence("sizes.known", "sizes.p90"),
                 Evidence(f"{place.prefix}.dom_size", disk.dom_size),
                 Evidence(f"{place.prefix}.metadata_free", disk.metadata_free),
-                Evidence(f"{place.prefix}.metadata_load", load),
+                Evidence(f"{place.prefix}.metadata_load", disk.metadata_load),
             ],
             gain=Gain(
                 metric="io_time_s",
@@ -174,10 +204,27 @@ class DataOnMDT(Rule):
                 best_s=spent / 2,
                 worst_s=spent,
                 method="trips per file, two without and one with its bytes beside its name, the saved one shared with "
-                "what the metadata servers do already; low: no gain",
+                "what the metadata servers do already (half, where that is not known); low: no gain",
             )
             if spent
             else None,
-            apply=[f"lfs setstripe {layout.to_options()} {quoted}"] if quoted else [],
-            files=frozenset(file.path for _, file in files),
+            apply=_commands(folders, layout),
+            files=folders.listed(profile),
         )
+
+
+def _known(folder: Folder) -> int:
+    return folder.sizes.known if folder.sizes is not None else 0
+
+
+def _commands(folders: Folders, layout: Layout) -> list[str]:
+    """A line for each folder; for the one above them, whose layout new folders inherit, where they are many."""
+    paths = [folder.path for _, folder in folders.rows]
+    if len(paths) > _COMMANDS and folders.path not in {".", "/"}:
+        paths = [folders.path]
+    found = [
+        f"lfs setstripe {layout.to_options()} {word}"
+        for path in paths[:_COMMANDS]
+        if (word := quoted_path(path))
+    ]
+    return found or comment("a path with control characters is left out: type it yourself")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
+from vani.advisors.folder_table import Folders, folders_of
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
-from vani.models.run_time import of_profile_s
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
-    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 
@@ -24,8 +22,8 @@ class DirectoryStriping(Rule):
 
     Looks at
         Runs in which what a metadata server answers (open, close, stat, folders, remove, rename) takes at least
-        `min_metadata_share` of the I/O time; folders on Lustre with at least `min_files` files of several processes'
-        making, and the number of metadata targets.
+        `min_metadata_share` of the I/O time; folders on Lustre, over all files of the run and not only the listed ones,
+        with at least `min_files` files of several processes' making, and the number of metadata targets.
     Why
         All names of a folder are on one metadata target unless the folder is striped: processes that make and
         open files there queue for it while the other metadata targets are idle.
@@ -34,8 +32,9 @@ class DirectoryStriping(Rule):
         (`lfs mkdir -c`, which is `lfs setdirstripe -c`). A folder gets its stripes when it is made: the run's folder
         is to be made anew, and files inside it are not moved.
     Stays silent when
-        Metadata takes little of the I/O time (flushing and seeks are none of it); no folder has many files; there is
-        one metadata target, or nobody knows how many; the data is not on Lustre.
+        Metadata takes little of the I/O time (flushing and seeks are none of it); no folder has many files, or one
+        process makes them all; there is one metadata target, or nobody knows how many; folders are not known; the data
+        is not on Lustre.
     Source
         Lustre manual, section 14.4 (striped directories), and lfs-setdirstripe(1). A striped folder costs more to list
         and to remove, hence the least number of files.
@@ -66,27 +65,24 @@ class DirectoryStriping(Rule):
         metadata = io.time_share.metadata * share_of([io], SERVED) if io.time_share else 0.0
         if metadata < self.min_metadata_share:
             return self.nothing(f"metadata operations take {format_share(metadata)} of the I/O time")
-        folders: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
-        for index, file in enumerate(profile.files):
-            folders[posixpath.dirname(file.path)].append((index, file))
-        many = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
+        table = folders_of(profile, system)
+        if isinstance(table, str):
+            return self.nothing(table)
+        many = [row for row in table.rows if row[1].files >= self.min_files]
         if not many:
+            # The folders with most files are in the table, whatever they cost.
             return self.nothing(f"no folder has {format_count(int(self.min_files))} files or more")
+        makers = [row for row in many if row[1].makers is None or row[1].makers > 1]
+        if not makers:
+            return self.nothing("one process makes all files of each folder that has many")
         under, found, reasons = places(profile, system), [], []
-        whole = sum(seconds(file.io.time_s.metadata) for file in profile.files)
-        for folder, files in many.items():
-            verdict = self._judge(folder, files, under(folder), profile, metadata, whole)
+        for row in makers:
+            verdict = self._judge(Folders((row,)), under(row[1].path), profile, metadata)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return found or self.nothing("; ".join(dict.fromkeys(reasons)))
 
     def _judge(
-        self,
-        folder: str,
-        files: list[tuple[int, FileEntity]],
-        place: Lustre | str,
-        profile: Profile,
-        metadata: float,
-        whole: float,
+        self, folder: Folders, place: Lustre | str, profile: Profile, metadata: float
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -95,12 +91,9 @@ class DirectoryStriping(Rule):
             return "the number of metadata targets is not known; supply it (`lfs df`) in --system"
         if disk.metadata_targets < 2:
             return "there is only one metadata target"
-        stripes = max(2, min(disk.metadata_targets, len(files) // max(1, int(self.files_per_target))))
-        spent = sum(seconds(file.io.time_s.metadata) for _, file in files)
-        # The folder's share of what metadata costs the run: a profile lists some files of many.
-        costs = of_profile_s(profile, "metadata")
-        before = costs * share_of([profile.workflow.io], SERVED) * (spent / whole if whole else 1.0)
+        stripes = max(2, min(disk.metadata_targets, folder.files // max(1, int(self.files_per_target))))
         # None of the time at worst; at the mean, half of it is spent at the server, the rest on the way.
+        before = folder.metadata_s(profile)
         gain = Gain(
             metric="metadata_time_s",
             before_s=before,
@@ -111,16 +104,16 @@ class DirectoryStriping(Rule):
             "middle, half of it; low, none",
         )
         share, kinds = profile.workflow.io.time_share, profile.workflow.io.metadata_kinds
-        made = quoted_path(f"{(folder or '.').rstrip('/')}.striped")
+        made = quoted_path(f"{folder.path.rstrip('/')}.striped")
         reason = (
             f"What metadata servers answer takes {format_share(metadata)} of the I/O time, and "
-            f"{format_count(len(files))} files are in {folder or '.'}, whose names one metadata target keeps: "
+            f"{format_count(folder.files)} files are in {folder.path}, whose names one metadata target keeps: "
             f"{stripes} of {disk.metadata_targets} can share them."
         )
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(
-            target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
+            target=folder.target(profile),
             reason=reason,
             confidence=round(0.5 * place.certainty, 2),
             touched_s=before,
@@ -132,7 +125,7 @@ class DirectoryStriping(Rule):
                     Evidence(f"workflow.io.metadata_kinds.{kind}.time_s", getattr(kinds, kind).time_s)
                     for kind in (SERVED if kinds is not None else ())
                 ),
-                Evidence("files[]", len(files)),
+                *folder.evidence("makers", "metadata_time_s"),
                 Evidence(f"{place.prefix}.metadata_targets", disk.metadata_targets),
             ],
             gain=gain if before else None,
@@ -142,5 +135,5 @@ class DirectoryStriping(Rule):
             ]
             if made
             else comment("a path with control characters is left out: type it yourself"),
-            files=frozenset(file.path for _, file in files),
+            files=folder.listed(profile),
         )

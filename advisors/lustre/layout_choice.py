@@ -53,6 +53,7 @@ class Choice:
     process_rate: float
     processes_per_node: int
     target_rate: float
+    object_rate: float
     cached_per_node: int
     cached_per_target: int
     max_collective_size: int
@@ -88,13 +89,18 @@ class Striping:
 
 @dataclass(frozen=True)
 class Case:
-    """One file and the layout that it should have. `cached`: its bytes stay in the memory of the nodes that write."""
+    """One file and the layout that it should have.
+
+    `object_rate` is what one target gives the file, bytes per second; `cached`: its bytes stay in the memory of the
+    nodes that write.
+    """
 
     index: int
     file: FileEntity
     reads: bool
     movers: Movers
     path: Path
+    object_rate: float
     burst: Burst
     layout: Striping
     size_from: SizeFrom
@@ -132,6 +138,8 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     path = contention.path_of(system, disk, reads=reads, target_rate=by.target_rate)
     if isinstance(path, str):
         return path
+    # The locks of one object cost more than a fast target behind it. Whether they do here, the gain's anchor tells.
+    objects = path if reads else replace(path, target=min(path.target, by.object_rate))
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
     nodes = min(movers.processes, profile.job.nodes or math.ceil(movers.processes / by.processes_per_node))
@@ -144,7 +152,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     else:
         reach = by.collective_reach if movers.collective else by.reach
         rate = process_rate(file, movers, by, reads=reads)
-        count = _count(burst, path, disk, by, rate=rate, reach=reach)
+        count = _count(burst, objects, disk, by, rate=rate, reach=reach)
     size, size_from = _stripe_size(file, movers, distance, count, by, reads=reads)
     # A file of three stripes lies on three targets, whatever its stripe count.
     most = _most(burst, disk, size)
@@ -169,7 +177,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if not layout.changes:
         return "the default layout of the file system already fits the large shared files"
     found: SizeFrom = "site" if rule is not None and rule.stripe_size else size_from
-    return Case(index, file, reads, movers, path, burst, layout, found, place, cached, interleaved)
+    return Case(
+        index, file, reads, movers, path, objects.target, burst, layout, found, place, cached, interleaved
+    )
 
 
 def _is_cached(file: FileEntity, burst: Burst, by: Choice) -> bool:
@@ -295,8 +305,7 @@ def sentence(group: Sequence[Case]) -> str:
         _site_sentence(layout, layout.rule)
         if layout.rule is not None
         else (
-            f"{targets_text(layout.count)} of {format_rate(first.path.target)} "
-            f"{enough}, in stripes of "
+            f"{targets_text(layout.count)}{_rate_text(first)} {enough}, in stripes of "
             f"{lfs_size(layout.size)}, {_BECAUSE[first.size_from]}."
         )
     )
@@ -310,6 +319,13 @@ def sentence(group: Sequence[Case]) -> str:
     if first.place.because:
         text += f" Note: {first.place.because}."
     return text
+
+
+def _rate_text(case: Case) -> str:
+    """What a target gives the file, which may be less than the target's own rate."""
+    rate = format_rate(case.object_rate)
+    is_less = case.object_rate < case.path.target
+    return f", of which one shared file gets {rate} each," if is_less else f" of {rate}"
 
 
 def _site_sentence(layout: Striping, rule: StripingRule) -> str:

@@ -54,6 +54,9 @@ class LayoutRule(Rule):
     # Bytes per second of one target where no machine is described: 350 to 500 MB/s are typical of disks
     # (Swinburne's user guide), 0.78 GB/s fit OPRAEL's measurements.
     target_rate = 500_000_000
+    # Bytes per second that many processes write to one object of a shared file, however fast its target: ARCHER2's
+    # guide has 1 GB/s for a file of one stripe, and up to 10 GB/s over 12 targets.
+    object_rate = 1_000_000_000
 
     def groups(
         self, files: Iterable[tuple[int, FileEntity]], profile: Profile, system: System
@@ -93,6 +96,7 @@ class LayoutRule(Rule):
             process_rate=float(self.process_rate),
             processes_per_node=max(1, int(self.processes_per_node)),
             target_rate=float(self.target_rate),
+            object_rate=float(self.object_rate),
             cached_per_node=int(self.cached_per_node),
             cached_per_target=max(1, int(self.cached_per_target)),
         )

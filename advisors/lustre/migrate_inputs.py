@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import with_reason
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent, folder_of
+from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
@@ -88,7 +88,7 @@ class MigrateInputs(LayoutRule):
 
 def _finding(group: Sequence[Case], profile: Profile, system: System) -> Finding:
     first, layout = group[0], group[0].layout
-    app = first.file.apps[0] if first.file.apps else None
+    app = app_of(first.file)
     gain = layout_choice.gain(group, profile, system)
     copied = sum(extent(case.file) or 0 for case in group)
     return Finding(

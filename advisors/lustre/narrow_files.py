@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.data_files import SHOWN, app_of, extent
 from vani.advisors.metadata import SERVED, share_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
@@ -103,7 +103,7 @@ class NarrowFiles(Rule):
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(
-            target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
+            target=Target("directory", folder or ".", app_of(files[0][1])),
             reason=reason,
             confidence=round(0.7 * place.certainty, 2),
             touched_s=of_files_s([file for _, file in files], profile, "metadata")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import anchored_gain, with_reason
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent, folder_of
+from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import default_stripes, keeps_own_layout
@@ -147,7 +147,7 @@ class Overstriping(Rule):
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(
-            target=Target("file", file.path, file.apps[0] if file.apps else None),
+            target=Target("file", file.path, app_of(file)),
             reason=reason,
             confidence=round(0.5 * place.certainty, 2),
             touched_s=of_files_s([file], profile, "write"),

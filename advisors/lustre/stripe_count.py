@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import with_reason
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import extent, folder_of
+from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.movers import movers_of
 from vani.advisors.rule import Finding, Gain, Stripes, Target, Verdict
 from vani.units import lfs_size
 
@@ -59,7 +60,12 @@ class StripeCount(LayoutRule):
     sources = ("AIOT eq. 3", "Lustre manual, section 19.2", "lfs-setstripe(1)")
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        shared = [(i, f) for i, f in enumerate(profile.files) if f.access == "shared" and f.processes > 1]
+        # One process that opens and writes for all is an aggregator of collective calls.
+        shared = [
+            (i, f)
+            for i, f in enumerate(profile.files)
+            if (f.access == "shared" and f.processes > 1) or movers_of(f, profile, reads=False).collective
+        ]
         if not shared:
             return self.nothing("no file is shared by several processes")
         large = [(i, f) for i, f in shared if (extent(f) or 0) >= self.min_bytes]
@@ -87,7 +93,7 @@ class StripeCount(LayoutRule):
         first = group[0]
         layout, place = first.layout, first.place
         folder = folder_of(first.file.path)
-        app = first.file.apps[0] if first.file.apps else None
+        app = app_of(first.file)
         quoted = quoted_path(folder)
         gain = layout_choice.gain(group, profile, system)
         evidence = layout_choice.evidence(group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.mpiio.hints import hint_lines
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 _READS = ("MPI_File_read", "MPI_File_iread", "H5Dread", "ncmpi_get", "ncmpi_iget", "nc_get")
 
 
+# Why the reads are not the program's.
+_SURE: Final = "though the program calls nothing that reads"
+_TOGETHER: Final = "in the same phases, with holes between the pieces"
+_APART: Final = "part of it in phases that write, though all of it is read in phases of their own"
+
+
 class DataSieving(Rule):
     """MPI-IO reads a file that the program only writes: it sieves, and locks and writes back what it read.
 
     Looks at
         Shared files that processes write through MPI-IO and of which bytes are read, though the program calls
         nothing that reads. Where its calls are not known: that are read and written in the same phases, in
-        pieces with holes between them.
+        pieces with holes between them. Where it reads, too: that are read whole in phases of reading, and again in
+        those that write, at least `min_holes` times what is written.
     Why
         To write pieces with holes between them, ROMIO reads the whole range, changes it in memory and writes
         it back, under a lock. Other processes that write into that range wait, and bytes move twice.
@@ -33,7 +40,7 @@ class DataSieving(Rule):
         belongs to it (MIO001).
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program reads
-        itself; the hint is set already.
+        itself, and no more than that shows; HDF5 stores chunks, which it reads to change them; the hint is set already.
     Source
         ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name is of Thakur, Gropp and Lusk, "Data
         sieving and collective I/O in ROMIO", 1999.
@@ -50,11 +57,13 @@ class DataSieving(Rule):
 
     # Ours: less read than this share of what is written is a header, not sieving.
     min_read = 0.1
+    # Ours: nearly all of what the app writes, and of what is read.
+    min_part = 0.9
     # Ours: most accesses have holes between them.
     min_holes = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
-        found = uses(profile, DIRECT)
+        found = uses(profile)
         if isinstance(found, str):
             return self.nothing(found)
         findings: list[Finding] = []
@@ -70,10 +79,20 @@ class DataSieving(Rule):
                 continue
             sure = calls == 0
             # With calls that read, nobody can tell which reads are theirs.
-            unknown = [i for i in read_back if calls is None and self._together(i, use, profile)]
-            items = read_back if sure else unknown
-            if items:
-                findings.append(self._finding(use, items, sure=sure))
+            unknown = [
+                i
+                for i in read_back
+                if calls is None and i.file.interface in DIRECT and self._together(i, use, profile)
+            ]
+            sure = sure and all(item.file.interface in DIRECT for item in read_back)
+            shares = [(i, share) for i in read_back if (share := self._beside_writes(i, use, profile))]
+            if sure or unknown:
+                findings.append(
+                    self._finding(use, read_back if sure else unknown, _SURE if sure else _TOGETHER)
+                )
+            elif shares:
+                part = sum(share for _, share in shares) / len(shares)
+                findings.append(self._finding(use, [item for item, _ in shares], _APART, part))
             else:
                 reasons.append("the program itself reads, so that what MPI-IO reads on its own does not show")
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
@@ -99,15 +118,29 @@ class DataSieving(Rule):
         ]
         return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
 
-    def _finding(self, use: Use, items: list[Item], *, sure: bool) -> Finding:
+    def _beside_writes(self, item: Item, use: Use, profile: Profile) -> float:
+        """Share of a file's reads in phases that write, where all of it is read in phases of their own; else 0.
+
+        Phases are the app's, so nearly all that it writes must go to this file. HDF5 reads chunks before it changes
+        them, whatever MPI-IO does.
+        """
+        file = item.file
+        distinct, read, written = file.io.footprint.read, file.io.bytes.read, file.io.bytes.written or 0
+        if not distinct or not read or written < self.min_part * (use.app.io.bytes.written or 0):
+            return 0.0
+        if any(one.app == use.app.name and one.data_representation.chunked for one in profile.interfaces or ()):
+            return 0.0
+        phases = [one for one in profile.phases or () if one.app == use.app.name]
+        alone = sum(one.io.bytes.read or 0 for one in phases if one.kind == "read")
+        beside = sum(one.io.bytes.read or 0 for one in phases if one.kind in ("mixed", "write"))
+        if alone < self.min_part * distinct or beside < self.min_holes * written:
+            return 0.0
+        return min(1.0, beside / read)
+
+    def _finding(self, use: Use, items: list[Item], why: str, part: float = 1.0) -> Finding:
         read = sum(item.file.io.bytes.read or 0 for item in items)
         written = sum(item.file.io.bytes.written or 0 for item in items)
-        reading = wall_s(items, use.app, "read")
-        why = (
-            "though the program calls nothing that reads"
-            if sure
-            else "in the same phases, with holes between the pieces"
-        )
+        reading = part * wall_s(items, use.app, "read")
         before = data_s(items, items, use.app)
         gain = None
         if reading:
@@ -125,7 +158,7 @@ class DataSieving(Rule):
             reason=f"MPI-IO reads {format_bytes(read)} of {listed(use.folder, items)} to write "
             f"{format_bytes(written)}, {why}: it sieves data."
             + ("" if gain else " For an expected gain, supply a trace with times."),
-            confidence=0.8 if sure else 0.5,
+            confidence=0.8 if why == _SURE else 0.5,
             touched_s=before,
             recommended={"romio_ds_write": "disable"},
             current=own or {"romio_ds_write": "automatic"},

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vani.advisors.commands import comment
+from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
 
 __all__ = ["CRAY", "HINTS", "aggregators", "buffer_size", "checked", "hint_lines", "per_host"]
@@ -114,6 +115,7 @@ def aggregators(ranks: int, targets: int) -> int:
     More than there are stripes are cut by ROMIO's driver for Lustre (`romio_lustre_co_ratio` is 1), and aggregators
     that do not divide the stripes write unequal shares.
     """
+    targets = min(targets, LUSTRE_MAX_STRIPES)
     return max(d for d in range(1, min(ranks, targets) + 1) if targets % d == 0)
 
 

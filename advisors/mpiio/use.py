@@ -47,7 +47,7 @@ def uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use] | str:
     shared = data_files(profile, lambda file: file.access == "shared" and file.interface in layers)
     found = [
         Use(app, *mpiio[app.name], folder, items)
-        for app, folder, items in by_folder(shared, profile)
+        for app, folder, items in by_folder(shared, profile, among=mpiio)
         if app is not None and app.name in mpiio and app.processes > 1
     ]
     return found or "no file is shared by several processes through MPI-IO"

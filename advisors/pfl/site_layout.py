@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import extent
+from vani.advisors.data_files import app_of, extent
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.advisors.site_layouts import exception
@@ -109,7 +109,7 @@ def _finding(
     profile: Profile,
 ) -> Finding:
     return Finding(
-        target=Target("file", file.path, file.apps[0] if file.apps else None),
+        target=Target("file", file.path, app_of(file)),
         reason=f"The default layout of {disk.name} does not fit: {wrong}. It is the site's: show it to "
         f"them; {exception()}. For an expected gain, supply such runs.",
         confidence=round(confidence * place.certainty, 2),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import anchored_gain, with_reason
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.data_files import SHOWN, app_of, extent
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
@@ -162,7 +162,7 @@ class SizeDistribution(Rule):
             reason += f" Note: {place.because}."
         quoted = quoted_path(folder or ".")
         return Finding(
-            target=Target("directory", folder or ".", files[0][1].apps[0] if files[0][1].apps else None),
+            target=Target("directory", folder or ".", app_of(files[0][1])),
             reason=reason,
             confidence=round(0.6 * place.certainty, 2),
             touched_s=of_files_s([file for _, file in files], profile, "write"),

@@ -30,7 +30,7 @@ class FrequentFlushes(Rule):
     Recommends
         Where at least `min_per_write` flushes come to a write: to write pieces of 4 MiB, and to flush once, before the
         file is closed. Where files are flushed once already and flushing still takes `min_time` of the I/O time and
-        `min_run` of the run: to write them to storage near the nodes that survives a failure and to copy them
+        `min_run` of the app's run: to write them to storage near the nodes that survives a failure and to copy them
         in the background (BB003), or to flush in a thread while the program computes.
     Stays silent when
         Nothing is flushed, or seldom, or it takes little of the I/O time or of the run.
@@ -54,7 +54,7 @@ class FrequentFlushes(Rule):
     min_flushes = 8
     # Ours: most of the I/O time.
     min_time = 0.5
-    # Half of what Xie et al. (section II) let all I/O take of a run.
+    # Of the app's own run: half of what Xie et al. (section II) let all I/O take of one.
     min_run = 0.05
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
@@ -88,7 +88,7 @@ class FrequentFlushes(Rule):
             return False
         whole = seconds(app.io.time_s.total)
         flushing = sum(seconds(item.file.io.time_s.sync) for item in items)
-        run = profile.workflow.runtime_s or 0.0
+        run = app.runtime_s or profile.workflow.runtime_s or 0.0
         return flushing >= self.min_time * whole > 0 and _spent(items, app) >= self.min_run * run > 0
 
 

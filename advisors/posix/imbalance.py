@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
+from vani.advisors.data_files import data_files
+from vani.advisors.movers import gathers
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
 
@@ -14,20 +16,23 @@ if TYPE_CHECKING:
 
 
 class Imbalance(Rule):
-    """The slowest process spends far more time in I/O than the average one, and the others wait for it.
+    """One process spends far more time in I/O than the average one, or moves far more bytes, and the others wait.
 
     Looks at
         I/O time of each app's slowest process against the mean, at least `min_ratio` times as long and at least
-        `min_share` of the app's run longer, and the bytes of its busiest process against the mean.
+        `min_share` of the app's run longer; bytes of its busiest process against the mean, at least `min_ratio` times
+        as many and at least `min_bytes` more, where I/O takes `min_share` of the run. Where files are of one process
+        each: the largest of them.
     Why
         Programs that compute in steps are as fast as their slowest process. I/O that is spread evenly takes the
         mean.
     Recommends
-        Where the slowest process also moves the most bytes: to spread files or parts evenly over the processes.
-        Where it does not: to look for what it alone waits for (a target, its node, a lock).
+        Where one process moves most bytes: to spread files or parts evenly over the processes.
+        Where the slowest does not: to look for what it alone waits for (a target, its node, a lock).
     Stays silent when
-        An app has one process; processes are about even; the difference is small; one process alone does the
-        writing (POS004).
+        An app has one process; processes are about even; the difference is small; the slowest moves no more than the
+        others and waits for less than `min_waiting_s` longer, as any process does now and then; one process alone
+        does the writing (POS004), or aggregators do it in collective calls (MIO002); one process alone does all I/O.
     Source
         Xie et al., section II-C (skew of load decides the time of a write). Estimate: the mean over the processes
         of the profile.
@@ -46,6 +51,10 @@ class Imbalance(Rule):
     min_ratio = 2.0
     # Where severities begin: 1 % of the run.
     min_share = 0.01
+    # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    min_bytes = 16 * MiB
+    # As in the severities of `vani.advisors.judge`: shorter waiting comes and goes between repetitions.
+    min_waiting_s = 1.0
     # From so many processes and bytes on, one process that writes alone is POS004's: its min_processes and min_bytes.
     funnel_processes = 4
     funnel_bytes = 1 * MiB  # see funnel_processes
@@ -57,21 +66,41 @@ class Imbalance(Rule):
             balance = app.balance
             if balance is None:
                 reasons.append(f"apps[{number}].balance is not known: {app.name} has no I/O")
-            elif app.processes < 2:
-                reasons.append(f"{app.name} has one process")
-            elif seconds(balance.slowest_io_time_s) < self.min_ratio * seconds(balance.mean_io_time_s):
-                reasons.append(f"I/O time is spread evenly over the processes of {app.name}")
-            elif _more_s(balance) < self.min_share * seconds(app.runtime_s):
-                reasons.append(
-                    f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
-                )
-            elif self._is_funnel(app, balance):
-                reasons.append(f"one process of {app.name} does all the writing: see POS004")
+                continue
+            why = self._objection(app, balance, profile)
+            if why is not None:
+                reasons.append(why)
             else:
-                findings.append(_finding(number, app, balance))
+                findings.append(self._finding(number, app, balance, profile))
         if findings:
             return findings
         return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+
+    def _objection(self, app: App, balance: RankBalance, profile: Profile) -> str | None:
+        if app.processes < 2:
+            return f"{app.name} has one process"
+        times = seconds(balance.slowest_io_time_s) >= self.min_ratio * seconds(balance.mean_io_time_s)
+        least = self.min_share * seconds(app.runtime_s)
+        if not times and not self._is_uneven(balance):
+            return f"I/O time and bytes are spread evenly over the processes of {app.name}"
+        if (_more_s(balance) if times else seconds(balance.slowest_io_time_s)) < least:
+            return f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
+        if self._is_funnel(app, balance):
+            return f"one process of {app.name} does all the writing: see POS004"
+        if gathers(app, profile) and balance.writing_processes < app.processes:
+            return f"aggregators write for the others in collective calls of {app.name}: see MIO002"
+        if not self._is_uneven(balance) and not _moves_more(balance) and _more_s(balance) < self.min_waiting_s:
+            return (
+                f"rank {balance.slowest_rank} of {app.name} moves no more bytes than others, and waits for less than "
+                f"{format_seconds(self.min_waiting_s)} longer"
+            )
+        return None
+
+    def _is_uneven(self, balance: RankBalance) -> bool:
+        """By bytes; one process that reads or writes for all others does it for them."""
+        many = balance.reading_processes > 1 or balance.writing_processes > 1
+        more = balance.busiest_bytes - balance.mean_bytes
+        return many and more >= self.min_bytes and balance.busiest_bytes >= self.min_ratio * balance.mean_bytes
 
     def _is_funnel(self, app: App, balance: RankBalance) -> bool:
         alone = balance.writing_processes == 1 and balance.slowest_rank == balance.busiest_rank
@@ -82,52 +111,95 @@ class Imbalance(Rule):
         )
 
 
+    def _finding(self, number: int, app: App, balance: RankBalance, profile: Profile) -> Finding:
+        slowest, mean = seconds(balance.slowest_io_time_s), seconds(balance.mean_io_time_s)
+        median = seconds(balance.median_io_time_s)
+        late = slowest >= self.min_ratio * mean and _more_s(balance) >= self.min_share * seconds(app.runtime_s)
+        rank = balance.slowest_rank if late else balance.busiest_rank
+        more = _moves_more(balance) or not late
+        times = f"{balance.busiest_bytes / balance.mean_bytes:.2g} times" if balance.mean_bytes else "more than"
+        moved = f"moves {format_bytes(balance.busiest_bytes)}, {times} the mean"
+        if late:
+            reason = (
+                f"Rank {rank} of {app.name} spends {format_seconds(slowest)} in I/O, the mean of "
+                f"{format_count(app.processes)} processes is {format_seconds(mean)}, the median "
+                f"{format_seconds(median)}. "
+            )
+            reason += (
+                f"It {moved}: its work should be shared out."
+                if more
+                else "It moves no more bytes than others: it waits for a target, a lock or its node."
+            )
+        else:
+            reason = (
+                f"Rank {rank} of {app.name} {moved} of {format_count(app.processes)} processes, though the slowest "
+                f"takes {format_seconds(slowest)} and the mean {format_seconds(mean)}: its work should be shared out. "
+                "The gain is not known: supply the time of a run in which all move as much."
+            )
+        own = _private(app, profile)
+        if more and own:
+            reason += own[0]
+        where = f"apps[{number}].balance"
+        current: dict[str, Value] = {"slowest_rank": balance.slowest_rank, "slowest_io_time_s": slowest}
+        wanted: dict[str, Value] = {"bytes_per_process": balance.mean_bytes}
+        if late:
+            wanted = {"io_time_per_process_s": mean}
+        lines = (
+            f"in the program: share out the files and parts that rank {rank} of {app.name} moves"
+            if more
+            else f"see which files and calls rank {rank} of {app.name} waits for, and on which node it runs"
+        )
+        return Finding(
+            target=Target("app", None, app.name),
+            reason=reason,
+            confidence=0.6 if more and late else 0.4,
+            touched_s=slowest,
+            recommended=wanted,
+            current=current,
+            evidence=[
+                Evidence(f"{where}.slowest_rank", balance.slowest_rank),
+                Evidence(f"{where}.slowest_io_time_s", slowest),
+                Evidence(f"{where}.mean_io_time_s", mean),
+                Evidence(f"{where}.median_io_time_s", median),
+                Evidence(f"{where}.busiest_rank", balance.busiest_rank),
+                Evidence(f"{where}.busiest_bytes", balance.busiest_bytes),
+                Evidence(f"{where}.mean_bytes", balance.mean_bytes),
+                *(own[1] if more and own else ()),
+            ],
+            gain=Gain(
+                metric="io_time_slowest_process_s",
+                before_s=slowest,
+                after_s=min(slowest, mean),
+                best_s=min(mean, median, slowest),
+                worst_s=slowest,
+                method="the mean over the processes; low: nobody waits for the slowest, high: the median",
+            )
+            if late
+            else None,
+            apply=comment(lines),
+        )
+
+
 def _more_s(balance: RankBalance) -> float:
     return seconds(balance.slowest_io_time_s) - seconds(balance.mean_io_time_s)
 
 
-def _finding(number: int, app: App, balance: RankBalance) -> Finding:
-    slowest, mean = seconds(balance.slowest_io_time_s), seconds(balance.mean_io_time_s)
-    median = seconds(balance.median_io_time_s)
-    more = balance.busiest_rank == balance.slowest_rank and balance.busiest_bytes > 1.5 * balance.mean_bytes
-    times = f"{balance.busiest_bytes / balance.mean_bytes:.2g} times" if balance.mean_bytes else "more than"
-    why = (
-        f"It moves {format_bytes(balance.busiest_bytes)}, {times} the mean: its work should be shared out."
-        if more
-        else "It moves no more bytes than others: it waits for a target, a lock or its node."
+def _moves_more(balance: RankBalance) -> bool:
+    return balance.busiest_rank == balance.slowest_rank and balance.busiest_bytes > 1.5 * balance.mean_bytes
+
+
+def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]] | None:
+    """The largest of the files that one process each uses, where it is larger than they are on average."""
+    mine = data_files(profile, lambda file: file.access == "file_per_process" and file.apps == [app.name])
+    moved = [(item.file.io.bytes.total or 0, item) for item in mine]
+    if len(moved) < 2:
+        return None
+    most, item = max(moved, key=lambda one: one[0])
+    mean = sum(bytes_ for bytes_, _ in moved) / len(moved)
+    if most < 2 * mean:
+        return None
+    text = (
+        f" Of {format_count(len(moved))} files of one process each, {item.file.path} has most: "
+        f"{format_bytes(most)} are moved, {most / mean:.2g} times the mean."
     )
-    where = f"apps[{number}].balance"
-    current: dict[str, Value] = {"slowest_rank": balance.slowest_rank, "slowest_io_time_s": slowest}
-    lines = (
-        f"in the program: share out the files and parts that rank {balance.slowest_rank} of {app.name} moves"
-        if more
-        else f"see which files and calls rank {balance.slowest_rank} of {app.name} waits for, and on which node it runs"
-    )
-    return Finding(
-        target=Target("app", None, app.name),
-        reason=f"Rank {balance.slowest_rank} of {app.name} spends {format_seconds(slowest)} in I/O, the mean of "
-        f"{format_count(app.processes)} processes is {format_seconds(mean)}, the median "
-        f"{format_seconds(median)}. {why}",
-        confidence=0.6 if more else 0.4,
-        touched_s=slowest,
-        recommended={"io_time_per_process_s": mean},
-        current=current,
-        evidence=[
-            Evidence(f"{where}.slowest_rank", balance.slowest_rank),
-            Evidence(f"{where}.slowest_io_time_s", slowest),
-            Evidence(f"{where}.mean_io_time_s", mean),
-            Evidence(f"{where}.median_io_time_s", median),
-            Evidence(f"{where}.busiest_rank", balance.busiest_rank),
-            Evidence(f"{where}.busiest_bytes", balance.busiest_bytes),
-            Evidence(f"{where}.mean_bytes", balance.mean_bytes),
-        ],
-        gain=Gain(
-            metric="io_time_slowest_process_s",
-            before_s=slowest,
-            after_s=min(slowest, mean),
-            best_s=min(mean, median, slowest),
-            worst_s=slowest,
-            method="the mean over the processes; low: nobody waits for the slowest, high: the median",
-        ),
-        apply=comment(lines),
-    )
+    return text, [Evidence(f"{item.where}.io.bytes.total", most)]

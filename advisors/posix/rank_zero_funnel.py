@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
+from vani.advisors.movers import gathers
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import PROCESS_RATE
 from vani.units import MiB, format_bytes, format_count, format_rate, format_seconds
@@ -28,8 +29,8 @@ class RankZeroFunnel(Rule):
         node. Where the amount is small, to keep the funnel but write in the background (POS007) and in large
         pieces (POS002).
     Stays silent when
-        An app has few processes, writes little, or with several processes, or by collective calls of MPI-IO
-        (whose aggregator may be one process, see MIO002); its balance is not known.
+        An app has few processes, writes little, or with several processes, or by collective calls of
+        MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); its balance is not known.
     Source
         Vani paper, section IV (CM1: rank 0 writes all output). Rate of one process: OPRAEL's sweep.
     Example
@@ -47,8 +48,6 @@ class RankZeroFunnel(Rule):
     min_processes = 4
     # Ours: a log or a control file may well be written by one process.
     min_bytes = 1 * MiB
-    # Ours: most calls of MPI-IO; then the one writer is its aggregator.
-    min_collective = 0.5
     # OPRAEL: 8 nodes offer 4000 MiB/s in the fit of `vani/models/striping.py`.
     node_rate = 524_000_000
 
@@ -67,9 +66,9 @@ class RankZeroFunnel(Rule):
                     if balance.writing_processes
                     else f"{app.name} writes nothing"
                 )
-            elif self._has_aggregator(app, profile):
+            elif gathers(app, profile):
                 reasons.append(
-                    f"{app.name} writes by collective calls of MPI-IO, for which one process writes"
+                    f"{app.name} writes by collective calls, whose aggregator is one process: see MIO002"
                 )
             elif (app.io.bytes.written or 0) < self.min_bytes:
                 written = format_bytes(app.io.bytes.written)
@@ -80,13 +79,6 @@ class RankZeroFunnel(Rule):
             return findings
         # A workflow may have hundreds of apps.
         return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
-
-    def _has_aggregator(self, app: App, profile: Profile) -> bool:
-        return any(
-            (one.collective_share or 0.0) >= self.min_collective
-            for one in profile.interfaces or ()
-            if one.app == app.name and one.layer == "mpiio"
-        )
 
     def _finding(
         self, number: int, app: App, balance: RankBalance, profile: Profile, system: System

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path, text_literal
+from vani.advisors.data_files import app_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.broadcast import broadcast_s
 from vani.models.run_time import of_files_s
@@ -21,9 +22,9 @@ class ReadByAll(Rule):
     """A small file is opened and read by all processes, where one could read it for all.
 
     Looks at
-        Shared files that are only read, by at least `min_share` of the processes of an app and by at least
-        `min_readers`, of which at most `max_bytes` are touched, over and over: the processes ask for
-        at least `min_share` times their number of times the distinct bytes.
+        Shared files that at most one process writes, and that are read by at least `min_share` of the processes of
+        the apps that use it and by at least `min_readers`, of which at most `max_bytes` are touched, over and over:
+        the processes ask for at least `min_share` times their number of times the distinct bytes.
     Why
         The metadata server and the one target that holds the file answer every process in turn, while the run
         waits for the last of them. Their time grows with the number of processes; a broadcast's grows with
@@ -33,8 +34,8 @@ class ReadByAll(Rule):
         file to storage of the node before the program starts, and to name that copy.
     Stays silent when
         No file is read by all processes; those that are have more than `max_bytes`, or are more than
-        `max_files` of one folder (staging, not broadcast); each process reads a part of its own; the
-        processes write it too.
+        `max_files` of one folder (staging, not broadcast); each process reads a part of its own; several
+        processes write it, too; the readers are runs of serial programs, which cannot send to each other.
     Source
         Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur,
         Rabenseifner and Gropp 2005, section 4.3.
@@ -70,11 +71,12 @@ class ReadByAll(Rule):
             for index, file in enumerate(profile.files)
             if file.access == "shared"
             and file.readers >= self.min_readers
-            and file.writers == 0
+            and file.writers <= 1
+            and self._can_broadcast(file, apps)
             and file.readers >= self.min_share * _processes(file, apps, profile)
         ]
         if not read_by_all:
-            return self.nothing("no file is read by all processes and written by none")
+            return self.nothing("no file is read by all processes of a parallel app and written by one at most")
         known = [(i, f) for i, f in read_by_all if _distinct(f) is not None and f.io.bytes.read is not None]
         if not known:
             return self.nothing(
@@ -97,6 +99,11 @@ class ReadByAll(Rule):
                 f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
             )
         return [self._finding(index, file, profile, system) for index, file in few]
+
+    def _can_broadcast(self, file: FileEntity, apps: dict[str, App]) -> bool:
+        """Whether readers belong to a run of enough processes."""
+        runs = [app.processes // max(1, app.instances) for name in file.apps if (app := apps.get(name))]
+        return max(runs, default=int(self.min_readers)) >= self.min_readers
 
     def _is_redundant(self, file: FileEntity) -> bool:
         asked = file.io.bytes.read or 0
@@ -121,7 +128,7 @@ class ReadByAll(Rule):
             )
         current: dict[str, Value] = {"readers": file.readers, "opens": file.opens}
         return Finding(
-            target=Target("file", file.path, file.apps[0] if file.apps else None),
+            target=Target("file", file.path, app_of(file)),
             reason=reason,
             confidence=0.5 if file.io.footprint.read is None else 0.8,
             touched_s=spent,
@@ -156,7 +163,7 @@ class ReadByAll(Rule):
         busy, mean = seconds(file.io.busy_s.total), seconds(file.io.time_s.total) / file.readers
         disk = system.file_system_for(file.path) or next(iter(system.file_systems), None)
         rate = (disk.bandwidth_per_target.read or disk.bandwidth_per_server.read) if disk else None
-        if rate is None or not busy:
+        if not rate or not busy:
             return None
         # One burst: the accesses are no further apart than they are long.
         together = seconds(file.last_s) - seconds(file.first_s) <= 2 * busy

@@ -21,8 +21,10 @@ class SynchronousWrites(Rule):
     """Phases of writing and of computing alternate, and computing waits for the writes.
 
     Looks at
-        Each app's phases that write, at least `min_phases`, and the time without I/O after and within them: the
-        writing that fits into it, at least `min_share` of the app's run.
+        Each app's phases that write, at least `min_phases`, and the time without I/O after and within them, at least
+        `min_pauses` times that of writing: the writing that fits into it, at least `min_share` of the app's run. Time
+        in I/O libraries is no computing, nor is a pause before a program reads back what it wrote (at least
+        `min_read_back` of it).
     Why
         Data that is copied to a buffer can be written in the background while the program computes on. The run is
         then shorter by what fits into the pauses.
@@ -50,6 +52,11 @@ class SynchronousWrites(Rule):
     # Where severities begin: 1 % of the run.
     min_share = 0.01
 
+    # Ours: what pauses for less than it writes does little but I/O, and its pauses are barriers and opens.
+    min_pauses = 1.0
+    # Ours: most of what it wrote, as benchmarks of storage do and restarts do not.
+    min_read_back = 0.5
+
     # Functions that already write in the background, by their beginnings.
     _ASYNCHRONOUS = (
         "MPI_File_iwrite",
@@ -74,11 +81,20 @@ class SynchronousWrites(Rule):
                 continue
             inside = app.interface in (None, "posix", "stdio")
             end = max((phase.end_s for phase in phases), default=0.0)
-            found = overlap(phases, end, inside=inside, share=app_share(app, "write"))
+            found = overlap(
+                phases,
+                end,
+                inside=inside,
+                share=app_share(app, "write"),
+                reads_back=self._reads_back(app, profile),
+                library_s=_in_libraries_s(app),
+            )
             if found.phases < self.min_phases:
                 reasons.append(
                     f"{app.name} has fewer than {self.min_phases} phases of writing before a pause"
                 )
+            elif found.pauses_s < self.min_pauses * found.writing_s:
+                reasons.append(f"{app.name} hardly pauses between its writes")
             elif found.hidden_s < self.min_share * seconds(app.runtime_s):
                 reasons.append(
                     f"less than {format_share(self.min_share)} of {app.name} is writing that fits into its pauses"
@@ -91,6 +107,14 @@ class SynchronousWrites(Rule):
             return findings
         return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
 
+    def _reads_back(self, app: App, profile: Profile) -> bool:
+        written = {
+            item.file.path: (item.file.io.bytes.written or 0, item.file.io.bytes.read or 0)
+            for item in data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
+        }
+        again = sum(bytes_ for bytes_, read in written.values() if read)
+        return again > 0 and again >= self.min_read_back * sum(bytes_ for bytes_, _ in written.values())
+
     def _is_asynchronous(self, app: App, profile: Profile) -> bool:
         return any(
             name.startswith(self._ASYNCHRONOUS)
@@ -98,6 +122,14 @@ class SynchronousWrites(Rule):
             if trace.app == app.name
             for name in trace.functions
         )
+
+
+def _in_libraries_s(app: App) -> float:
+    """Seconds that the slowest process spends in I/O libraries, but not in file-system calls."""
+    balance = app.balance
+    if balance is None or balance.slowest_call_time_s is None:
+        return 0.0
+    return max(0.0, balance.slowest_call_time_s - (balance.slowest_io_time_s or 0.0))
 
 
 def _finding(number: int, app: App, found: Overlap, profile: Profile) -> Finding:

@@ -17,7 +17,7 @@ from vani.analyzers.transfer_sizes import histogram, sizes_of
 from vani.schema.formats import MOST_LOOKED_AT, format_of_name
 from vani.schema.profile import Dataset, SizeDistribution
 
-__all__ = ["dataset"]
+__all__ = ["dataset", "size_distribution"]
 
 _NOT_SAMPLED = "a trace holds no values: `vani collect --dataset` reads a sample of them, for --job"
 _AT_ONCE = 1 << 16
@@ -39,10 +39,8 @@ def dataset(
     notes: Notes = dict(of_formats) if early else {}
     sizes = size_of[codes]
     known = sizes[sizes != NO_VALUE]
-    ones = np.ones(len(known), np.int64)
     roles = np.bincount(role_of[codes], minlength=len(ROLES)).tolist()
     no_roles = bool(without_role[codes].any())
-    found = sizes_of(known, ones)
     no_sizes, of_lengths = _explain_lengths(view, sizes)
     notes |= of_lengths
     missing = len(codes) - len(known)
@@ -72,19 +70,24 @@ def dataset(
         else {
             r: n for r, n in sorted((role or "unused", n) for role, n in zip(ROLES, roles, strict=True)) if n
         },
-        size_distribution=None
-        if no_sizes
-        else SizeDistribution(
-            known=len(known),
-            min=found.min if found else None,
-            p50=found.p50 if found else None,
-            p90=found.p90 if found else None,
-            max=found.max if found else None,
-            histogram=histogram(known, ones),
-        ),
+        size_distribution=None if no_sizes else size_distribution(known),
         distribution=sample.distribution if sample is not None else None,
     )
     return entity, notes if early else notes | of_formats
+
+
+def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
+    """Distribution of the sizes of files, of those that are known; bytes."""
+    ones = np.ones(len(known), np.int64)
+    found = sizes_of(known, ones)
+    return SizeDistribution(
+        known=len(known),
+        min=found.min if found else None,
+        p50=found.p50 if found else None,
+        p90=found.p90 if found else None,
+        max=found.max if found else None,
+        histogram=histogram(known, ones),
+    )
 
 
 def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:

@@ -11,10 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.analyzers.entities.dataset import size_distribution
 from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.keyed import NO_VALUE
+from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.lengths import FileLengths
 from vani.columns import Texts, scalar, texts, to_arrow, to_numpy
-from vani.schema.profile import ByteCounts, Folder
+from vani.schema.profile import ByteCounts, Folder, SizeDistribution
 
 __all__ = ["MOST_BY_FILES", "MOST_BY_TIME", "folders"]
 
@@ -24,8 +28,11 @@ MOST_BY_FILES = 10
 Ints = NDArray[np.int64]
 
 
-def folders(view: View) -> tuple[list[Folder], Notes]:
-    """The folders with most metadata time (operations, where no time is known), then those with most files."""
+def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
+    """The folders with most metadata time (operations, where no time is known), then those with most files.
+
+    `size_of` as `sizes` gives them.
+    """
     codes = view.files
     if not len(codes):
         return [], {}
@@ -37,22 +44,29 @@ def folders(view: View) -> tuple[list[Folder], Notes]:
         return np.bincount(folder, survey.at(codes, column), count).astype(np.int64)
 
     files = np.bincount(folder, minlength=count)
+    timed = view.timed
     time, operations = total("metadata_time"), total("metadata")
+    whole = total("time") if timed else time
     creates = np.bincount(folder, survey.at(codes, "makes") > 0, count).astype(np.int64)
+    removes = np.bincount(folder, view.measured.survey.removed(codes), count).astype(np.int64)
+    opens = total("opens")
+    makers = _makers(view, codes, folder, count)
     read, written = total("bytes_read"), total("bytes_written")
     unread, unwritten = ((total(f"unsized_{n}") == total(n)) & (total(n) > 0) for n in ("reads", "writes"))
     order = np.lexsort((np.arange(count), -files, -operations, -time))
     chosen = order[:MOST_BY_TIME].tolist()
     by_files = np.lexsort((np.arange(count), -files))[:MOST_BY_FILES].tolist()
     chosen += [one for one in by_files if one not in chosen]
-    notes = view.nulls(SpentTime, "folders.metadata_time_s")
+    sizes, of_sizes = _sizes(view, codes, folder, size_of, chosen)
+    notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
+    if makers is None:
+        notes["folders.makers"] = "calls were counted for several processes at once (--quick)"
     if len(chosen) < count:
         notes["folders"] = (
             f"{len(chosen)} of {count:,}: the {MOST_BY_TIME} with most metadata time, "
             f"and the {MOST_BY_FILES} with most files"
         )
     below = _folders_in(paths)
-    timed = view.timed
     found = [
         Folder(
             path=paths[i].as_py(),
@@ -66,10 +80,45 @@ def folders(view: View) -> tuple[list[Folder], Notes]:
                 total=None if unread[i] or unwritten[i] else int(read[i] + written[i]),
             ),
             metadata_time_s=int(time[i]) / 1e9 if timed else None,
+            time_s=int(whole[i]) / 1e9 if timed else None,
+            opens=int(opens[i]),
+            removes=int(removes[i]),
+            makers=None if makers is None else int(makers[i]),
+            sizes=sizes[i],
         )
         for i in chosen
     ]
     return found, notes
+
+
+def _makers(view: View, codes: Ints, folder: Ints, count: int) -> Ints | None:
+    """Processes that made files in each folder, at least; None where calls were not told apart by process."""
+    survey = view.measured.survey.files
+    if len(survey) and "first_maker" not in survey.columns:
+        return None
+    made = survey.at(codes, "makes") > 0
+    widths = (count, view.world.processes)
+    pairs = [pack((folder[made], survey.at(codes[made], n)), widths) for n in ("first_maker", "last_maker")]
+    of_folder, _ = unpack(np.unique(np.concatenate(pairs)), widths)
+    return np.bincount(of_folder, minlength=count).astype(np.int64)
+
+
+def _sizes(
+    view: View, codes: Ints, folder: Ints, size_of: Ints, chosen: list[int]
+) -> tuple[dict[int, SizeDistribution | None], Notes]:
+    """Sizes of the files of some folders, and why they are null."""
+    lengths = view.measured.of(FileLengths)
+    if lengths is None:
+        return dict.fromkeys(chosen), {"folders.sizes": view.measured.why(FileLengths)}
+    why = view.measured.results.why(FileLengths)
+    hidden = np.bincount(folder, lengths.uncertain[codes] & (why is not None), folder.max() + 1) > 0
+    order = np.argsort(folder, kind="stable")
+    bounds = np.searchsorted(folder[order], np.add.outer((0, 1), chosen))
+    found: dict[int, SizeDistribution | None] = {}
+    for one, begin, end in zip(chosen, *bounds.tolist(), strict=True):
+        sizes = size_of[codes[order[begin:end]]]
+        found[one] = None if hidden[one] else size_distribution(sizes[sizes != NO_VALUE])
+    return found, {"folders.sizes": why} if why is not None and hidden[chosen].any() else {}
 
 
 def _column(view: View, codes: Ints) -> pa.Array:

@@ -41,6 +41,8 @@ _FILES: dict[str, How] = {
     "first_read": "min",
     "first_process": "min",
     "last_process": "max",
+    "first_maker": "min",
+    "last_maker": "max",
     "first_resize": "min",
 }
 _NEVER = np.iinfo(np.int64).max
@@ -186,6 +188,7 @@ class _Collector:
             # The last one written stays; calls come process after process.
             first_process[dense.codes[::-1]] = process[::-1]
             last_process[dense.codes] = process
+        first_maker, last_maker = _makers(dense, batch.flags[rows], process)
         time, moved = alike.sum(batch.duration[rows]), alike.sum(size)
         columns = {
             "reads": group.sum(count, kind == Kind.READ),
@@ -214,6 +217,8 @@ class _Collector:
             "first_read": extreme(kind == Kind.READ, latest=False),
             "first_process": first_process,
             "last_process": last_process,
+            "first_maker": first_maker,
+            "last_maker": last_maker,
             "first_resize": extreme(resized, latest=False),
         }
         self._files.append(Keyed(dense.keys, columns))
@@ -264,6 +269,18 @@ class _Collector:
             self._level,
             self._activity.result(),
         )
+
+
+def _makers(
+    dense: Dense, flags: NDArray[Any], process: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First and last process that made or emptied each file: `_NEVER` and -1 where none did."""
+    first, last = np.full(len(dense.keys), _NEVER), np.full(len(dense.keys), -1)
+    makes = np.flatnonzero(flags & (Flag.CREATE | Flag.TRUNCATE))
+    # As for all users of a file: the last one written stays.
+    first[dense.codes[makes[::-1]]] = process[makes[::-1]]
+    last[dense.codes[makes]] = process[makes]
+    return first, last
 
 
 def _shorter(intervals: Intervals, by: int) -> Intervals:

@@ -87,6 +87,25 @@ class Folder(Model):
     metadata_time_s: Seconds | None = Field(
         description="in metadata operations on these files, added up; null where times were not read"
     )
+    time_s: Seconds | None = Field(
+        default=None,
+        description="in all calls on these files, added up; null where times were not read, and in a document of an "
+        "older Vani",
+    )
+    opens: Count | None = Field(
+        default=None, description="times that these files were opened; null in a document of an older Vani"
+    )
+    removes: Count | None = Field(
+        default=None, description="of these files, those that the run removed; null in a document of an older Vani"
+    )
+    makers: Count | None = Field(
+        default=None,
+        description="processes that made files here, at least: of a file that several made (or emptied), the first and "
+        "the last rank are counted; null where a source does not tell which process did",
+    )
+    sizes: SizeDistribution | None = Field(
+        default=None, description="sizes of these files, of those whose size is known; null where none can be"
+    )
 
 
 class Excluded(Model):

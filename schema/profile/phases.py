@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -22,6 +22,9 @@ class Frequency(Model):
     )
     ops_per_process: float = Field(description="data operations / processes that take part, each time")
     size: Bytes | None = Field(description="most common size of its data operations")
+
+
+_MOST_SPANS: Final = 100_000
 
 
 class Repeats(Model):
@@ -75,8 +78,11 @@ class Phase(Model):
 
     @property
     def spans(self) -> list[tuple[float, float]]:
-        """(start, end) of each repetition in seconds, taken as equally long and evenly spaced."""
-        if self.count == 1:
+        """(start, end) of each repetition in seconds, taken as equally long and evenly spaced.
+
+        More than 100,000 are one: nothing tells them apart, and a document may claim any number.
+        """
+        if self.count == 1 or self.count > _MOST_SPANS:
             return [(self.start_s, self.end_s)]
         length = self.runtime_s / self.count
         apart = (self.end_s - length - self.start_s) / (self.count - 1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from vani.analyzers.entities.dataset import size_distribution
 from vani.schema.profile import Profile
 from vani.schema.system import System
 from vani.units import MiB
@@ -150,13 +154,14 @@ def profile(
     interfaces: Sequence[dict[str, Any]] | None = (),
     phases: Sequence[dict[str, Any]] = (),
     functions: dict[str, int] | None = None,
+    folders: Sequence[dict[str, Any]] | None = None,
     change: dict[str, Any] | None = None,
 ) -> Profile:
     """A run of one app that spends half of its time in I/O.
 
     `interfaces` and `phases` hold settings of the functions of these names, `functions` the calls of its one
     trace. `calls_s` is the slowest process's time in calls of MPI-IO, of which `slowest_s` are in file-system calls;
-    None: no library is called. `change` sets values by path (`apps[0].balance.slowest_rank`), last of all.
+    None: no library is called. `folders` are settings of `folder`, by default those that the files are in. `change` sets values by path (`apps[0].balance.slowest_rank`), last of all.
     """
     # What is done to the files is a part of what is done.
     whole = sum(one["io"]["time_s"]["total"] or 0.0 for one in files)
@@ -231,7 +236,9 @@ def profile(
         "phases": [
             phase(index, **({"processes": processes, "app": app} | one)) for index, one in enumerate(phases)
         ],
-        "interfaces": None if interfaces is None else [interface(**({"app": app} | one)) for one in interfaces],
+        "interfaces": None
+        if interfaces is None
+        else [interface(**({"app": app} | one)) for one in interfaces],
         "middleware": {"extra_cores_per_node": None, "memory_per_node": None, "libraries": []},
         "storage": {
             "node_local": {
@@ -263,6 +270,7 @@ def profile(
                 "histogram": {},
             },
         },
+        "folders": folders_of(files, processes) if folders is None else [folder(**one) for one in folders],
         "files": list(files),
         "excluded": {"files": 0, "io": io_stats()},
         "provenance": provenance or {},
@@ -270,6 +278,72 @@ def profile(
     for path, value in (change or {}).items():
         put(tree, path, value)
     return Profile.model_validate(tree)
+
+
+def folder(
+    path: str = "/lustre/d",
+    *,
+    files: int = 1,
+    creates: int | None = None,
+    removes: int = 0,
+    opens: int | None = None,
+    makers: int | None = 1,
+    read: int | None = 0,
+    written: int | None = 0,
+    metadata_s: float | None = 0.0,
+    time_s: float | None = None,
+    sizes: Sequence[int] | None = (),
+) -> dict[str, Any]:
+    """A folder; `sizes` are those of its files whose size is known, one number standing for all of them."""
+    if sizes is not None:
+        sizes = list(sizes) * files if len(sizes) == 1 else sizes
+    return {
+        "path": path,
+        "files": files,
+        "creates": files if creates is None else creates,
+        "entries": files,
+        "bytes": {
+            "read": read,
+            "written": written,
+            "total": None if read is None or written is None else read + written,
+        },
+        "metadata_time_s": metadata_s,
+        "time_s": metadata_s if time_s is None else time_s,
+        "opens": files if opens is None else opens,
+        "removes": removes,
+        "makers": makers,
+        "sizes": None if sizes is None else size_distribution(np.array(sizes, np.int64)).model_dump(),
+    }
+
+
+def folders_of(files: Sequence[dict[str, Any]], processes: int) -> list[dict[str, Any]]:
+    """The folders that some files are in, whose private files are made by processes in turn."""
+    inside: dict[str, list[dict[str, Any]]] = {}
+    for one in files:
+        inside.setdefault(posixpath.dirname(one["path"]) or ".", []).append(one)
+
+    def size(one: dict[str, Any]) -> int | None:
+        return one["size"] if one["size"] is not None else one["io"]["footprint"]["written"]
+
+    found = []
+    for path, some in inside.items():
+        made = [one for one in some if one["role"] != "input" and one["writers"]]
+        found.append(
+            folder(
+                path,
+                files=len(some),
+                creates=len(made),
+                removes=sum(one["role"] == "temporary" for one in some),
+                opens=sum(one["opens"] for one in some),
+                makers=min(processes, sum(one["processes"] for one in made)),
+                read=sum(one["io"]["bytes"]["read"] or 0 for one in some),
+                written=sum(one["io"]["bytes"]["written"] or 0 for one in some),
+                metadata_s=sum(one["io"]["time_s"]["metadata"] or 0 for one in some),
+                time_s=sum(one["io"]["time_s"]["total"] or 0 for one in some),
+                sizes=[known for one in made if (known := size(one)) is not None],
+            )
+        )
+    return found
 
 
 def put(tree: Any, path: str, value: Any) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from vani.advisors.advise import advise_document
 from vani.render.advice.screen import render
+from vani.schema.advice import Recommendation, Target
 from vani.units import GiB, MiB
 
 
@@ -32,15 +33,43 @@ def test_the_first_line_says_whether_io_matters():
     assert re.search(r"\n\d+ rules had nothing to recommend \(see advice.yaml\)", text)
 
 
+def recommendation(rule, path, severity="low"):
+    return Recommendation(
+        rule=rule, name="plain", severity=severity, confidence=0.5, target=Target(kind="file", path=path),
+        current={}, recommended={}, evidence=[], reason=f"Because of {path}.", expected=None, apply=[], source=[],
+    )  # fmt: skip
+
+
+def advice_of(*recommendations):
+    return advise_document(profile(), system(), select=["POS001"]).model_copy(
+        update={"recommendations": list(recommendations)}
+    )
+
+
 def test_three_things_to_do_then_a_line_each():
-    text = screen(advise_document(profile(files(6)), system()))
+    text = screen(advice_of(*(recommendation(f"TST00{i}", f"/d{i}") for i in range(6))))
     assert [f"\n{number}. " in text for number in (1, 2, 3, 4)] == [True, True, True, False]
     also = text.partition("Also:\n")[2].splitlines()[:3]
-    assert [line.rpartition(" ")[2] for line in also] == [f"/lustre/d{i}/out" for i in (3, 4, 5)]
+    assert also == [f"  TST00{i} plain (low): /d{i}" for i in (3, 4, 5)]
+
+
+def test_a_rule_comes_once_with_the_number_of_its_other_places():
+    many = [recommendation("TST001", f"/d{i}") for i in range(4)]
+    few = [recommendation("TST002", f"/e{i}", "info") for i in range(3)]
+    text = screen(advice_of(*many, *few))
+    assert text.count("TST001") == 1
+    assert "   The same for /d1 and 2 more (see advice.yaml)." in text
+    assert "\n2. " not in text
+    assert "Also:\n  TST002 plain (info, 3 places): /e0\n" in text
+
+
+def test_of_a_long_path_the_end_is_shown():
+    line = screen(advice_of(recommendation("TST001", "/lustre/" + "long/" * 30 + "out.h5", "info")), width=60)
+    assert re.search(r"\n  TST001 plain \(info\): \u2026\S+/out\.h5\n", line)
 
 
 def test_more_than_ten_others_are_counted():
-    text = screen(advise_document(profile(files(20)), system()))
+    text = screen(advice_of(*(recommendation(f"TST0{i}", "/d") for i in range(10, 30))))
     assert "  and 7 more (see advice.yaml)\n" in text
 
 
@@ -48,7 +77,7 @@ def test_where_io_hardly_matters_there_is_nothing_to_do_first():
     text = screen(advise_document(profile(files(2), slowest_s=1, busy_s=1), system()))
     assert text.startswith("I/O hardly matters here")
     assert "\n1. " not in text
-    assert "  LUS002 stripe-count (info): /lustre/d0/out" in text
+    assert "  LUS002 stripe-count (info, 2 places): /lustre/d0/out" in text
 
 
 def test_lines_fit_80_columns_but_a_line_to_paste_is_never_broken():

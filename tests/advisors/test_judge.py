@@ -438,3 +438,40 @@ def test_a_comment_cannot_be_left():
 @pytest.mark.parametrize(("size", "text"), [(4 * MiB, "4M"), (65536, "64K"), (3 * GiB, "3G"), (1000, "1000")])
 def test_sizes_are_written_as_lfs_reads_them(size, text):
     assert lfs_size(size) == text
+
+
+def test_what_several_apps_did_to_a_file_is_given_to_none_of_them():
+    small = {"transfer": 4096, "time_s": 8, "busy_s": 8}
+    both = shared("/lustre/p.fits", read=16 * MiB, apps=["mImgtbl", "ior"], **small)
+    own = shared("/lustre/q.fits", read=16 * MiB, apps=["ior"], **small)
+    found = {
+        one.target.path: one for one in advise(profile([both, own]), select=["POS002"]).recommendations
+    }
+    assert found["/lustre/p.fits"].target.app is None
+    assert "(used by mImgtbl and ior)" in found["/lustre/p.fits"].reason
+    assert found["/lustre/q.fits"].target.app == "ior"
+
+
+some_s = st.floats(0, 4)
+
+
+@given(
+    before=some_s, after=some_s, touched=some_s, runtime=st.floats(0.1, 8), slowest=some_s, busy=some_s,
+    calls=st.none() | some_s, known=st.booleans(),
+)  # fmt: skip
+@pytest.mark.parametrize("acts_on", ["file_system", "libraries"])
+@pytest.mark.parametrize("metric", ["x", "runtime_s"])
+def test_what_wins_or_touches_less_than_a_second_is_low_at_most(
+    acts_on, metric, before, after, touched, runtime, slowest, busy, calls, known
+):
+    gain = Gain(metric, before, after, after, before, "") if known else None
+    finding = replace(Plain.finding, gain=gain, acts_on=acts_on, touched_s=touched)
+    rule = type("R", (Plain,), {"finding": finding})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "rules", lambda: (rule, IOShare))
+        patch.setattr("vani.advisors.judge.rules", lambda: (rule, IOShare))
+        advice = advise(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls))
+    for one in advice.recommendations:
+        if one.severity in ("high", "medium"):
+            assert runtime >= 1
+            assert touched >= 1 if one.expected is None else won(one) >= 1 - 1e-6

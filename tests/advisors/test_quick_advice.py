@@ -11,7 +11,7 @@ from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
 from vani.advisors.judge import judge
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
-from vani.errors import VaniError
+from vani.errors import InputError
 from vani.schema.advice import ProfileRef, SystemRef
 from vani.schema.profile import Profile
 from vani.schema.system import System
@@ -84,7 +84,7 @@ def test_a_rule_that_needs_no_times_may_speak_but_promises_nothing(quick, monkey
     assert (one.severity, one.expected) == ("info", None)
 
 
-def test_a_time_that_is_null_after_all_is_a_fault_and_no_guess():
+def test_a_time_that_is_null_after_all_is_an_error_of_the_profile_and_no_guess():
     assert seconds(0.5) == 0.5
-    with pytest.raises(VaniError, match="a time is null"):
+    with pytest.raises(InputError, match="a time is null"):
         seconds(None)

@@ -68,3 +68,9 @@ def test_a_second_in_which_any_process_writes_may_cost_the_run_less():
     run = made(slowest_s=15)
     assert app_share(run.apps[0], "total") == 0.25
     assert of_profile_s(run, "total") == 15
+
+
+def test_files_of_several_apps_are_no_part_of_the_first_ones_time():
+    # The first app's slowest process spends 2 s in I/O, and another one does most to the file.
+    run = made(shared(written=MiB, time_s=80, busy_s=30, apps=["ior", "other"]), slowest_s=2)
+    assert of_files_s(run.files, run, "write") == 30

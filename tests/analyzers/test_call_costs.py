@@ -91,6 +91,24 @@ def test_folders_count_all_files_and_not_only_those_that_are_listed(tmp_path):
     }
 
 
+def test_folders_tell_sizes_opens_removals_and_who_made_the_files(tmp_path):
+    names = ["/d/a/1", "/d/a/2", "/d/a/3", "/d/in/1"]
+    rows = [
+        *(create(file=i, at=10 * i, lasts=3, rank=i % 2) for i in range(3)),
+        *(write(file=i, at=10 * i + 5, size=100 * (i + 1), lasts=2, rank=i % 2) for i in range(3)),
+        call(file=2, flags=Flag.REMOVE, at=90, lasts=4, rank=0),
+        *(call(file=3, flags=Flag.OPEN, at=40 + rank, lasts=2, rank=rank) for rank in range(2)),
+    ]
+    profile = profile_of([InventedTrace(rows, [FileClass.DATASET] * 4, names)], tmp_path, files=1)
+    found = {f.path: f for f in profile.folders}
+    made, read_only = found["/d/a"], found["/d/in"]
+    assert (made.opens, made.removes, made.makers) == (3, 1, 2)
+    assert (made.sizes.known, made.sizes.p50, made.sizes.max) == (3, 200, 300)
+    assert made.time_s == pytest.approx(19e-9)
+    assert made.metadata_time_s == pytest.approx(13e-9)
+    assert (read_only.opens, read_only.makers, read_only.sizes.known) == (2, 0, 0)
+
+
 def library(layer, *, at, lasts, depth=0, rank=0, thread=0):
     return call(Kind.WRITE, None, layer=layer, at=at, lasts=lasts, depth=depth, rank=rank, thread=thread)
 

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from vani.errors import VaniError
+from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
@@ -29,7 +29,7 @@ Kind = Literal["read", "write", "metadata", "total"]
 
 
 def of_files_s(files: Sequence[FileEntity], profile: Profile, kind: Kind) -> float:
-    """Seconds of the run that I/O on files costs, whose first apps may be different ones."""
+    """Seconds of the run that I/O on files costs, which may be those of different apps, or of several at once."""
     return sum(files_s(some, app, kind) for app, some in _by_app(files, profile))
 
 
@@ -76,11 +76,11 @@ def seconds(value: float | None) -> float:
 
     Raises
     ------
-    VaniError
+    InputError
         The time is null after all.
     """
     if value is None:
-        raise VaniError("a time is null in a profile that has a run time", todo="make the profile again")
+        raise InputError("a time is null in a profile that has a run time", todo="make the profile again")
     return value
 
 
@@ -88,7 +88,8 @@ def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App
     apps = {app.name: app for app in profile.apps}
     found: defaultdict[str, list[FileEntity]] = defaultdict(list)
     for file in files:
-        found[file.apps[0] if file.apps else ""].append(file)
+        # What several apps do to a file is no part of the I/O of any one of them.
+        found[file.apps[0] if len(file.apps) == 1 else ""].append(file)
     for name, some in found.items():
         yield apps.get(name), some
 

@@ -34,12 +34,17 @@ __all__ = [
 STRIPE_UNIT: Final = 64 * KiB
 """Stripe sizes are multiples of this, at least this, and below 4 GiB (lfs-setstripe(1))."""
 
+_MOST: Final = 1e9
+
 LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
 
 
 def equation_3_count(process_bandwidth: float, parallelism: int, target_bandwidth: float) -> int:
-    """Stripe count by AIOT's equation 3, rounded up, at least 1. Bandwidths in bytes per second."""
-    return max(1, math.ceil(process_bandwidth * parallelism / target_bandwidth))
+    """Stripe count by AIOT's equation 3, rounded up, at least 1. Bandwidths in bytes per second.
+
+    No file system has as many as `_MOST` targets: rates that ask for more are of no machine.
+    """
+    return max(1, math.ceil(min(_MOST, process_bandwidth * parallelism / target_bandwidth)))
 
 
 def step_distance(

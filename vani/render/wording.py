@@ -8,12 +8,15 @@ from vani.errors import one_line
 from vani.units import format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from vani.schema.advice import Advice, Expected, JudgedFiles, Recommendation
     from vani.schema.profile import Profile
 
 __all__ = [
     "MATTERS",
     "THINGS_TO_DO",
+    "by_rule",
     "expected_gain",
     "how_sure",
     "judged_by",
@@ -45,10 +48,18 @@ def matters(advice: Advice, profile: Profile | None) -> str:
 
 
 def things_to_do(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
-    """The few recommendations to follow first, and all others but the one that says whether I/O matters."""
+    """The few recommendations to follow first, one of a rule, and all others but that on whether I/O matters."""
     rest = [one for one in advice.recommendations if one.rule != MATTERS]
-    todo = [one for one in rest if one.severity != "info"][:THINGS_TO_DO]
+    todo = [some[0] for some in by_rule(one for one in rest if one.severity != "info")][:THINGS_TO_DO]
     return todo, [one for one in rest if not any(one is done for done in todo)]
+
+
+def by_rule(recommendations: Iterable[Recommendation]) -> list[list[Recommendation]]:
+    """Those of one rule together, in the order of the first of each."""
+    groups: dict[str, list[Recommendation]] = {}
+    for one in recommendations:
+        groups.setdefault(one.rule, []).append(one)
+    return list(groups.values())
 
 
 def judged_by(advice: Advice) -> str:

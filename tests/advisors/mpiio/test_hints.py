@@ -55,7 +55,7 @@ def test_hints_are_added_to_those_there_are(tmp_path):
 
 @pytest.mark.parametrize(
     ("ranks", "targets", "count"),
-    [(64, 16, 16), (64, 24, 24), (64, 4, 4), (8, 12, 6), (7, 4, 4), (1, 48, 1)],
+    [(2**40, 10**9, 2000), (64, 16, 16), (64, 24, 24), (64, 4, 4), (8, 12, 6), (7, 4, 4), (1, 48, 1)],
 )
 def test_aggregators(ranks, targets, count):
     assert aggregators(ranks, targets) == count

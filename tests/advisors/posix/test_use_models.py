@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.data_files import _is_data
+from vani.advisors.data_files import is_data
 from vani.advisors.small_requests import aggregated, small_share
 from vani.models.small_io import rest_of
 from vani.schema.profile import Sizes
@@ -60,7 +60,7 @@ def test_aggregation_wins_no_more_than_there_is(before, files):
 
 
 @pytest.mark.parametrize(
-    ("path", "is_data"),
+    ("path", "expected"),
     [
         ("/lustre/out", True),
         ("out", True),
@@ -74,5 +74,5 @@ def test_aggregation_wins_no_more_than_there_is(before, files):
         ("/user/data", True),
     ],
 )
-def test_what_is_data(path, is_data):
-    assert _is_data(path) is is_data
+def test_what_is_data(path, expected):
+    assert is_data(path) is expected

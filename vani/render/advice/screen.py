@@ -9,6 +9,7 @@ from rich.text import Text
 
 from vani.errors import one_line
 from vani.render.wording import (
+    by_rule,
     expected_gain,
     how_sure,
     judged_by,
@@ -20,6 +21,8 @@ from vani.render.wording import (
 from vani.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from vani.schema.advice import Advice, Recommendation
@@ -48,19 +51,24 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
         console.print(Text(judged_part(advice.profile.files), style="dim"), highlight=False)
     for number, one in enumerate(todo, 1):
         console.print()
-        _thing_to_do(number, one, console)
-    if others:
+        _thing_to_do(number, one, [more for more in others if more.rule == one.rule], console)
+    named = {one.rule for one in todo}
+    rules = by_rule(one for one in others if one.rule not in named)
+    if rules:
         console.print()
         console.print(Text("Also:" if todo else "Noticed all the same:"))
-        for one in others[:OTHERS]:
-            _one_line(one, console)
-        if len(others) > OTHERS:
-            console.print(Text(f"  and {len(others) - OTHERS} more (see advice.yaml)"), highlight=False)
+        for some in rules[:OTHERS]:
+            _one_line(some, console)
+        if len(rules) > OTHERS:
+            console.print(Text(f"  and {len(rules) - OTHERS} more (see advice.yaml)"), highlight=False)
     console.print()
     console.print(Text(_silent(advice), style="dim"), highlight=False)
 
 
-def _thing_to_do(number: int, one: Recommendation, console: Console) -> None:
+def _thing_to_do(
+    number: int, one: Recommendation, same: Sequence[Recommendation], console: Console
+) -> None:
+    """Show one recommendation, and for what its rule recommends something, too."""
     heading = Text(f"{number}. {one_line(one.name)} ({one.rule}), ")
     heading.append(one.severity, style=_STYLES[one.severity])
     heading.append(f", {how_sure(one.confidence)}")
@@ -75,15 +83,25 @@ def _thing_to_do(number: int, one: Recommendation, console: Console) -> None:
             soft_wrap=True,
             highlight=False,
         )
+    if same:
+        places = list(dict.fromkeys(target(one) for one in same))
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        _indented(f"The same for {one_line(places[0])}{more} (see advice.yaml).", console)
 
 
 def _indented(text: str, console: Console) -> None:
     console.print(Padding(Text(text), (0, 0, 0, 3)), highlight=False)
 
 
-def _one_line(one: Recommendation, console: Console) -> None:
-    text = Text(f"  {one.rule} {one_line(one.name)} ({one.severity}): {one_line(target(one))}")
-    console.print(text, no_wrap=True, overflow="ellipsis", highlight=False)
+def _one_line(some: Sequence[Recommendation], console: Console) -> None:
+    """Show on one line what a rule recommends, and in how many places; the end of a path says most."""
+    one = some[0]
+    often = f", {len(some)} places" if len(some) > 1 else ""
+    start, place = f"  {one.rule} {one_line(one.name)} ({one.severity}{often}): ", one_line(target(one))
+    room = console.width - len(start)
+    if len(place) > room > 1:
+        place = f"\u2026{place[1 - room :]}"
+    console.print(Text(start + place), no_wrap=True, overflow="ellipsis", highlight=False)
 
 
 def _silent(advice: Advice) -> str:

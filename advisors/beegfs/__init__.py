@@ -1,0 +1,1 @@
+"""How files lie on the targets of a BeeGFS."""

@@ -1,0 +1,142 @@
+"""BEE001: large shared files on few targets of a BeeGFS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import Item, by_folder, data_files, extent, listed, target_of, wall_s
+from vani.advisors.placement import disk_under
+from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.models.certainty import certainty
+from vani.units import GiB, KiB, MiB, format_bytes, lfs_size
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Profile
+    from vani.schema.system import FileSystem, System
+
+# BeeGFS' smallest chunk (STRIPEPATTERN_MIN_CHUNKSIZE), and the largest that its documents speak of without caution.
+_LEAST = 64 * KiB
+_MOST = 8 * MiB
+
+
+class StripePattern(Rule):
+    """A large shared file lies on few targets of a BeeGFS, though many processes use it.
+
+    Looks at
+        Shared files on BeeGFS of at least `min_bytes` that several processes read or write, the nodes of the job (its
+        processes, where these are not known), and the number of targets of the file system and of a file.
+    Why
+        A file's chunks go round its targets, by default four. More nodes than these can fill wait for them while the
+        other targets are idle.
+    Recommends
+        As many targets as there are nodes, at most all; chunks as large as the usual request, a power of two
+        (`beegfs-ctl --setpattern --numtargets=N --chunksize=SIZE DIR`, with BeeGFS 8 `beegfs entry set`). New files get
+        it from their folder. The site must have allowed users to set it (sysAllowUserSetPattern, off by default).
+    Stays silent when
+        No large file is shared; a file has at least half of the targets that its nodes can use; the number of targets
+        is not known; the data is not on BeeGFS, by the description of the machine or what `vani collect` found.
+    Source
+        BeeGFS documentation, Striping (doc.beegfs.io); its metadata server accepts chunks that are powers of two from
+        64 KiB on, and patterns of users where sysAllowUserSetPattern is set.
+    Example
+        16 nodes write one file of 64 GiB in requests of 1 MiB on a BeeGFS of 32 targets:
+        `beegfs-ctl --setpattern --numtargets=16 --chunksize=1M DIR`.
+    """
+
+    id = "BEE001"
+    name = "stripe-pattern"
+    family = "beegfs"
+    needs = ("files",)
+    settles = "layout"
+    sources = ("BeeGFS documentation, Striping",)
+
+    # Up to a few GiB few targets do as well (shared/data/oprael-tianhe-ior, measured on Lustre at 1 and 4 GiB).
+    min_bytes = 4 * GiB
+    # A file's targets where nobody says: BeeGFS' own default.
+    usual_targets = 4
+    # Twice as many are the least whose gain shows between repeated runs (ours).
+    least_factor = 2.0
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        large = data_files(
+            profile, lambda one: one.access == "shared" and (extent(one) or 0) >= self.min_bytes
+        )
+        if not large:
+            return self.nothing(
+                f"no file of {lfs_size(int(self.min_bytes))}iB or more is shared by processes"
+            )
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for app, folder, items in by_folder(large, profile):
+            place = disk_under("beegfs", "BeeGFS", items[0].file.path, profile, system)
+            if isinstance(place, str):
+                reasons.append(place)
+            elif place[1] is None or not place[1].targets:
+                reasons.append(
+                    "the number of targets is not known; supply `targets` (`beegfs-ctl --listtargets`)"
+                )
+            else:
+                found = self._judge(app, folder, items, place[0], place[1], profile, system)
+                findings.append(found) if isinstance(found, Finding) else reasons.append(found)
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+    def _judge(
+        self,
+        app: App | None,
+        folder: str,
+        items: list[Item],
+        where: str,
+        disk: FileSystem,
+        profile: Profile,
+        system: System,
+    ) -> Finding | str:
+        targets, users = disk.targets or 0, max(item.file.processes for item in items)
+        now = int(self.usual_targets) if not disk.stripe_count else disk.stripe_count
+        now = targets if now < 0 else now
+        wanted = min(targets, users, profile.job.nodes or users)
+        if wanted < self.least_factor * now:
+            return f"{wanted} targets would be used, and a file has {now}"
+        chunk = _chunk(items, disk)
+        quoted, longest = quoted_path(folder), max(extent(item.file) or 0 for item in items)
+        return Finding(
+            target=target_of(folder, items, app),
+            reason=f"{users} processes use {listed(folder, items)}, {format_bytes(longest)} long, on {now} of "
+            f"{targets} targets: {wanted} can serve them. What that wins is in no trace: a run with the new pattern "
+            "tells.",
+            confidence=round(
+                (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system), 2
+            ),
+            touched_s=wall_s(items, app, "read") + wall_s(items, app, "write"),
+            recommended={"targets": wanted, "chunk_size": chunk},
+            current={"targets": now, "chunk_size": disk.stripe_size},
+            evidence=[
+                Evidence(f"{items[0].where}.path", items[0].file.path),
+                Evidence(f"{items[0].where}.processes", items[0].file.processes),
+                Evidence("job.nodes", profile.job.nodes),
+                Evidence(f"{where}.targets", targets),
+            ],
+            apply=[
+                f"beegfs-ctl --setpattern --numtargets={wanted} --chunksize={lfs_size(chunk)} {quoted}",
+                *comment(
+                    f"with BeeGFS 8: beegfs entry set --num-targets={wanted} --chunk-size={lfs_size(chunk)}iB "
+                    f"{quoted}\nnew files get it; if it is refused, the site has not set sysAllowUserSetPattern: ask"
+                ),
+            ]
+            if quoted
+            else comment("a path with control characters is left out: type it yourself"),
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _chunk(items: list[Item], disk: FileSystem) -> int:
+    """The power of two at or below the usual request, no smaller than what files have now."""
+    least = max(_LEAST, disk.stripe_size or MiB)
+    sizes = [
+        size.p50
+        for item in items
+        for size in (item.file.io.transfer_size.write, item.file.io.transfer_size.read)
+        if size is not None and size.p50
+    ]
+    usual = min(sizes, default=0)
+    return max(least, min(_MOST, 1 << max(0, usual.bit_length() - 1)))

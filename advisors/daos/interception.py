@@ -1,0 +1,97 @@
+"""DAO001: many calls that reach DAOS through the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.placement import disk_under
+from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.models.certainty import certainty
+from vani.units import format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+# Where the packages of DAOS put it; it intercepts data and metadata, libioil.so data alone.
+_LIBRARY = "/usr/lib64/libpil4dfs.so"
+
+
+class Interception(Rule):
+    """A program makes many POSIX calls on DAOS, each of which may go through the kernel.
+
+    Looks at
+        Files on DAOS that programs reach through POSIX or stdio calls, and how many calls they make: at least
+        `min_operations`, data and metadata together.
+    Why
+        A container that is mounted (dfuse) is served by one daemon per node behind the kernel: each open, read and
+        write goes there and back. The interception library makes the calls of DAOS itself in the program.
+    Recommends
+        `LD_PRELOAD=/usr/lib64/libpil4dfs.so` for the program's processes, unless it is set already, which no trace
+        shows. What the site says of containers (object classes, chunks) is repeated from the machine's description.
+    Stays silent when
+        Few calls are made there, or through MPI-IO or HDF5, whose drivers may reach DAOS without POSIX; the data is not
+        on DAOS, by the description of the machine or what `vani collect` found.
+    Source
+        DAOS documentation, File System (docs.daos.io): with interception data moves as through the DFS API, metadata
+        through dfuse is much slower. ALCF user guides, DAOS: libpil4dfs intercepts data and metadata and is preferred.
+    Example
+        64 processes write logs of 4 KiB lines below `/tmp/POOL/CONTAINER`: `LD_PRELOAD=/usr/lib64/libpil4dfs.so`.
+    """
+
+    id = "DAO001"
+    name = "interception"
+    family = "daos"
+    needs = ("files",)
+    settles = ""
+    sources = ("DAOS documentation, File System", "ALCF user guides, DAOS")
+
+    # At some ten microseconds through the kernel and the daemon, a thousand calls are a hundredth of a second (ours).
+    min_operations = 1_000
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        mine = data_files(profile, lambda one: one.interface in (None, "posix", "stdio"))
+        if not mine:
+            return self.nothing("no file is reached through POSIX calls by the program itself")
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for app, folder, items in by_folder(mine, profile):
+            place = disk_under("daos", "DAOS", items[0].file.path, profile, system)
+            if isinstance(place, str):
+                reasons.append(place)
+                continue
+            calls = sum(
+                one.file.io.ops.read + one.file.io.ops.write + one.file.io.ops.metadata for one in items
+            )
+            if calls < self.min_operations:
+                reasons.append(
+                    f"the files there have fewer than {format_count(int(self.min_operations))} calls"
+                )
+                continue
+            note = f" The site says: {place[1].note}" if place[1] is not None and place[1].note else ""
+            findings.append(
+                Finding(
+                    target=target_of(folder, items, app),
+                    reason=f"{format_count(calls)} calls on {listed(folder, items)} reach DAOS through the kernel "
+                    "unless the interception library is loaded, which no trace shows: run once with it and once "
+                    f"without for an expected gain.{note}",
+                    confidence=round(0.5 * certainty(system), 2),
+                    touched_s=wall_s(items, app, "total"),
+                    recommended={"LD_PRELOAD": _LIBRARY},
+                    current={},
+                    evidence=[
+                        Evidence(f"{items[0].where}.path", items[0].file.path),
+                        Evidence(f"{items[0].where}.io.ops.metadata", items[0].file.io.ops.metadata),
+                        Evidence(f"{place[0]}.type", "daos"),
+                    ],
+                    apply=comment(
+                        "for the program's processes alone, behind a tracer's library if there is one: "
+                        f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "
+                        "its place intercepts data alone)"
+                    ),
+                    files=frozenset(one.file.path for one in items),
+                )
+            )
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))

@@ -1,0 +1,210 @@
+"""Folders over all files of the run, not only the listed ones: how many files, how small, and what they cost.
+
+The table of a profile has the hundred folders with most metadata time and the ten with most files: that none of the
+others has more files than these is sure, what all of them have together is not.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.data_files import is_data
+from vani.advisors.metadata import SERVED
+from vani.advisors.rule import Evidence, Target
+from vani.models.run_time import of_profile_s
+from vani.models.staging import is_near
+from vani.units import format_count, parse_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Folder, Profile, SizeDistribution
+    from vani.schema.system import System
+
+__all__ = ["Folders", "at_most", "beyond", "folders_of", "is_small", "is_written", "room_of", "usual_bytes"]
+
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Some folders of a profile that one setting is for: (position in the profile, folder), most costly first."""
+
+    rows: tuple[tuple[int, Folder], ...]
+
+    def those(self, positions: Sequence[int]) -> Folders:
+        """Some of them, by position in the profile."""
+        return Folders(tuple(row for row in self.rows if row[0] in set(positions)))
+
+    @property
+    def files(self) -> int:
+        return sum(folder.files for _, folder in self.rows)
+
+    @property
+    def written(self) -> int:
+        """Files of the folders whose files the run writes."""
+        return sum(folder.files for _, folder in self.rows if is_written(folder))
+
+    @property
+    def removes(self) -> int:
+        return sum(folder.removes or 0 for _, folder in self.rows)
+
+    @property
+    def known(self) -> int:
+        """Files whose size is known."""
+        return sum(folder.sizes.known for _, folder in self.rows if folder.sizes is not None)
+
+    @property
+    def path(self) -> str:
+        """The deepest folder that holds them all."""
+        paths = [folder.path for _, folder in self.rows]
+        if len({path.startswith("/") for path in paths}) > 1:
+            return "."
+        return posixpath.commonpath(paths) or "."
+
+    @property
+    def metadata_time_s(self) -> float:
+        """Summed over processes."""
+        return sum(folder.metadata_time_s or 0.0 for _, folder in self.rows)
+
+    @property
+    def time_s(self) -> float:
+        """In all calls, summed over processes; that of metadata alone where a document does not tell."""
+        return sum(
+            (folder.metadata_time_s if folder.time_s is None else folder.time_s) or 0.0
+            for _, folder in self.rows
+        )
+
+    def words(self) -> str:
+        """How many files are where."""
+        inside = (
+            self.path if len(self.rows) == 1 else f"{format_count(len(self.rows))} folders in {self.path}"
+        )
+        return f"{format_count(self.files)} files in {inside}"
+
+    def target(self, profile: Profile) -> Target:
+        """The folder, with the app where there is one."""
+        app = profile.apps[0].name if len(profile.apps) == 1 else None
+        return Target("directory", self.path, app)
+
+    def metadata_share(self, profile: Profile) -> float:
+        """What metadata servers answer for these files, as a share of all I/O time, 0..1."""
+        whole = profile.workflow.io.time_s.total
+        return min(1.0, self.metadata_time_s * _served(profile) / whole) if whole else 0.0
+
+    def metadata_s(self, profile: Profile) -> float:
+        """Seconds of the run that what metadata servers answer for these files costs."""
+        whole = profile.workflow.io.time_s.metadata
+        part = min(1.0, self.metadata_time_s / whole) if whole else 0.0
+        return of_profile_s(profile, "metadata") * _served(profile) * part
+
+    def total_s(self, profile: Profile) -> float:
+        """Seconds of the run that all calls on these files cost, but for the share of the run that flushing is."""
+        time = profile.workflow.io.time_s
+        if not time.total:
+            return 0.0
+        flushing = (time.sync or 0.0) / time.total
+        return of_profile_s(profile, "total") * min(1.0, self.time_s / time.total) * (1 - min(1.0, flushing))
+
+    def listed(self, profile: Profile) -> frozenset[str]:
+        """Paths of the listed files that lie in them."""
+        inside = {folder.path for _, folder in self.rows}
+        return frozenset(
+            file.path for file in profile.files if (posixpath.dirname(file.path) or ".") in inside
+        )
+
+    def evidence(self, *attributes: str) -> list[Evidence]:
+        """Attributes of the first of them."""
+        return [
+            Evidence(f"folders[{position}].{attribute}", _value(folder, attribute))
+            for position, folder in self.rows[:_SHOWN]
+            for attribute in ("path", "files", *attributes)
+        ]
+
+
+def folders_of(profile: Profile, system: System) -> Folders | str:
+    """Folders with data of the program that do not lie on the node; a sentence where folders are not known."""
+    if profile.folders is None:
+        why = profile.provenance.get("folders", "an older Vani made the profile: make it anew")
+        return f"folders are not known ({why})"
+    return Folders(
+        tuple(
+            (position, folder)
+            for position, folder in enumerate(profile.folders)
+            if is_data(posixpath.join(folder.path, "x")) and not is_near(f"{folder.path}/x", profile, system)
+        )
+    )
+
+
+def beyond(profile: Profile) -> int:
+    """Files of the data set in folders that the profile's table leaves out; 0 where there is no table."""
+    seen = sum(folder.files for folder in profile.folders or ())
+    return max(0, (profile.dataset.files or 0) - seen) if profile.folders is not None else 0
+
+
+def at_most(sizes: SizeDistribution, limit: int) -> int:
+    """How many files have at most so many bytes, as far as bins and percentiles tell: no fewer than that."""
+    if sizes.max is not None and sizes.max <= limit:
+        return sizes.known
+    # The high edge of a bin is not in it.
+    found = sum(
+        count for name, count in sizes.histogram.items() if (edge := _edge(name)) and edge <= limit + 1
+    )
+    for percent, value in ((90, sizes.p90), (50, sizes.p50)):
+        if value is not None and value <= limit:
+            found = max(found, -(-sizes.known * percent // 100))
+    return found
+
+
+def room_of(sizes: SizeDistribution, limit: int) -> int:
+    """Bytes that the files take where none takes more than `limit`: no more than that."""
+    return sum(
+        count * min(limit, *(one for one in (_edge(name), sizes.max) if one is not None))
+        for name, count in sizes.histogram.items()
+    )
+
+
+def usual_bytes(folder: Folder) -> int | None:
+    """What nine in ten files have at most; of files whose size is not known, the mean that an open is followed by."""
+    if folder.sizes is not None and 2 * folder.sizes.known >= folder.files:
+        return folder.sizes.p90
+    opens = folder.opens or folder.files
+    return None if folder.bytes.total is None or not opens else folder.bytes.total // opens
+
+
+def is_small(folder: Folder, limit: int) -> bool:
+    """Most files of the folder have at most so many bytes."""
+    usual = usual_bytes(folder)
+    return usual is not None and usual <= limit
+
+
+def is_written(folder: Folder) -> bool:
+    """The run makes or writes most files of the folder; not every way to make a file is recorded."""
+    known = folder.sizes.known if folder.sizes is not None else 0
+    return 2 * folder.creates >= folder.files or (bool(folder.bytes.written) and 2 * known >= folder.files)
+
+
+def _served(profile: Profile) -> float:
+    """Of the metadata time of files, what servers answer: folders are no files, and seeks ask nobody."""
+    kinds = profile.workflow.io.metadata_kinds
+    if kinds is None:
+        return 1.0
+    times = {
+        name: getattr(kinds, name).time_s or 0.0 for name in type(kinds).model_fields if name != "directory"
+    }
+    whole = sum(times.values())
+    return sum(time for name, time in times.items() if name in SERVED) / whole if whole else 1.0
+
+
+def _edge(name: str) -> int | None:
+    """High edge of a bin of sizes; None where it has none."""
+    high = name.partition("-")[2]
+    return parse_bytes(high) if high else None
+
+
+def _value(folder: Folder, attribute: str) -> str | int | float | None:
+    found: object = folder
+    for name in attribute.split("."):
+        found = getattr(found, name, None)
+    return found if isinstance(found, str | int | float) else None

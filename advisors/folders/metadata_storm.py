@@ -1,0 +1,191 @@
+"""FLD001: many small files whose names cost more than their bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.folder_table import Folders, beyond, folders_of, is_small
+from vani.advisors.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.models.run_time import of_profile_s
+from vani.units import MiB, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class MetadataStorm(Rule):
+    """Many small files are made, opened or removed, and that takes most of the I/O time.
+
+    Looks at
+        All folders of the run that hold data (not only the listed files): at least `min_files` files together in
+        folders where nine in ten have at most `max_size`, whose opening, closing, asking for and removing, with the
+        making and removing of folders, takes at least `min_metadata_share` of the I/O time.
+    Why
+        Each file costs several trips to a metadata server, however few bytes it has, and these servers are few and
+        serve everybody. More nodes make the run no faster there: they wait in one queue.
+    Recommends
+        Fewer and larger files. What is written: one file per process (or one for all) in a container format (HDF5,
+        ADIOS, NetCDF) or an archive. What is only read: an archive (HDF5, tar, SquashFS) that each process opens once.
+        What the run removes: a folder on the node (`$TMPDIR`), where no server is asked. Where many processes must make
+        files in one folder: a folder of its own for each.
+    Stays silent when
+        Small files are few; their metadata takes less of the I/O time; they lie on the node already; folders are not
+        known.
+    Source
+        Carns et al., Small-file access in parallel file systems (IPDPS 2009); Lustre manual, chapter 20.
+    Example
+        4 processes write 300 images of 20 KiB into one folder, and 96 % of the I/O time is making them: one HDF5 file
+        or tar archive per process makes four files of them.
+    """
+
+    id = "FLD001"
+    name = "metadata-storm"
+    family = "folders"
+    needs = ("workflow.io.time_s.metadata",)
+    settles = "files"
+    sources = (
+        "Carns et al., Small-file access in parallel file systems (IPDPS 2009)",
+        "Lustre manual, chapter 20",
+    )
+
+    # As LUS006: a trip less per file is milliseconds, and below a hundred files they do not show (general knowledge).
+    min_files = 100
+    # Half of the I/O time: below, bytes decide (ours).
+    min_metadata_share = 0.5
+    # One RPC (Lustre manual, section 19.2): the bytes of a smaller file are one request, its name takes several.
+    max_size = MiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        if may_hold_flushing(profile):
+            return self.nothing(MAY_HOLD_FLUSHING)
+        found = folders_of(profile, system)
+        if isinstance(found, str):
+            return self.nothing(found)
+        small = Folders(tuple(row for row in found.rows if is_small(row[1], int(self.max_size))))
+        share, files = small.metadata_share(profile) + _of_folders(profile), small.files
+        everywhere = self._everywhere(profile)
+        if everywhere:
+            share, files = _of_all(profile), profile.dataset.files or 0
+        if files < self.min_files:
+            left_out = beyond(profile)
+            where = (
+                f"the folders with most metadata and with most files ({format_count(left_out)} files are in others)"
+                if left_out
+                else "all folders of the run"
+            )
+            return self.nothing(
+                f"{where} hold {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
+            )
+        if share < self.min_metadata_share:
+            return self.nothing(
+                f"metadata operations on small files and folders take {format_share(share)} of the I/O time, less than "
+                f"{format_share(self.min_metadata_share)}"
+            )
+        return [self._finding(small, profile, files, share, everywhere=everywhere)]
+
+    def _everywhere(self, profile: Profile) -> bool:
+        """The table leaves out folders, and most files of the run are small."""
+        sizes, files = profile.dataset.size_distribution, profile.dataset.files
+        return bool(
+            beyond(profile)
+            and files
+            and sizes is not None
+            and 2 * sizes.known >= files
+            and sizes.p90 is not None
+            and sizes.p90 <= self.max_size
+        )
+
+    def _finding(
+        self, small: Folders, profile: Profile, files: int, share: float, *, everywhere: bool
+    ) -> Finding:
+        served, io = _of_all(profile), profile.workflow.io
+        before = (
+            of_profile_s(profile, "metadata")
+            * share_of([io], SERVED)
+            * (min(1.0, share / served) if served else 0.0)
+        )
+        # A file per process is no gain for who has few more than that: then one for all.
+        packs = profile.workflow.processes if files >= 2 * profile.workflow.processes else 1
+        left = before * packs / files
+        gain = Gain(
+            metric="metadata_time_s",
+            before_s=before,
+            after_s=(before + left) / 2,
+            best_s=left,
+            worst_s=before,
+            method=f"operations on names go with the number of files, {packs} in place of {files}: high, only those of "
+            "the new files are left; middle, half of the others stay for what is kept inside them; low, all",
+        )
+        where = f"{format_count(files)} files" if everywhere else small.words()
+        usual = max(
+            (one.p90 for _, row in small.rows if (one := row.sizes) and one.p90 is not None), default=None
+        )
+        sizes = "" if usual is None else f", nine in ten with {format_bytes(usual)} or less"
+        return Finding(
+            target=Target("dataset") if everywhere else small.target(profile),
+            reason=f"{where}{sizes}: making, opening, closing, asking for and removing them (and "
+            f"their folders) takes {format_share(share)} of the I/O time. {_advice(small)} "
+            + (
+                "One file for all would do."
+                if packs == 1
+                else f"{format_count(packs)} files would do, one per process."
+            ),
+            confidence=0.7,
+            touched_s=before,
+            recommended={"files": packs, "layout": _layout(small)},
+            current={"files": files},
+            evidence=[
+                Evidence("workflow.io.time_s.metadata", io.time_s.metadata),
+                *small.evidence("creates", "removes", "metadata_time_s"),
+            ],
+            gain=gain if before else None,
+            apply=comment(_lines(small)),
+            files=small.listed(profile),
+        )
+
+
+def _of_all(profile: Profile) -> float:
+    """What metadata servers answer, as a share of all I/O time, 0..1."""
+    io = profile.workflow.io
+    return (io.time_s.metadata or 0.0) * share_of([io], SERVED) / io.time_s.total if io.time_s.total else 0.0
+
+
+def _of_folders(profile: Profile) -> float:
+    """What making, listing and removing folders takes, as a share of all I/O time, 0..1."""
+    io = profile.workflow.io
+    if io.metadata_kinds is None or not io.time_s.total:
+        return 0.0
+    return (io.metadata_kinds.directory.time_s or 0.0) / io.time_s.total
+
+
+def _layout(small: Folders) -> str:
+    if 2 * small.removes >= small.files:
+        return "node_local"
+    return "container" if 2 * small.written >= small.files else "archive"
+
+
+def _advice(small: Folders) -> str:
+    return {
+        "node_local": "The run removes most of them itself: as scratch files they belong on the node, or in one file "
+        "per process.",
+        "container": "Write them into one container (HDF5, ADIOS, NetCDF) or archive per process.",
+        "archive": "Pack them into an archive (HDF5, tar, SquashFS) that each process opens once.",
+    }[_layout(small)]
+
+
+def _lines(small: Folders) -> str:
+    crowded = [row for _, row in small.rows if (row.makers or 0) > 1]
+    lines = {
+        "node_local": "in the program: write scratch files below $TMPDIR of the node if the process that wrote them "
+        "reads them; otherwise append them to one file per process",
+        "container": "in the program: one HDF5 file per process, a data set in place of each file; or, where the files "
+        "must stay, write them on the node and `tar` them to the file system at the end",
+        "archive": "before the run, once: pack the folder (`tar -cf ARCHIVE -C FOLDER .`, or `mksquashfs FOLDER "
+        "ARCHIVE`), and let the program read from that",
+    }[_layout(small)]
+    if crowded:
+        lines += "\nwhere files must stay apart: a folder of its own for each process, made before they begin"
+    return lines

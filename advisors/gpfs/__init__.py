@@ -1,0 +1,1 @@
+"""How files and folders lie in the blocks of a GPFS (Storage Scale)."""

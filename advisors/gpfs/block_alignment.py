@@ -1,0 +1,104 @@
+"""GPF001: large writes of a shared file that cross the borders of GPFS' blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import extent
+from vani.advisors.gpfs.blocks import Written, on_one_node, written
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.models.certainty import certainty
+from vani.models.run_time import of_files_s
+from vani.units import KiB, MiB, format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class BlockAlignment(Rule):
+    """Processes write a shared file on GPFS in large pieces of which no whole number makes a block.
+
+    Looks at
+        Shared files on GPFS of at least `min_bytes` that several processes write by themselves, at least `min_share` of
+        the writes having one size of at least `min_transfer`, and the size of a block.
+    Why
+        GPFS rounds the tokens that let a node write to whole blocks. A piece that ends inside a block leaves the rest
+        of it to another process's node: each of the two takes the token from the other, and the block is written twice.
+    Recommends
+        Records (or each process's part of the file) rounded up to whole blocks, or to a size of which a whole number
+        makes a block; in HDF5 the alignment of objects, in MPI-IO collective calls whose buffer is a block.
+    Stays silent when
+        No large file is written by several processes by themselves, or not in pieces of one usual size; pieces are
+        small (POS009); they fit the blocks; all processes run on one node, or may, since nobody says on how many and
+        one has cores for all; the block size is not known; the data is not on GPFS.
+    Source
+        Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2:
+        tokens are rounded to block boundaries, and several nodes that write in one block conflict.
+    Example
+        32 processes write records of 5 MiB behind each other over blocks of 8 MiB: 8 MiB or 4 MiB fit.
+    """
+
+    id = "GPF001"
+    name = "block-alignment"
+    family = "gpfs"
+    needs = ("files",)
+    settles = "transfer"
+    sources = ("Schmuck and Haskin, FAST 2002, section 3.2",)
+
+    # A few blocks of 8 MiB, the largest usual ones: with less there are few borders to cross (ours).
+    min_bytes = 64 * MiB
+    # Smaller ones are POS009's and MIO001's matter: half of a usual RPC.
+    min_transfer = 512 * KiB
+    # With fewer of one size, none can be rounded: ours.
+    min_share = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        if (why := on_one_node(profile, system)) is not None:
+            return self.nothing(why)
+        found, reasons = written(
+            profile, system, lambda one: (extent(one) or 0) >= self.min_bytes, min_share=self.min_share
+        )
+        if not found:
+            return self.nothing(
+                "; ".join(dict.fromkeys(reasons))
+                or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
+            )
+        large = [one for one in found if one.usual >= self.min_transfer]
+        if not large:
+            return self.nothing(
+                f"the shared files are written in pieces below {format_bytes(self.min_transfer)}"
+            )
+        crossing = [one for one in large if one.usual % one.block and one.block % one.usual]
+        if not crossing:
+            return self.nothing("the usual writes of the large shared files fit the blocks")
+        return [_finding(one, profile, system) for one in crossing]
+
+
+def _finding(one: Written, profile: Profile, system: System) -> Finding:
+    file, block = one.file, one.block
+    rounded = -(-one.usual // block) * block
+    return Finding(
+        target=Target("file", file.path, file.apps[0] if file.apps else None),
+        reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(one.usual)} over blocks of "
+        f"{format_bytes(block)}: about {format_share(min(1.0, one.usual / block))} of them cross a border, and the "
+        "nodes on both sides of it take the block from each other. What that costs is in no trace: run once with "
+        f"pieces of {format_bytes(rounded)} for an expected gain.",
+        confidence=round(0.5 * certainty(system), 2),
+        touched_s=of_files_s([file], profile, "write"),
+        recommended={"transfer_size": rounded},
+        current={"transfer_size": one.usual},
+        evidence=[
+            Evidence(f"{one.item.where}.path", file.path),
+            Evidence(f"{one.item.where}.writers", file.writers),
+            Evidence(f"{one.item.where}.io.transfer_size.write.common", one.usual),
+            one.evidence,
+        ],
+        apply=comment(
+            f"in the program: round each process's part (or record) up to a multiple of {block} bytes, and begin it at "
+            f"one\nHDF5: H5Pset_alignment(fapl, {block}, {block}); MPI-IO: collective calls with the hint "
+            f"cb_buffer_size = {block}"
+        ),
+        files=frozenset({file.path}),
+    )

@@ -1,0 +1,129 @@
+"""GPF004: pieces of several processes in each block of a shared file on GPFS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import extent
+from vani.advisors.gpfs.blocks import Written, on_one_node, written
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.models.certainty import certainty
+from vani.models.run_time import of_files_s
+from vani.units import KiB, MiB, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class BlockSharing(Rule):
+    """Several processes write large pieces into each block of a shared file on GPFS.
+
+    Looks at
+        Shared files on GPFS of at least `min_bytes` that several processes write by themselves, in pieces of at least
+        `min_transfer` of which whole numbers make a block, where neighbours' pieces are less than a block apart.
+    Why
+        GPFS lets one node at a time write in a block: its tokens are rounded to blocks. Processes whose pieces lie in
+        one block send it to and fro between their nodes, though they never write the same bytes.
+    Recommends
+        A whole number of blocks per process in one piece (IOR: `-b` a multiple of the block), or collective MPI-IO
+        whose buffer is a block, so that one aggregator writes each block. A program that cannot change where its data
+        goes may tell GPFS that it writes shared blocks: `gpfs_fcntl` with GPFS_DATA_SHIP_START sends the bytes to the
+        node that keeps the block in place of the token, until GPFS_DATA_SHIP_STOP. All processes that write must ask.
+    Stays silent when
+        No large file is written by several processes by themselves; pieces are small (POS009 speaks of those); each
+        process has whole blocks of its own, or neighbours in a block run on one node, or may, since nobody says on how
+        many and one has cores for all; the block size is not known; the data is not on GPFS.
+    Source
+        Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2
+        (tokens are rounded to blocks); IBM, GPFS Administration and Programming Reference, gpfsDataShipStart_t: nodes
+        that write into one block, even other parts of it, are given leave in turn.
+    Example
+        `ior -a POSIX -b 4m -t 1m -s 16` on blocks of 8 MiB: two processes write each block; with `-b 8m` one does.
+    """
+
+    id = "GPF004"
+    name = "block-sharing"
+    family = "gpfs"
+    needs = ("files",)
+    settles = "transfer"
+    sources = (
+        "Schmuck and Haskin, FAST 2002, section 3.2",
+        "IBM, GPFS Administration and Programming Reference, gpfsDataShipStart_t",
+    )
+
+    # As GPF001.
+    min_bytes = 64 * MiB
+    # As GPF001.
+    min_transfer = 512 * KiB
+    # As GPF001.
+    min_share = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        if (why := on_one_node(profile, system)) is not None:
+            return self.nothing(why)
+        found, reasons = written(
+            profile, system, lambda one: (extent(one) or 0) >= self.min_bytes, min_share=self.min_share
+        )
+        if not found:
+            return self.nothing(
+                "; ".join(dict.fromkeys(reasons))
+                or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
+            )
+        large = [one for one in found if one.usual >= self.min_transfer and one.block % one.usual == 0]
+        if not large:
+            return self.nothing(
+                f"the shared files are not written in pieces of {format_bytes(self.min_transfer)} or more that fit the "
+                "blocks"
+            )
+        known = [one for one in large if one.run is not None]
+        if not known:
+            return self.nothing("how far apart processes write in the shared files is not known")
+        shared = [one for one in known if _of_node(one, profile) < one.block]
+        if not shared:
+            return self.nothing(
+                "each process, or all of a node together, has whole blocks of the shared files"
+            )
+        return [_finding(one, profile, system) for one in shared]
+
+
+def _of_node(one: Written, profile: Profile) -> int:
+    """Bytes that a node's processes write side by side, if ranks are placed in order; else those of one process."""
+    nodes = profile.job.nodes
+    return (one.run or 0) * (max(1, profile.workflow.processes // nodes) if nodes else 1)
+
+
+def _finding(one: Written, profile: Profile, system: System) -> Finding:
+    file, block, run = one.file, one.block, one.run or 0
+    sharing = min(file.writers, max(2, -(-block // max(1, run))))
+    nodes = (
+        ""
+        if profile.job.nodes
+        else " If they run on one node, it does not matter: supply the number of nodes."
+    )
+    return Finding(
+        target=Target("file", file.path, file.apps[0] if file.apps else None),
+        reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(one.usual)}, and what a process "
+        f"has in one place is {format_bytes(run)}: {format_count(sharing)} processes meet in each block of "
+        f"{format_bytes(block)}, of which GPFS lets one node write at a time.{nodes} What that costs is in no trace: "
+        "run once with whole blocks for an expected gain.",
+        confidence=round((0.6 if profile.job.nodes else 0.4) * certainty(system), 2),
+        touched_s=of_files_s([file], profile, "write"),
+        recommended={"bytes_per_process": -(-run // block) * block},
+        current={"bytes_per_process": run},
+        evidence=[
+            Evidence(f"{one.item.where}.path", file.path),
+            Evidence(f"{one.item.where}.writers", file.writers),
+            Evidence(f"{one.item.where}.io.transfer_size.write.common", one.usual),
+            Evidence("job.nodes", profile.job.nodes),
+            one.evidence,
+        ],
+        apply=comment(
+            f"in the program: give each process a multiple of {block} bytes in one place, from a multiple of it on\n"
+            f"or collective MPI-IO with the hints romio_cb_write = enable and cb_buffer_size = {block}\n"
+            "or, where neither is possible: gpfs_fcntl() with GPFS_DATA_SHIP_START by all processes that write the "
+            "file, GPFS_DATA_SHIP_STOP before they close it"
+        ),
+        files=frozenset({file.path}),
+    )

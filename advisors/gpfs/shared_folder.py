@@ -1,0 +1,114 @@
+"""GPF002: many processes make files in one folder on GPFS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.folder_table import Folders, folders_of
+from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
+from vani.advisors.placement import gpfs_under
+from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.models.certainty import certainty
+from vani.units import format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class SharedFolder(Rule):
+    """Many processes make files in one folder on GPFS, and that takes much of the I/O time.
+
+    Looks at
+        Folders on GPFS, over all files of the run and not only the listed ones, in which two processes or more make at
+        least `min_creates` files, and whose metadata operations take at least `min_metadata_share` of the I/O time.
+    Why
+        The nodes of a GPFS keep folders themselves: who makes or removes a name takes the token of a block of the
+        folder, and another node that wants the same block waits until it is written back and given up. A folder of a
+        node's own is changed in its memory.
+    Recommends
+        A folder for each process, or for each node (`mkdir` before the run, by one process), or fewer processes that
+        make files. How many files a folder has does not matter: GPFS finds names by hashing.
+    Stays silent when
+        No folder has that many files of several processes' making, or metadata takes little of the I/O time; all
+        processes run on one node; folders are not known; the data is not on GPFS.
+    Source
+        Schmuck and Haskin, FAST 2002, sections 2.2 (large folders) and 3 (tokens); US patent 8156164 (why
+        nodes that change one folder wait for each other). What it costs: IO500's mdtest, whose easy half gives each
+        process a folder (`-u`).
+    Example
+        4 nodes make 1,600 files in one folder, and 98 % of the I/O time is making and removing them: `out/RANK/`.
+    """
+
+    id = "GPF002"
+    name = "shared-folder"
+    family = "gpfs"
+    needs = ("workflow.io.time_s.metadata",)
+    settles = "directory"
+    sources = ("Schmuck and Haskin, FAST 2002, sections 2.2 and 3", "US patent 8156164")
+
+    # As FLD001: below a hundred files the waiting does not show.
+    min_creates = 100
+    # A third: below, what waiting for tokens is a part of is little of the I/O time (ours).
+    min_metadata_share = 0.3
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        if may_hold_flushing(profile):
+            return self.nothing(MAY_HOLD_FLUSHING)
+        if profile.job.nodes == 1:
+            return self.nothing("all processes run on one node, which needs one token")
+        table = folders_of(profile, system)
+        if isinstance(table, str):
+            return self.nothing(table)
+        many = [row for row in table.rows if row[1].creates >= self.min_creates]
+        if not many:
+            return self.nothing(
+                f"in no folder {format_count(int(self.min_creates))} files are made, of those with most metadata time "
+                "and most files"
+            )
+        known = [row for row in many if row[1].makers is not None]
+        if not known:
+            return self.nothing(
+                "how many processes make the files is not known; make the profile anew, with times"
+            )
+        shared = [row for row in known if (row[1].makers or 0) > 1]
+        if not shared:
+            return self.nothing("each folder's files are made by one process")
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for row in shared:
+            folder = Folders((row,))
+            share = folder.metadata_share(profile)
+            place = gpfs_under(f"{row[1].path}/x", profile, system)
+            if isinstance(place, str):
+                reasons.append(place)
+            elif share < self.min_metadata_share:
+                reasons.append(f"metadata operations there take {format_share(share)} of the I/O time")
+            else:
+                findings.append(_finding(folder, share, profile, system))
+        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+
+
+def _finding(folder: Folders, share: float, profile: Profile, system: System) -> Finding:
+    (_, row), nodes = folder.rows[0], profile.job.nodes
+    quoted = quoted_path(row.path)
+    makers = min(profile.workflow.processes, max(2, row.makers or 2))
+    unknown = "" if nodes else " If they run on one node, it does not matter: supply the number of nodes."
+    return Finding(
+        target=folder.target(profile),
+        reason=f"{format_count(makers)} processes or more make {format_count(row.creates)} files in {row.path}, and "
+        f"metadata operations on them take {format_share(share)} of the I/O time: nodes that change one folder take "
+        f"its blocks from each other.{unknown} What that costs is in no trace: compare `mdtest -n 1000 -F` with "
+        "`mdtest -n 1000 -F -u` there for an expected gain.",
+        confidence=round((0.6 if nodes else 0.4) * certainty(system), 2),
+        touched_s=folder.metadata_s(profile),
+        recommended={"folders": nodes or makers},
+        current={"folders": 1},
+        evidence=[*folder.evidence("creates", "makers", "metadata_time_s"), Evidence("job.nodes", nodes)],
+        apply=comment(
+            "in the program: a folder for each process or node, made by one process before the others begin"
+            + (f", such as\n  mkdir -p {quoted}/rank0 {quoted}/rank1 ..." if quoted else "")
+        ),
+        files=folder.listed(profile),
+    )

@@ -1,0 +1,133 @@
+"""GPF003: small files that fill little of the subblocks that GPFS gives them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.folder_table import Folders, folders_of, room_of
+from vani.advisors.placement import SUPPLY, gpfs_under
+from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.models.certainty import certainty
+from vani.units import GiB, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Folder, Profile
+    from vani.schema.system import System
+
+# Half a subblock of so many is below a hundredth.
+_ENOUGH = 64
+
+
+class Subblocks(Rule):
+    """Small files fill little of the subblocks that GPFS gives them.
+
+    Looks at
+        Folders on GPFS, over all files of the run and not only the listed ones, with files that the run makes and keeps
+        and whose sizes are known: how much of their last subblocks they leave empty, at least `min_waste` together and
+        at least `min_share` of what they take. Folders whose median file has at most `in_inode` are left out.
+    Why
+        GPFS gives space in subblocks. A file of 20 KB on a file system with subblocks of 256 KiB takes 13 times its
+        size of the user's quota.
+    Recommends
+        Fewer and larger files: an archive or a container format (HDF5) of many subblocks each; or a file system with
+        smaller subblocks, where the site has one (since release 5, 8 KiB for blocks up to 4 MiB).
+    Stays silent when
+        The files waste little, or are removed; their sizes or the size of a subblock are not known; the data is not on
+        GPFS.
+    Source
+        IBM Storage Scale, Concepts, Planning and Installation Guide: block size and subblocks; data in inodes of 4 KiB.
+    Example
+        100,000 files of 20 KB on subblocks of 256 KiB take 26 GB for 2 GB.
+    """
+
+    id = "GPF003"
+    name = "subblocks"
+    family = "gpfs"
+    needs = ("folders",)
+    needs_times = False
+    settles = "files"
+    sources = ("IBM Storage Scale: block size and subblocks",)
+
+    # A user's quota is terabytes: a gibibyte is the first to be noticed (ours).
+    min_waste = GiB
+    # Half: below, the files take less than twice their size (ours).
+    min_share = 0.5
+    # An inode of 4 KiB, the default since release 4, holds about 3.5 KiB of data itself.
+    in_inode = 3584
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        table = folders_of(profile, system)
+        if isinstance(table, str):
+            return self.nothing(table)
+        kept = [row for row in table.rows if row[1].creates and 2 * (row[1].removes or 0) < row[1].files]
+        sized = [row for row in kept if row[1].sizes is not None and row[1].sizes.known]
+        if not sized:
+            return self.nothing("the run makes and keeps no files of known size")
+        on: defaultdict[str, list[tuple[int, Folder]]] = defaultdict(list)
+        reasons: list[str] = []
+        subblocks: dict[str, int] = {}
+        for row in sized:
+            place = gpfs_under(f"{row[1].path}/x", profile, system)
+            if isinstance(place, str):
+                reasons.append(place)
+            elif place[1] is None or not place[1].subblock_size:
+                reasons.append(
+                    f"the size of a subblock is not known; {SUPPLY}, or set subblock_size in it (`mmlsfs FS -f`)"
+                )
+            else:
+                on[place[0]].append(row)
+                subblocks[place[0]] = place[1].subblock_size
+        verdicts = [
+            self._judge(Folders(tuple(rows)), where, subblocks[where], profile, system)
+            for where, rows in on.items()
+        ]
+        reasons += [one for one in verdicts if isinstance(one, str)]
+        return [one for one in verdicts if isinstance(one, Finding)] or self.nothing(
+            "; ".join(dict.fromkeys(reasons))
+        )
+
+    def _judge(
+        self, folders: Folders, where: str, subblock: int, profile: Profile, system: System
+    ) -> Finding | str:
+        taken = used = 0
+        wasting: list[int] = []
+        for position, folder in folders.rows:
+            sizes = folder.sizes
+            if sizes is None or sizes.p50 is None or sizes.p50 <= self.in_inode:
+                continue
+            # What bins allow, and what was written, which may be more where files were written again.
+            room = room_of(sizes, sizes.max or 0)
+            bytes_ = min(folder.bytes.written or room, room)
+            whole = -(-bytes_ // (sizes.known * subblock)) * subblock * sizes.known
+            taken, used = taken + whole, used + bytes_
+            if whole - bytes_ >= self.min_share * whole:
+                wasting.append(position)
+        waste = taken - used
+        if not taken or waste < self.min_waste or waste < self.min_share * taken:
+            return (
+                f"the files leave about {format_bytes(max(0, waste))} of their subblocks of {format_bytes(subblock)} "
+                f"empty, {format_share(waste / taken if taken else 0.0)} of what they take"
+            )
+        some = folders.those(wasting) if wasting else folders
+        enough = _ENOUGH * subblock
+        return Finding(
+            target=some.target(profile),
+            reason=f"{some.words()} take about {format_bytes(taken)} for {format_bytes(used)}: each is given whole "
+            f"subblocks of {format_bytes(subblock)}. Files of {format_bytes(enough)} or more waste next to nothing. "
+            "This is about space: no seconds are promised.",
+            confidence=round(0.6 * certainty(system), 2),
+            touched_s=0.0,
+            recommended={"file_bytes": enough},
+            current={"bytes_taken": taken, "bytes_used": used, "files": some.files},
+            evidence=[
+                *some.evidence("sizes.known", "sizes.p50"),
+                Evidence(f"{where}.subblock_size", subblock),
+            ],
+            apply=comment(
+                f"in the program: files of {format_count(enough)} bytes or more (HDF5, or an archive made by tar) in "
+                "place of many small ones"
+            ),
+            files=some.listed(profile),
+        )

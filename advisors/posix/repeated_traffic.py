@@ -1,0 +1,258 @@
+"""POS011: the same bytes are read or written again and again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.models.small_io import COPY_RATE
+from vani.units import MiB, format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, FileEntity, IOStats, Profile
+    from vani.schema.system import System
+
+
+@dataclass(frozen=True)
+class Again:
+    """One direction of some I/O: `moved` bytes by calls, where `needed` would do; `seconds` summed over processes."""
+
+    item: Item | None
+    reads: bool
+    moved: int
+    needed: int
+    seconds: float
+
+
+class RepeatedTraffic(Rule):
+    """Calls move the same bytes of files many times over, one behind the other as well as at random places.
+
+    Looks at
+        Bytes that are read (written) against distinct ones, at least `min_times` as many and `min_bytes` more in
+        the files of one folder. Of a file that several processes read, each may need every byte once. Where the
+        listed files show nothing, the same of all files of an app together.
+    Why
+        Each time costs a call, and a way to the servers where the client's cache has let go of the bytes: a file
+        that is larger than what memory leaves for it, that others write, or that is opened anew.
+    Recommends
+        To read once and keep what is needed in memory, and to write when the bytes are final.
+    Stays silent when
+        Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
+        distinct bytes are not known; all processes read the same file once each (POS001); most accesses are at random
+        places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
+    Source
+        Vani paper, section IV (Montage reads its images several times over). Estimate: each time costs the same, less
+        a copy of the bytes in memory (`vani/models/small_io.py`).
+    Example
+        Eight processes read 1.9 GB of files of 49 MB: each byte 38 times, each process each byte 5 times.
+    """
+
+    id = "POS011"
+    name = "repeated-traffic"
+    family = "posix"
+    needs = ("files",)
+    settles = "reuse"
+    sources = ("Vani paper, section IV",)
+
+    # Ours: twice may be two steps of a program, a benchmark's repetition or a restart.
+    min_times = 3.0
+    # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    min_bytes = 16 * MiB
+    # POS001's: what so many processes read once each, of files that are so small, is broadcast.
+    broadcast_readers = 4
+    broadcast_bytes = 64 * MiB  # see broadcast_readers
+    # Ours: most of the accesses; POS005 says what to do about them.
+    max_random = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        moved = [item for item in mine if item.file.io.ops.read + item.file.io.ops.write]
+        if not moved:
+            return self.nothing("no data file is accessed by POSIX or stdio calls")
+        known = [i for i in moved if i.file.io.footprint.read or i.file.io.footprint.written]
+        if not known:
+            return self.nothing("files[].io.footprint is not known; supply a trace with offsets")
+        by_item: defaultdict[Item, list[Again]] = defaultdict(list)
+        for item in known:
+            for reads in (True, False):
+                if (one := self._again(item, reads=reads)) is not None:
+                    by_item[item].append(one)
+        findings = []
+        named: set[str] = set()
+        for app, folder, items in by_folder(by_item, profile):
+            again = [one for item in items for one in by_item[item]]
+            if sum(one.moved - one.needed for one in again) >= self.min_bytes:
+                findings.append(self._finding(app, folder, items, again))
+                named.update(name for item in items for name in item.file.apps)
+        for number, app in enumerate(profile.apps):
+            if app.name not in named and (total := self._of_app(app, profile)):
+                findings.append(self._of_whole(number, app, total))
+        return findings or self.nothing(
+            f"no app's files move {format_bytes(self.min_bytes)} or more again, and each byte "
+            f"{self.min_times:g} times or more"
+        )
+
+    def _again(self, item: Item, *, reads: bool) -> Again | None:
+        io = item.file.io
+        moved = (io.bytes.read if reads else io.bytes.written) or 0
+        distinct = (io.footprint.read if reads else io.footprint.written) or 0
+        if not distinct or moved < self.min_times * distinct:
+            return None
+        if io.access_pattern is not None and io.access_pattern.random >= self.max_random:
+            return None
+        if _is_made_anew(item.file):
+            return None
+        needed = distinct
+        if reads:
+            if self._is_broadcast(item.file, moved, distinct):
+                return None
+            # Readers may each need all of it, and they cannot share what other apps or nodes read.
+            each = distinct * max(1, item.file.readers)
+            needed = each if moved >= self.min_times * each else distinct
+        return Again(item, reads, moved, needed, seconds(io.time_s.read if reads else io.time_s.write))
+
+    def _is_broadcast(self, file: FileEntity, moved: int, distinct: int) -> bool:
+        """Each of many processes reads the same small file about once."""
+        return (
+            file.readers >= self.broadcast_readers
+            and distinct <= self.broadcast_bytes
+            and moved < self.min_times * distinct * file.readers
+            and len(file.apps) == 1
+        )
+
+    def _of_app(self, app: App, profile: Profile) -> list[Again]:
+        """What the app moves again in all files but those that other rules judge; nothing where all are listed."""
+        if profile.lists_all_files:
+            return []
+        mine = [file for file in profile.files if app.name in file.apps]
+        other = [
+            file
+            for file in mine
+            if file.interface not in (None, "posix", "stdio")
+            or file.apps != [app.name]
+            or self._is_broadcast(file, file.io.bytes.read or 0, file.io.footprint.read or 0)
+            or (file.io.access_pattern is not None and file.io.access_pattern.random >= self.max_random)
+        ]
+        found = []
+        for reads in (True, False):
+            moved = _bytes(app.io, reads=reads) - sum(_bytes(file.io, reads=reads) for file in other)
+            distinct = _distinct(app.io, reads=reads) - sum(_distinct(file.io, reads=reads) for file in other)
+            each = distinct * (max(1, app.processes) if reads else 1)
+            if distinct > 0 and moved >= self.min_times * each and moved - each >= self.min_bytes:
+                time = app.io.time_s.read if reads else app.io.time_s.write
+                found.append(Again(None, reads, moved, each, seconds(time)))
+        return found
+
+    def _finding(self, app: App | None, folder: str, items: list[Item], again: list[Again]) -> Finding:
+        before = data_s(
+            [one.item for one in again if one.item and one.reads],
+            [one.item for one in again if one.item and not one.reads],
+            app,
+        )
+        evidence = [entry for one in again[:5] if one.item for entry in _evidence(one.item, reads=one.reads)]
+        return self._made(
+            target_of(folder, items, app),
+            listed(folder, items, app),
+            again,
+            before,
+            evidence,
+            frozenset(item.file.path for item in items),
+        )
+
+    def _of_whole(self, number: int, app: App, again: list[Again]) -> Finding:
+        kinds = [("read", one) if one.reads else ("write", one) for one in again]
+        before = sum(min(seconds(getattr(app.io.busy_s, kind)), one.seconds) for kind, one in kinds)
+        names = ["read" if one.reads else "written" for one in again]
+        evidence = [
+            Evidence(f"apps[{number}].io.{what}.{name}", getattr(getattr(app.io, what), name))
+            for name in names
+            for what in ("bytes", "footprint")
+        ]
+        return self._made(
+            Target("app", None, app.name), f"the files of {app.name}", again, before, evidence, frozenset()
+        )
+
+    def _made(
+        self,
+        target: Target,
+        what: str,
+        again: list[Again],
+        before: float,
+        evidence: list[Evidence],
+        files: frozenset[str],
+    ) -> Finding:
+        parts = []
+        for reads, verb in ((True, "read"), (False, "written")):
+            some = [one for one in again if one.reads is reads]
+            if some:
+                moved, needed = sum(one.moved for one in some), sum(one.needed for one in some)
+                parts.append(f"{format_bytes(moved)} are {verb} where {format_bytes(needed)} would do")
+        moved, needed = sum(one.moved for one in again), sum(one.needed for one in again)
+        gain = _gain(again, before)
+        current: dict[str, Value] = {"bytes": moved, "times": moved / needed}
+        wanted: dict[str, Value] = {"bytes": needed}
+        lines = ["in the program:"]
+        if any(one.reads for one in again):
+            lines.append(
+                "  read what is needed once, keep it in memory, and take it from there the next time"
+            )
+        if any(not one.reads for one in again):
+            lines.append("  change data in memory, and write it when it is final")
+        return Finding(
+            target=target,
+            reason=f"Of {what}, {' and '.join(parts)}: the same bytes again and again."
+            + ("" if gain else " For an expected gain, supply a trace with times."),
+            confidence=0.6,
+            touched_s=before,
+            recommended=wanted,
+            current=current,
+            evidence=evidence,
+            gain=gain,
+            apply=comment("\n".join(lines)),
+            files=files,
+        )
+
+
+def _is_made_anew(file: FileEntity) -> bool:
+    """Opened by its writers at least as often as its bytes are written: each time is a checkpoint, or a repetition."""
+    written, distinct = _bytes(file.io, reads=False), _distinct(file.io, reads=False)
+    return written > distinct > 0 and file.opens * distinct >= written * file.writers
+
+
+def _evidence(item: Item, *, reads: bool) -> list[Evidence]:
+    kind, io = "read" if reads else "written", item.file.io
+    return [
+        Evidence(f"{item.where}.path", item.file.path),
+        Evidence(f"{item.where}.io.bytes.{kind}", _bytes(io, reads=reads)),
+        Evidence(f"{item.where}.io.footprint.{kind}", _distinct(io, reads=reads)),
+    ]
+
+
+def _gain(again: list[Again], before: float) -> Gain | None:
+    moved, needed = sum(one.moved for one in again), sum(one.needed for one in again)
+    time = sum(one.seconds for one in again)
+    if not before or not time:
+        return None
+    once = needed / moved
+    copies = (moved - needed) / COPY_RATE / time
+    return Gain(
+        metric="data_time_s",
+        before_s=before,
+        after_s=before * min(1.0, once + copies),
+        best_s=before * once,
+        worst_s=before,
+        method="each time costs the same, and taking bytes from memory instead at least a copy; low: a cache serves "
+        "all but the first as fast, high: without the copies",
+    )
+
+
+def _bytes(io: IOStats, *, reads: bool) -> int:
+    return (io.bytes.read if reads else io.bytes.written) or 0
+
+
+def _distinct(io: IOStats, *, reads: bool) -> int:
+    return (io.footprint.read if reads else io.footprint.written) or 0

@@ -1,0 +1,143 @@
+"""POS012: much data goes through stdio, whose buffer belongs to text and small records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, data_files, data_s
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
+from vani.advisors.small_requests import SMALL, aggregated, process_rate
+from vani.models.small_io import LARGE
+from vani.units import MiB, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Interface, Profile
+    from vani.schema.system import System
+
+
+class StdioData(Rule):
+    """A large part of an app's data goes through stdio (`fread`, `fwrite`) in pieces below one request to a server.
+
+    Looks at
+        Bytes that each app moves through stdio, at least `min_bytes` and `min_share` of its bytes, and the size that
+        moves most of them, below `max_piece`.
+    Why
+        The C library copies each piece through a buffer of some KiB, and lets go of it at every seek. What is read or
+        written reaches the file system in pieces of that buffer, and no process knows of another's.
+    Recommends
+        `read`, `write` or MPI-IO in pieces of 4 MiB for data, or a buffer of that size (`setvbuf`). Text and logs may
+        stay.
+    Stays silent when
+        Little goes through stdio; pieces are large, and pass its buffer by; sizes are not known; most of it are many
+        small requests one behind the other (POS002).
+    Source
+        Drishti (Bez et al. 2022): stdio moves more than 10 % of the bytes. Gain: `vani/models/small_io.py`.
+    Example
+        8 GB of particles in `fread`s of 256 KiB: 32,768 requests, of which 2,048 of 4 MiB would do.
+    """
+
+    id = "POS012"
+    name = "stdio-data"
+    family = "posix"
+    needs = ("interfaces",)
+    settles = "request-size"
+    sources = ("Drishti, Bez et al. 2022",)
+
+    # Drishti's threshold of stdio's share.
+    min_share = 0.1
+    # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    min_bytes = 16 * MiB
+    # One RPC of Lustre; glibc reads and writes what exceeds its buffer without a copy (general knowledge).
+    max_piece = 1 * MiB
+    # POS002's: what it names is not said twice.
+    named_operations = 1000
+    named_piece = SMALL  # see named_operations
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        apps = {app.name: (number, app) for number, app in enumerate(profile.apps)}
+        for index, layer in enumerate(profile.interfaces or ()):
+            if layer.layer != "stdio" or layer.app not in apps:
+                continue
+            number, app = apps[layer.app]
+            mine = data_files(profile, lambda file: file.interface == "stdio")
+            items = [item for item in mine if app.name in item.file.apps]
+            why = self._objection(app, layer, index, items)
+            if why is not None:
+                reasons.append(why)
+            else:
+                findings.append(self._finding(number, app, index, layer, items, system))
+        if findings:
+            return findings
+        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "no app uses stdio")
+
+    def _objection(self, app: App, layer: Interface, index: int, items: list[Item]) -> str | None:
+        moved, whole = _bytes(layer), app.io.bytes.total
+        if layer.bytes.read is None and layer.bytes.written is None:
+            return f"interfaces[{index}].bytes are not known; supply a trace with sizes"
+        if moved < self.min_bytes or (whole and moved < self.min_share * whole):
+            return f"{app.name} moves {format_bytes(moved)} through stdio"
+        if layer.granularity.data is None:
+            return f"interfaces[{index}].granularity.data is not known; supply a trace with sizes"
+        if layer.granularity.data >= self.max_piece:
+            return f"pieces of {app.name} have {format_bytes(self.max_piece)} or more, and pass the buffer by"
+        if not items:
+            return f"no listed data file of {app.name} is accessed through stdio"
+        many = moved >= self.named_operations * layer.granularity.data
+        if many and layer.granularity.data < self.named_piece and layer.access_pattern != "random":
+            return f"most of what {app.name} moves through stdio are small requests: see POS002"
+        return None
+
+    def _finding(
+        self, number: int, app: App, index: int, layer: Interface, items: list[Item], system: System
+    ) -> Finding:
+        moved, piece = _bytes(layer), layer.granularity.data
+        share = moved / app.io.bytes.total if app.io.bytes.total else None
+        before = data_s(items, items, app if all(item.file.apps == [app.name] for item in items) else None)
+        gain = aggregated(
+            "data_time_s",
+            before,
+            [
+                (
+                    (item.file.io.bytes.read or 0) + (item.file.io.bytes.written or 0),
+                    item.file.io.ops.read + item.file.io.ops.write,
+                    seconds(item.file.io.time_s.read) + seconds(item.file.io.time_s.write),
+                )
+                for item in items
+            ],
+            process_rate(
+                items[0].file.path, system, reads=(layer.bytes.read or 0) > (layer.bytes.written or 0)
+            ),
+        )
+        current: dict[str, Value] = {"stdio_bytes": moved, "piece": piece}
+        return Finding(
+            target=Target("app", None, app.name),
+            reason=f"{app.name} moves {format_bytes(moved)} of data through stdio ({format_share(share)} of its bytes, "
+            f"{format_count(len(items))} of the listed files), most of it in pieces of {format_bytes(piece)}, each "
+            f"copied through a buffer. Pieces of {LARGE // MiB} MiB by `read` and `write` need none."
+            + ("" if gain else " For an expected gain, supply a trace with times."),
+            confidence=0.5,
+            touched_s=before,
+            recommended={"request_bytes": LARGE},
+            current=current,
+            evidence=[
+                Evidence(f"interfaces[{index}].bytes.read", layer.bytes.read),
+                Evidence(f"interfaces[{index}].bytes.written", layer.bytes.written),
+                Evidence(f"interfaces[{index}].granularity.data", piece),
+                Evidence(f"apps[{number}].io.bytes.total", app.io.bytes.total),
+                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
+            ],
+            gain=gain,
+            apply=comment(
+                f"in the program, for data: read and write in pieces of {LARGE} bytes by read(2) and write(2) or "
+                "MPI-IO;\n"
+                f"  or right after fopen:  static char space[{LARGE}];  setvbuf(file, space, _IOFBF, sizeof space);"
+            ),
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _bytes(layer: Interface) -> int:
+    return (layer.bytes.read or 0) + (layer.bytes.written or 0)

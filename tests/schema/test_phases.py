@@ -1,0 +1,24 @@
+"""Phases that are alike are one row, which tells when each of them was."""
+
+from __future__ import annotations
+
+import pytest
+
+from vani.schema.profile import Phase
+from vani.schema.profile.phases import Repeats
+
+
+def phase(count: int) -> Phase:
+    # What the times of repetitions rest on, and nothing else.
+    return Phase.model_construct(
+        start_s=1.0, end_s=11.0, runtime_s=2.0, repeats=Repeats(count=count, period_s=None)
+    )
+
+
+def test_repetitions_are_equally_long_and_evenly_spaced():
+    assert phase(2).spans == [(1.0, 2.0), (10.0, 11.0)]
+
+
+@pytest.mark.parametrize("count", [1, 100_001, 2**62])
+def test_one_or_more_than_anybody_tells_apart_are_one_span(count):
+    assert phase(count).spans == [(1.0, 11.0)]
