@@ -155,6 +155,14 @@ def test_several_logs_are_one_workload():
     assert profile.workflow.io.ops.write == 128 + 2048
 
 
+@with_pydarshan
+@pytest.mark.parametrize("name", sorted(path.name for path in LOGS.glob("*.darshan")))
+def test_every_rule_takes_a_profile_of_counts(name):
+    advice = vani.advise(vani.profile(LOGS / name), system="generic-lustre")
+    assert advice.no_recommendation
+    assert all("fault" not in one.why for one in advice.no_recommendation)
+
+
 # Twins
 
 
