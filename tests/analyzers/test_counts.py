@@ -160,7 +160,6 @@ def test_several_logs_are_one_workload():
 def test_every_rule_takes_a_profile_of_counts(name):
     advice = vani.advise(vani.profile(LOGS / name), system="generic-lustre")
     assert advice.no_recommendation
-    assert all("fault" not in one.why for one in advice.no_recommendation)
 
 
 # Twins
