@@ -12,7 +12,7 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.analyzers.counts.profile import CountedRun
     from vani.analyzers.entities.view import View
-    from vani.readers.trace_reader import KeepsCounts, TraceReader
+    from vani.readers.trace_reader import TraceReader
     from vani.schema.job import Job
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["counting", "profile_of_counts"]
 
 
-def counting(readers: Sequence[TraceReader]) -> list[KeepsCounts]:
+def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
     """The readers, where they have counts alone; none where they have calls.
 
     Raises
@@ -30,7 +30,7 @@ def counting(readers: Sequence[TraceReader]) -> list[KeepsCounts]:
     """
     from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415 - loads Arrow
 
-    found: list[KeepsCounts] = [reader for reader in readers if isinstance(reader, KeepsCounts)]
+    found: list[TraceReader] = [reader for reader in readers if isinstance(reader, KeepsCounts)]
     if found and len(found) < len(readers):
         other = next(reader for reader in readers if not isinstance(reader, KeepsCounts))
         raise InputError(
@@ -43,7 +43,7 @@ def counting(readers: Sequence[TraceReader]) -> list[KeepsCounts]:
 
 
 def profile_of_counts(
-    readers: Sequence[KeepsCounts],
+    readers: Sequence[TraceReader],
     job: Job | None,
     system: System | None,
     files: int | None,
@@ -68,10 +68,13 @@ def profile_of_counts(
     )
 
 
-def _run(reader: KeepsCounts) -> CountedRun:
+def _run(reader: TraceReader) -> CountedRun:
     from vani.analyzers.counts.profile import CountedRun  # noqa: PLC0415
     from vani.analyzers.measurements import TraceFacts  # noqa: PLC0415
+    from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415
 
+    if not isinstance(reader, KeepsCounts):
+        raise TypeError(f"{reader.tool} has calls")
     counts, problems = reader.counts(), list(reader.problems)
     return CountedRun(
         facts=TraceFacts(

@@ -127,7 +127,7 @@ class CountsCalls(Protocol):
 
 
 @runtime_checkable
-class KeepsCounts(TraceReader, Protocol):
+class KeepsCounts(Protocol):
     """A reader whose tracer added up calls while the program ran, and kept none of them."""
 
     def counts(self) -> RunCounts:
