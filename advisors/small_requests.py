@@ -72,8 +72,13 @@ def small_share(sizes: Sizes | None, limit: int) -> float | None:
 
 
 def _end(bin_: str) -> float:
-    """First size above a bin such as `4K-16K`; infinite where it has none."""
+    """First size above a bin such as `4K-16K`; infinite where it has none.
+
+    The upper end of a bin that Darshan named (`1K_10K`) belongs to it.
+    """
     try:
+        if "_" in bin_:
+            return parse_bytes(bin_.partition("_")[2]) + 1
         return parse_bytes(bin_.partition("-")[2])
     except ValueError:
         return math.inf

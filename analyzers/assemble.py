@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -33,7 +33,13 @@ __all__ = ["assemble"]
 Part = TypeVar("Part")
 
 
-def assemble(view: View, *, version: str, refused: Sequence[tuple[str, str]] = ()) -> Profile:
+def assemble(
+    view: View,
+    *,
+    version: str,
+    refused: Sequence[tuple[str, str]] = (),
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> Profile:
     """The profile of what was measured.
 
     Parameters
@@ -42,6 +48,8 @@ def assemble(view: View, *, version: str, refused: Sequence[tuple[str, str]] = (
         Of Vani.
     refused
         (path, why) of traces that could not be read.
+    bounds
+        By attribute: the least and the most that it can be, where the source tells no more.
 
     Raises
     ------
@@ -72,10 +80,13 @@ def assemble(view: View, *, version: str, refused: Sequence[tuple[str, str]] = (
         files=noted(files(view, role_of, size_of)),
         excluded=_excluded(view),
         extensions=dict(view.measured.extensions),
+        bounds=dict(bounds or {}),
         provenance={},
     )
     notes |= view.measured.remarks
     notes |= nulls_of_stats(view.measured)
+    if "sync_time" in view.measured.unknown:
+        notes |= dict.fromkeys(("io.time_s.sync", "io.busy_s.sync"), view.measured.unknown["sync_time"])
     for explain in (_of_links, _of_files, _of_measures, _of_clocks, _of_rates):
         notes |= explain(view, profile)
     notes |= {f"traces[{path}]": f"left out: {why}" for path, why in refused}

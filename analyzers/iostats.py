@@ -23,7 +23,7 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.measures.transfer_size import SizeCounts
-from vani.analyzers.transfer_sizes import sizes_by, sizes_of_operations
+from vani.analyzers.transfer_sizes import binned_by, in_bins, sizes_by, sizes_of_operations
 from vani.calls import Kind
 from vani.schema.profile import (
     AccessPattern,
@@ -81,6 +81,8 @@ def stats_by(
     given_up = footprint is None or footprint.given_up
     by_size = measured.of(SizeCounts)
     sizes = {} if by_size is None else sizes_by(by_size, groups)
+    bins = None if by_size is None or by_size.bins is None else binned_by(by_size.bins, groups)
+    with_writes = "sync_time" in measured.unknown
     times = np.zeros((len(keys), KINDS + 1), np.int64) if time is None else time.at(keys)
     in_calls = np.zeros((len(keys), WIDTH), np.int64) if busy is None else busy.at(keys)
     functions = measured.of(FunctionCosts)
@@ -95,7 +97,7 @@ def stats_by(
         by_read, by_write = sizes.get((key, Kind.READ)), sizes.get((key, Kind.WRITE))
         data = reads + writes
         # Bytes of operations of which no size is known are null, not 0.
-        summed_up = by_size is None and unsized < data
+        summed_up = (by_size is None or bins is not None) and unsized < data
         read = int(operations["bytes_read"][i]) if by_read or not reads or summed_up else None
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
         ns, held = times[i].tolist(), in_calls[i].tolist()
@@ -112,10 +114,10 @@ def stats_by(
             ),
             past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
             ops=OpCounts(read=reads, write=writes, metadata=metadata, sync=syncs),
-            time_s=_by_kind(ns, ALL_KINDS) if time is not None else _UNTIMED,
-            busy_s=_by_kind(held, ALL) if busy is not None else _UNTIMED,
+            time_s=_by_kind(ns, ALL_KINDS, syncs if with_writes else 0) if time is not None else _UNTIMED,
+            busy_s=_by_kind(held, ALL, syncs if with_writes else 0) if busy is not None else _UNTIMED,
             ops_share=_shares(data, metadata, syncs),
-            time_share=_shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC]),
+            time_share=_time_share(ns, hidden=bool(syncs and with_writes)),
             bandwidth=Bandwidth(
                 # What lies beyond the end of a file was asked for in vain.
                 read=_rate(read, int(beyond[i]), held[Kind.READ], ns[Kind.READ]) if reads else None,
@@ -127,8 +129,12 @@ def stats_by(
                 ),
             ),
             transfer_size=TransferSizes(
-                read=sizes_of_operations(by_read, reads, unsized),
-                write=sizes_of_operations(by_write, writes, unsized),
+                read=sizes_of_operations(by_read, reads, unsized)
+                if bins is None
+                else in_bins(bins.get((key, Kind.READ), {}), by_read, reads),
+                write=sizes_of_operations(by_write, writes, unsized)
+                if bins is None
+                else in_bins(bins.get((key, Kind.WRITE), {}), by_write, writes),
             ),
             access_pattern=_pattern([int(p[i]) for p in patterns]),
             calls=None if calls is None else most_costly(calls),
@@ -178,12 +184,13 @@ def impossible_rates(io: IOStats) -> list[str]:
     return found
 
 
-def _by_kind(ns: Sequence[int], total: int) -> ByKind:
+def _by_kind(ns: Sequence[int], total: int, hidden: int) -> ByKind:
+    """Seconds by kind; `hidden`: flushes whose time is in that of writes."""
     return ByKind(
         read=ns[Kind.READ] / 1e9,
         write=ns[Kind.WRITE] / 1e9,
         metadata=ns[Kind.METADATA] / 1e9,
-        sync=ns[Kind.SYNC] / 1e9,
+        sync=None if hidden else ns[Kind.SYNC] / 1e9,
         total=ns[total] / 1e9,
     )
 
@@ -191,6 +198,12 @@ def _by_kind(ns: Sequence[int], total: int) -> ByKind:
 def _shares(data: int, metadata: int, sync: int) -> KindShares | None:
     total = data + metadata + sync
     return KindShares(data=data / total, metadata=metadata / total, sync=sync / total) if total else None
+
+
+def _time_share(ns: Sequence[int], *, hidden: bool) -> KindShares | None:
+    """By time; `hidden`: that of flushes is in that of writes."""
+    found = _shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC])
+    return found if found is None or not hidden else found.model_copy(update={"sync": None})
 
 
 def _pattern(counts: list[int]) -> AccessPattern | None:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from vani.analyzers.groups import Groups
 from vani.analyzers.keyed import count_pairs
 from vani.analyzers.keys import SIDES, pack, unpack
-from vani.analyzers.measures.transfer_size import SizeCounts
+from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
 from vani.schema.profile import Sizes
 
-__all__ = ["BINS", "histogram", "sizes_by", "sizes_of", "sizes_of_operations"]
+__all__ = ["BINS", "binned_by", "histogram", "in_bins", "sizes_by", "sizes_of", "sizes_of_operations"]
 
 Ints = NDArray[np.int64]
 
@@ -85,3 +85,41 @@ def sizes_by(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[I
         key: (merged.second[a:b], merged.count[a:b])
         for key, (a, b) in zip(zip(owner.tolist(), kind.tolist(), strict=True), pairwise(bounds), strict=True)
     }
+
+
+def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], dict[str, int]]:
+    """Operations by bin of the source, by group and kind."""
+    number = groups(bins.phase, bins.file)
+    keep = number >= 0
+    side = pack((number[keep], bins.kind[keep]), SIDES)
+    merged = count_pairs(side, bins.bin[keep], bins.count[keep])
+    found: dict[tuple[int, int], dict[str, int]] = {}
+    owner, kind = unpack(merged.first, SIDES)
+    for key, one, place, count in zip(
+        owner.tolist(), kind.tolist(), merged.second.tolist(), merged.count.tolist(), strict=True
+    ):
+        found.setdefault((key, one), {})[bins.names[place]] = count
+    return found
+
+
+def in_bins(bins: dict[str, int], exact: tuple[Ints, Ints] | None, operations: int) -> Sizes | None:
+    """Sizes of the operations of one direction by the source's bins; None without one.
+
+    Parameters
+    ----------
+    exact
+        Sizes that are certain, and how often each occurs: of some operations, or of all.
+    """
+    if not operations:
+        return None
+    counted = sum(bins.values())
+    by_bin = bins if counted >= operations else bins | {"unknown": operations - counted}
+    if counted > operations:
+        by_bin = {"unknown": operations}
+    if exact is None:
+        return Sizes(min=None, p50=None, p90=None, max=None, common=[], histogram=by_bin)
+    known = sizes_of(*exact)
+    if known is None or int(exact[1].sum()) != operations:
+        common = [] if known is None else known.common
+        return Sizes(min=None, p50=None, p90=None, max=None, common=common, histogram=by_bin)
+    return known.model_copy(update={"histogram": by_bin})

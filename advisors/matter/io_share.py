@@ -79,7 +79,7 @@ class IOShare(Rule):
                     metric="runtime_s",
                     before_s=time.runtime_s,
                     after_s=time.runtime_s - time.calls_s,
-                    best_s=time.runtime_s - max(time.calls_s, time.busy_s),
+                    best_s=time.runtime_s - max(time.calls_most_s, time.busy_s),
                     worst_s=time.runtime_s - min(time.calls_s, time.slowest_s),
                     method="upper bound: the run without "
                     + (
@@ -104,9 +104,12 @@ class IOShare(Rule):
 
     def is_hardly(self, time: IOTime, profile: Profile) -> bool:
         """Whether I/O hardly matters, which what is left of a damaged trace cannot show."""
-        return time.share < self.hardly and damage(profile) is None
+        return time.of_run(time.calls_most_s) < self.hardly and damage(profile) is None
 
     def _confidence(self, time: IOTime) -> float:
+        if time.calls_most_s > time.calls_s:
+            # Nobody knows where between both ends it is.
+            return 0.5
         if time.share < self.hardly:
             return 0.9
         # The estimate rests on who waits for whom, and inside libraries processes wait for those that compute.
@@ -137,6 +140,12 @@ class IOShare(Rule):
             return (
                 f"What is left of the trace shows little I/O: at most {what} could be won, {words.source} What it lost "
                 "may have spent more."
+            )
+        if time.of_run(time.calls_most_s) >= self.hardly:
+            return (
+                f"I/O may matter: it takes {format_seconds(time.calls_s)} to {format_seconds(time.calls_most_s)} of "
+                f"{format_seconds(time.runtime_s)} ({format_share(time.share)} to "
+                f"{format_share(time.of_run(time.calls_most_s))}); counts do not tell more, a trace of its calls does."
             )
         if time.traces > 1:
             return (

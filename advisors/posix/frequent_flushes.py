@@ -61,6 +61,9 @@ class FrequentFlushes(Rule):
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
             return self.nothing("nothing is flushed")
+        flushed = [item for item in flushed if item.file.io.time_s.sync is not None]
+        if not flushed:
+            return self.nothing("what flushes take is counted with the time of writes")
         often = [item for item in flushed if self._is_often(item.file.io)]
         findings = [
             _after_each_write(app, folder, items)

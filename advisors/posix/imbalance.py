@@ -196,7 +196,7 @@ def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]] | None:
         return None
     most, item = max(moved, key=lambda one: one[0])
     mean = sum(bytes_ for bytes_, _ in moved) / len(moved)
-    if most < 2 * mean:
+    if not most or most < 2 * mean:
         return None
     text = (
         f" Of {format_count(len(moved))} files of one process each, {item.file.path} has most: "

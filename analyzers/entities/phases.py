@@ -36,6 +36,9 @@ _BACK_TO_BACK = 0.5
 def phases(view: View) -> tuple[list[Phase] | None, Notes]:
     """One entity per row of phases that are alike, app after app, in order of time; None where no time is known."""
     rows = view.phase_rows
+    why = view.measured.unknown.get("phases")
+    if why is not None:
+        return None, {"phases": why, "apps.phase_gap_s": why}
     if not view.timed:
         # Phases are made of calls on files of the data set.
         return (None, view.nulls(SpentTime, "phases")) if len(view.measured.survey.files) else ([], {})

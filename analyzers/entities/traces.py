@@ -36,4 +36,6 @@ def traces(view: View) -> tuple[list[TraceEntity], Notes]:
     why = view.measured.unknown.get("times")
     if why is not None:
         notes |= dict.fromkeys(("traces.span_s", "traces.repaired_times", "traces.complete"), why)
+    if "repaired_times" in view.measured.unknown:
+        notes["traces.repaired_times"] = view.measured.unknown["repaired_times"]
     return found, notes

@@ -17,7 +17,21 @@ from vani.analyzers.keyed import Pairs, count_pairs
 from vani.analyzers.keys import pack
 from vani.analyzers.world import Context, World
 
-__all__ = ["SizeCounts", "TransferSize"]
+__all__ = ["SizeBins", "SizeCounts", "TransferSize"]
+
+
+@dataclass(frozen=True)
+class SizeBins:
+    """Data operations by bins of the source's own, per phase and file; shape (n,) each."""
+
+    names: tuple[str, ...]
+    phase: NDArray[np.int64]
+    file: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    """Read or write."""
+    bin: NDArray[np.int64]
+    """Place in `names`."""
+    count: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,8 @@ class SizeCounts:
     """Read or write."""
     size: NDArray[np.int64]
     count: NDArray[np.int64]
+    bins: SizeBins | None = None
+    """Of all operations, where the sizes above are not those of all."""
 
 
 class TransferSize:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from vani.schema.extensions import extension_rows
 from vani.schema.model import Model
@@ -33,7 +33,7 @@ class TraceEntity(Model):
     """One trace directory."""
 
     path: str = Field(description="where it lay, absolute")
-    tool: str = Field(description="who wrote it: recorder, recorder2parquet or wisio")
+    tool: str = Field(description="who wrote it: recorder, recorder2parquet, wisio or darshan")
     format: str = Field(description="version that the trace claims")
     layout: str | None = Field(
         default=None, description="layout on disk, where the format's number does not tell"
@@ -96,9 +96,21 @@ class Profile(Model):
     extensions: dict[str, Any] = Field(
         default_factory=dict, description="results of measures that plug-ins bring, by name"
     )
+    bounds: dict[str, tuple[float, float]] = Field(
+        default_factory=dict,
+        description="by attribute path: the least and the most that a value can be of which the source tells no more; "
+        "the value itself is one of them, and provenance says which; absent where there is none",
+    )
     provenance: dict[str, str] = Field(
         description="by attribute path: where a value is from, or why it is null"
     )
+
+    @model_serializer(mode="wrap")
+    def _without_empty_bounds(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = written(self)
+        if not found.get("bounds", True):
+            del found["bounds"]
+        return found
 
     @property
     def lists_all_files(self) -> bool:

@@ -44,7 +44,6 @@ def test_the_original_is_read_where_a_converted_copy_lies_in_it(tmp_path):
 @pytest.mark.parametrize(
     ("name", "tool"),
     [
-        ("user_ior_id123.darshan", "a Darshan log"),
         ("traces.otf2", "an OTF2 trace"),
         ("app-1.pfw.gz", "a DFTracer trace"),
         ("app.pfw", "a DFTracer trace"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import vani
+from vani.api.counted import counting, profile_of_counts
 from vani.api.given import PathLike, app_of, job_of, system_of
 from vani.api.run import Run
 from vani.errors import InputError, TraceError
@@ -84,8 +85,13 @@ def characterise_in(
 
         job_model, system_model = job_of(job), system_of(system)
         workload = opening.result()
-    engine = run.engine
     refused = [(str(path), str(error)) for path, error in workload.refused]
+    logs = counting(workload.readers)
+    if logs:
+        if phase_gap is not None:
+            raise InputError("counts tell no phases", where=logs[0].path, todo="leave the phase gap out")
+        return Characterised(*profile_of_counts(logs, job_model, system_model, files, refused))
+    engine = run.engine
     engine.check_workers(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
 
     def from_stores(stores: list[Store]) -> Characterised:

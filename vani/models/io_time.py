@@ -72,6 +72,8 @@ class IOTime:
     """I/O libraries that take time, by the names that people use."""
     traces: int
     """Of the workload."""
+    calls_most_s: float
+    """What `calls_s` can be at most where the profile bounds busy times; else the same."""
 
     @property
     def share(self) -> float:
@@ -112,6 +114,9 @@ def io_time(profile: Profile) -> IOTime:
         caller=caller,
         libraries=_libraries(profile),
         traces=traces,
+        calls_most_s=min(
+            max(of_calls, profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))[1]), runtime
+        ),
     )
 
 

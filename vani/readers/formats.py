@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import InputError, VaniError
+from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan
+from vani.readers.darshan.reader import DarshanReader
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
 from vani.readers.recorder.reader import RecorderReader
@@ -25,6 +27,7 @@ BUILT_IN = (
     # A Recorder trace may hold converted copies of itself; the original has more to tell.
     Format("recorder", is_recorder, RecorderReader, is_recorder_part, has_recorder_parts),
     Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
+    Format("darshan", is_darshan, DarshanReader, is_darshan_part, is_named_darshan),
 )
 
 

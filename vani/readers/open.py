@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vani.errors import InputError, TraceError, UnknownFormatError
+from vani.readers.darshan.probe import SUFFIXES
 from vani.readers.formats import BUILT_IN, format_of, has_plug_ins, unusable
 from vani.readers.identity import explained
 from vani.readers.natural_order import natural
@@ -44,11 +45,6 @@ _FOREIGN = (
     ),
     _Foreign("a DFTracer trace", (".pfw", ".pfw.gz", ".pfw.zindex", ".pfw.gz.zindex")),
     _Foreign("a TAU trace", (".trc", ".edf"), _WITH_RECORDER),
-    _Foreign(
-        "a Darshan log",
-        (".darshan", ".darshan_partial"),
-        "Darshan counts calls but keeps no order or time of each; " + _WITH_RECORDER,
-    ),
 )
 _TAU_PROFILE = "profile.0.0.0"
 
@@ -229,11 +225,15 @@ def _traces_in(path: Path, depth: int) -> Iterator[Path]:
 
 
 def _possible_traces(path: Path) -> list[Path]:
-    # No built-in format has traces that are files.
+    # Of the built-in formats, only logs of Darshan are files.
     with_files = has_plug_ins()
     # Names that begin with `_` or `.` are what tools put beside traces (`_text`, `_parquet`).
     return sorted(
-        (p for p in _entries(path) if (with_files or p.is_dir()) and not p.name.startswith(("_", "."))),
+        (
+            p
+            for p in _entries(path)
+            if (with_files or p.name.endswith(SUFFIXES) or p.is_dir()) and not p.name.startswith(("_", "."))
+        ),
         key=lambda p: natural(p.name),
     )
 

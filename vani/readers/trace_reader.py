@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from vani.calls import Occurrences
+from vani.counts import RunCounts
 
 __all__ = [
     "BATCH_ROWS",
     "CountsCalls",
     "Format",
+    "KeepsCounts",
     "KeepsTables",
     "Limit",
     "Piece",
@@ -122,6 +124,14 @@ class CountsCalls(Protocol):
 
     def occurrences(self) -> Occurrences:
         """Count the calls; nothing is expanded and no time stamp is read."""
+
+
+@runtime_checkable
+class KeepsCounts(Protocol):
+    """A reader whose tracer added up calls while the program ran, and kept none of them."""
+
+    def counts(self) -> RunCounts:
+        """All that was counted."""
 
 
 @runtime_checkable

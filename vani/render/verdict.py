@@ -25,6 +25,7 @@ __all__ = [
     "how_much",
     "is_in_libraries",
     "library_words",
+    "most_share",
     "too_short",
 ]
 
@@ -59,6 +60,15 @@ def deciding_share(profile: Profile) -> float | None:
     return max(workflow.io_time_share_slowest or 0.0, called)
 
 
+def most_share(profile: Profile) -> float | None:
+    """What `deciding_share` can be at most: more than it where busy times are bounded."""
+    share, runtime = deciding_share(profile), profile.workflow.runtime_s
+    bounds = profile.bounds.get("workflow.io.busy_s.total")
+    if share is None or bounds is None or not runtime:
+        return share
+    return max(share, min(1.0, bounds[1] / runtime))
+
+
 def how_much(profile: Profile, *, whole: bool) -> str:
     """How much of the run is I/O, and whether that matters; `whole`: nothing of the trace was lost."""
     workflow = profile.workflow
@@ -70,7 +80,11 @@ def how_much(profile: Profile, *, whole: bool) -> str:
         return "I/O takes less time than the trace's clock can tell."
     if workflow.io_time_share is None:
         return "I/O time is unknown."
-    text = f"I/O takes {format_share(workflow.io_time_share)} of the run"
+    text = f"I/O takes {format_share(workflow.io_time_share)}"
+    most = most_share(profile)
+    if most is not None and most > workflow.io_time_share and "workflow.io.busy_s.total" in profile.bounds:
+        text += f" to {format_share(most)}"
+    text += " of the run"
     if len(profile.traces) > 1:
         text += f" ({format_seconds(workflow.io.busy_s.total)})"
     if workflow.processes > 1 and workflow.io_time_share_slowest is not None:
@@ -96,7 +110,9 @@ def _slowest(profile: Profile) -> App | None:
 def _verdict(profile: Profile, *, whole: bool) -> str:
     share = deciding_share(profile) or 0.0
     what = "this workflow" if len(profile.traces) > 1 else "this run"
-    if share < HARDLY:
+    if share < HARDLY <= (most_share(profile) or 0.0):
+        text = "it may matter, and counts do not tell more"
+    elif share < HARDLY:
         text = f"storage is not what {what} waits for" if whole else "what was lost may change that"
     elif is_in_libraries(profile):
         text = "the time goes to its I/O library"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from vani.errors import one_line
-from vani.render.verdict import HARDLY, cause, deciding_share, how_much, library_words
+from vani.render.verdict import HARDLY, cause, how_much, library_words, most_share
 from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
@@ -109,7 +109,7 @@ def _what_ran(profile: Profile) -> Text:
 
 
 def _tracer(tool: str, version: str) -> str:
-    name = {"recorder": "Recorder", "recorder2parquet": "recorder2parquet", "wisio": "WisIO"}.get(tool, tool)
+    name = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan"}.get(tool, tool)
     short = version.removesuffix(".0")
     return one_line(f"{name} {short}" if short[:1].isdecimal() else name)
 
@@ -141,14 +141,30 @@ def _moved(profile: Profile) -> str:
         if f"io.bandwidth.{side}" in profile.provenance and rate is None:
             text += " (at an impossible rate: see below)"
         elif rate is not None:
-            text += f" at {format_rate(rate)}"
+            text += f" at {_rate(profile, side, amount, rate)}"
         parts.append(text)
     return "; ".join(parts)
+
+
+def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:
+    """A rate, or the range in which it lies."""
+    low, high = profile.bounds.get(f"workflow.io.busy_s.{side}", (0.0, 0.0))
+    if not high or not amount:
+        return format_rate(rate)
+    least = format_rate(amount / high)
+    most = format_rate(amount / low) if low else ""
+    return f"{least} or more" if not most else least if least == most else f"{least} to {most}"
 
 
 def _remarks(profile: Profile) -> list[str]:
     """What keeps the numbers above from being what they seem."""
     remarks = []
+    low, high = profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))
+    if high:
+        remarks.append(
+            f"some process is in I/O for {format_seconds(low)} to {format_seconds(high)}: counts do not tell when each "
+            "call took place"
+        )
     sides = [
         side
         for side, rate in (
@@ -176,7 +192,7 @@ def _next(profile: Profile, console: Console, saved: Path | None, program: str) 
         _labelled(console, "Next", Text("save it with -o profile.yaml, then vani advise profile.yaml"))
         return
     name = shlex.quote(one_line(str(saved)))
-    share = deciding_share(profile)
+    share = most_share(profile)
     if share is not None and share < HARDLY and damage(profile) is None:
         line = f"nothing to do for storage    details: {program} advise {name}"
         console.print(_label("Next").append(line, "not bold"), soft_wrap=True, highlight=False)

@@ -1,0 +1,1 @@
+"""A profile from counts per process and file: no call is decoded."""

@@ -1,0 +1,120 @@
+"""Which libraries each file was used through, by the libraries' own counts of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import Keyed, Pairs, count_pairs, group
+from vani.analyzers.keys import LAYERS, pack
+from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, LibrariesResult, LibraryUse
+from vani.analyzers.world import Context
+from vani.calls import Layer
+from vani.counts import RunCounts
+
+__all__ = ["library_use"]
+
+Ints = NDArray[np.int64]
+_OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
+
+
+def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> LibraryUse:
+    """All file-system calls on a file that a library knows are taken to be made by the library."""
+    world, apps = rows.world, len(rows.world.apps)
+    widths = (apps, LAYERS)
+    calls: list[Keyed] = []
+    known: dict[tuple[int, int], set[int]] = {}
+    for context, run in zip(contexts, runs, strict=True):
+        for library, files in run.through.items():
+            numbers = np.array(list(files.values()), np.int64).reshape(-1, 3).sum(axis=0)
+            key = np.array([int(pack((context.app, library), widths))])
+            calls.append(
+                Keyed(
+                    key,
+                    {
+                        n: np.array([int(v)])
+                        for n, v in zip(("calls", "data", "collective"), numbers, strict=True)
+                    },
+                )
+            )
+            codes = {int(context.file_codes[code]) for code in files if code >= 0}
+            known.setdefault((context.app, library), set()).update(codes)
+    mine = np.flatnonzero(rows.included)
+    app, file, layer = rows.app[mine], rows.file[mine], rows["layer"][mine]
+    own = rows["reads"] + rows["writes"] + rows["metadata"] + rows["syncs"]
+    used = (rows["opens"] + rows["reads"] + rows["writes"])[mine]
+    moved = (rows["bytes_read"] + rows["bytes_written"])[mine]
+    within = {int(one): _is_known(known, app, file, int(one)) for one in _OUTERMOST_FIRST}
+    outermost = layer.copy()
+    for one in reversed(_OUTERMOST_FIRST):
+        outermost = np.where(within[int(one)], int(one), outermost)
+    through = [(layer, np.ones(len(mine), np.bool_))]
+    through += [(np.full(len(mine), one), mask) for one, mask in within.items() if mask.any()]
+    under, files_ = [], []
+    for of, mask in through:
+        key = pack((app[mask], of[mask]), widths)
+        columns = {n: rows[n][mine][mask] for n in ("reads", "writes", "bytes_read", "bytes_written")}
+        nothing = np.zeros(int(mask.sum()), np.int64)
+        under.append(group(key, columns | {"unsized_reads": nothing, "unsized_writes": nothing}))
+        files_.append(
+            count_pairs(key[used[mask] > 0], file[mask][used[mask] > 0], used[mask][used[mask] > 0])
+        )
+    own_key = pack((rows.app[mine], layer), widths)
+    data = rows["reads"] + rows["writes"]
+    calls.append(
+        group(own_key, {"calls": own[mine], "data": data[mine], "collective": np.zeros(len(mine), np.int64)})
+    )
+    via = pack((app, outermost), widths)
+    opened = used > 0
+    result = LibrariesResult(
+        under=Keyed.merged(under),
+        calls=Keyed.merged(calls),
+        files=Pairs.merged(files_),
+        data=_sizes(rows, runs, within, mine, widths),
+        outer=count_pairs(via[opened], file[opened], used[opened]),
+        via=group(via, {"bytes": moved, "calls": own[mine]}),
+    )
+    empty = np.zeros(0, np.int64)
+    return Libraries().finish(result, world, Facts(empty, empty, np.zeros(apps + 1, np.int64)))
+
+
+def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:
+    found = np.zeros(len(app), np.bool_)
+    for (one, of), codes in known.items():
+        if of == layer and codes:
+            found |= (app == one) & np.isin(file, np.fromiter(codes, np.int64, len(codes)))
+    return found
+
+
+def _sizes(
+    rows: Rows,
+    runs: Sequence[RunCounts],
+    within: dict[int, NDArray[np.bool_]],
+    mine: Ints,
+    widths: tuple[int, int],
+) -> Pairs:
+    """Sizes that are certain, by layer and once more for any library."""
+    before, parts = 0, []
+    for run in runs:
+        parts.append((run.sizes.row + before, run.sizes.size, run.sizes.count))
+        before += len(run.sizes.read)
+    row, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
+    place = np.full(len(rows), -1, np.int64)
+    place[mine] = np.arange(len(mine))
+    kept = place[row] >= 0
+    row, size, count = row[kept], size[kept], count[kept]
+    found = [count_pairs(pack((rows.app[row], rows["layer"][row]), widths), size, count)]
+    through_any = np.zeros(len(row), np.bool_)
+    for layer, mask in within.items():
+        some = mask[place[row]]
+        through_any |= some
+        if some.any():
+            found.append(count_pairs(pack((rows.app[row[some]], layer), widths), size[some], count[some]))
+    if through_any.any():
+        some = through_any
+        found.append(count_pairs(pack((rows.app[row[some]], ANY_LIBRARY), widths), size[some], count[some]))
+    return Pairs.merged(found)

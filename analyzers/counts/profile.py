@@ -1,0 +1,373 @@
+"""The profile of runs that were counted per process and file, without a call: each attribute exact, bounded or null."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.analyzers.access_classes import NAMES
+from vani.analyzers.assemble import assemble
+from vani.analyzers.characterise import world_of
+from vani.analyzers.counts.bounds import bounds_of
+from vani.analyzers.counts.libraries import library_use
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
+from vani.analyzers.counts.wording import OTHERWISE, REMARKS, UNKNOWN, UNKNOWN_ATTRIBUTES
+from vani.analyzers.entities.view import View
+from vani.analyzers.formats_on_disk import formats_on_disk
+from vani.analyzers.keyed import NO_VALUE, Keyed, group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, TraceFacts
+from vani.analyzers.measures.access_pattern import PatternCounts, Strides
+from vani.analyzers.measures.footprint import PlacelessCalls, Touched
+from vani.analyzers.measures.lengths import FileLengths
+from vani.analyzers.measures.operations import OperationCounts
+from vani.analyzers.measures.processes import FileUsers, ProcessCounts
+from vani.analyzers.measures.survey import SurveyedFiles
+from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
+from vani.analyzers.passes import measures
+from vani.analyzers.world import Context, World
+from vani.calls import RENAMES, Kind
+from vani.columns import small_table
+from vani.counts import RunCounts
+from vani.schema.job import Job
+from vani.schema.profile import Profile
+from vani.schema.system import System
+
+__all__ = ["CountedRun", "counted_profile"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CountedRun:
+    """One run as its tracer tells it."""
+
+    facts: TraceFacts
+    files: pa.Table
+    """`vani.calls.FILES`."""
+    counts: RunCounts
+
+    @property
+    def function_names(self) -> dict[int, str]:
+        return {}
+
+    @property
+    def renames(self) -> pa.Table:
+        """None: which file became which is not counted."""
+        return small_table([()] * 4, RENAMES)
+
+
+def counted_profile(
+    runs: Sequence[CountedRun],
+    names: Sequence[str],
+    *,
+    version: str,
+    job_: Job | None = None,
+    system: System | None = None,
+    list_files: int | None = 100,
+    refused: Sequence[tuple[str, str]] = (),
+) -> tuple[Profile, View]:
+    """Characterise a workload by what was counted.
+
+    Parameters
+    ----------
+    runs, names
+        One per log, with the name of its app.
+    list_files
+        How many files are listed, those with most I/O time; None for all.
+    refused
+        (path, why) of logs that could not be read.
+
+    Raises
+    ------
+    SelfCheckError
+        The numbers contradict each other.
+    """
+    world, contexts = world_of([run.facts for run in runs], runs, names, job_)
+    rows = Rows.of(world, contexts, [run.counts for run in runs])
+    measured = _measurements(world, contexts, runs, rows, list_files)
+    view = View(measured, job_, system)
+    profile = assemble(view, version=version, refused=refused, bounds=bounds_of(rows, measured))
+    return profile, view
+
+
+def _measurements(
+    world: World, contexts: Sequence[Context], runs: Sequence[CountedRun], rows: Rows, list_files: int | None
+) -> Measurements:
+    apps = np.arange(len(world.apps))
+    operations, processes = _operations(rows), _processes(rows)
+    spent = spent_time(rows)
+    listed = _listed(rows, processes, list_files)
+    extensions = [measure.name for measure in measures() if measure.result is None]
+    results = [
+        spent,
+        busy_times(rows, listed, spent),
+        moved_by_process(rows),
+        _sizes(rows, runs),
+        _pattern(rows),
+        _touched(rows),
+        _lengths(rows),
+        _possible_exchanges(rows),
+        library_use(rows, contexts, [run.counts for run in runs]),
+    ]
+    return Measurements(
+        world=world,
+        traces=[run.facts for run in runs],
+        phases=Phases(np.zeros(len(apps), np.int64), apps, [None] * len(apps)),
+        listed=listed,
+        survey=SurveyedFiles(_survey(rows)),
+        operations=operations,
+        processes=processes,
+        results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
+        formats_on_disk=formats_on_disk(world, processes.files.file, listed),
+        unknown=UNKNOWN_ATTRIBUTES,
+        remarks=REMARKS | {f"extensions.{name}": OTHERWISE for name in extensions},
+        extensions=dict.fromkeys(extensions),
+    )
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def _operations(rows: Rows) -> OperationCounts:
+    widths = (len(rows.world.apps) + 1, rows.world.files)
+    columns = {
+        name: rows[name]
+        for name in ("reads", "writes", "metadata", "syncs", "bytes_read", "bytes_written", "opens")
+    }
+    columns |= {"first": np.where(rows["first_ns"] > 0, rows["first_ns"], _NEVER), "last": rows["last_ns"]}
+    cells = group(pack((rows.phase, rows.file), widths), columns, {"first": "min", "last": "max"})
+    phase, file = unpack(cells.keys, widths)
+    if not len(cells):
+        phase = file = np.empty(0, np.int64)
+        return OperationCounts(**{field.name: phase for field in fields(OperationCounts)})
+    first = np.where(cells["first"] == _NEVER, 0, cells["first"])
+    known = {name: cells[name] for name in columns} | {"first": first}
+    return OperationCounts(phase=phase, file=file, unsized=np.zeros(len(phase), np.int64), **known)
+
+
+def _processes(rows: Rows) -> ProcessCounts:
+    """Ranks with a record of the file; where one record is that of all ranks, all of them.
+
+    How many of these read is known where each of them moved as many bytes; else it is no more than there are reads.
+    """
+    world = rows.world
+    used = (rows["opens"] > 0) | (rows["reads"] > 0) | (rows["writes"] > 0)
+    alone, together = used & (rows.process >= 0), used & (rows.process < 0)
+    widths = (world.files, world.processes)
+    by_process = group(
+        pack((rows.file[alone], rows.process[alone]), widths),
+        {"readers": (rows["reads"] > 0)[alone], "writers": (rows["writes"] > 0)[alone]},
+        {"readers": "max", "writers": "max"},
+    )
+    file, process = unpack(by_process.keys, widths) if len(by_process) else (np.empty(0, np.int64),) * 2
+    traces = len(world.process_base)
+    of_trace = np.searchsorted(np.array(world.process_base), process, side="right") - 1
+    single = {
+        "processes": np.ones(len(file), np.int64),
+        "readers": by_process["readers"].astype(np.int64) if len(file) else file,
+        "writers": by_process["writers"].astype(np.int64) if len(file) else file,
+    }
+    counts = group(pack((file, of_trace), (world.files, traces)), single)
+    ranks = rows.ranks[together]
+    reduced = group(
+        pack((rows.file[together], rows.trace[together]), (world.files, traces)),
+        {
+            "processes": ranks,
+            "readers": np.minimum(rows["reads"][together], ranks),
+            "writers": np.minimum(rows["writes"][together], ranks),
+        },
+        dict.fromkeys(("processes", "readers", "writers"), "max"),
+    )
+    # A file may have a record of all ranks in one layer and of single ones in another.
+    both = Keyed.merged([counts, reduced], dict.fromkeys(("processes", "readers", "writers"), "max"))
+    if not len(both):
+        nothing = np.empty(0, np.int64)
+        return ProcessCounts(
+            FileUsers(*(nothing,) * 4), nothing, nothing, np.zeros(len(world.apps), np.int64)
+        )
+    code, trace = unpack(both.keys, (world.files, traces))
+    total = group(code, {n: both[n] for n in ("processes", "readers", "writers")})
+    app = np.array(world.app_of_trace, np.int64)[trace]
+    pairs = np.unique(pack((app, code), (len(world.apps), world.files)))
+    used_app, used_file = unpack(pairs, (len(world.apps), world.files))
+    in_phase = np.bincount(
+        np.array(world.app_of_trace), np.diff([*world.process_base, world.processes]), len(world.apps)
+    )
+    return ProcessCounts(
+        FileUsers(total.keys, total["processes"], total["readers"], total["writers"]),
+        used_app,
+        used_file,
+        in_phase.astype(np.int64),
+    )
+
+
+def _survey(rows: Rows) -> Keyed:
+    mine = rows.included
+    nothing = np.zeros(len(rows), np.int64)
+    columns = {
+        n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
+    }
+    # What was opened and never read nor written was looked at, or made: that is not counted.
+    columns |= dict.fromkeys(
+        (
+            "makes",
+            "empties",
+            "looks",
+            "removes",
+            "resizes",
+            "streams",
+            "unfollowed",
+            "unsized_reads",
+            "unsized_writes",
+        ),
+        nothing,
+    )
+    columns |= {"metadata_time": rows["metadata_ns"], "time": rows.time_ns}
+    return group(rows.file[mine], {n: c[mine] for n, c in columns.items()})
+
+
+def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
+    """Files of the data set that some process used: those with most I/O time, then most bytes, then by name."""
+    world = rows.world
+    mine = rows.included
+    by_file = group(
+        rows.file[mine],
+        {"time": rows.time_ns[mine], "bytes": (rows["bytes_read"] + rows["bytes_written"])[mine]},
+    )
+    found = np.intersect1d(processes.files.file, by_file.keys)
+    time, moved = by_file.at(found, "time"), by_file.at(found, "bytes")
+    cut = np.lexsort((-moved, -time))[:most] if most is not None else np.arange(len(found))
+    order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), -int(moved[i]), world.paths[int(found[i])]))
+    chosen: Ints = found[np.array(order, dtype=np.int64)]
+    return chosen
+
+
+def _sizes(rows: Rows, runs: Sequence[CountedRun]) -> SizeCounts:
+    bins = next((run.counts.sizes.bins for run in runs), ())
+    before, parts = 0, []
+    read, write = [], []
+    for run in runs:
+        sizes = run.counts.sizes
+        parts.append((sizes.row + before, sizes.kind, sizes.size, sizes.count))
+        read.append(sizes.read)
+        write.append(sizes.write)
+        before += len(sizes.read)
+    row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
+    binned = np.stack([np.concatenate(read), np.concatenate(write)], axis=1)
+    at, side, place = np.nonzero(binned)
+    return SizeCounts(
+        rows.phase[row].astype(np.int32),
+        rows.file[row].astype(np.int32),
+        kind.astype(np.int8),
+        size,
+        count,
+        SizeBins(bins, rows.phase[at], rows.file[at], side, place, binned[at, side, place]),
+    )
+
+
+def _pattern(rows: Rows) -> PatternCounts:
+    """Classes as near as counts come; `io.access_pattern` in the provenance says how near.
+
+    The first operation of a process on a file has no predecessor, and where it begins at byte 0 no counter has it: as
+    many of the operations that lie nowhere further on as there are such streams continue something.
+    """
+    placed = rows["placed"]
+    processes = np.where(rows.process < 0, rows.ranks, 1)
+    streams = np.minimum(processes, rows["reads"]) + np.minimum(processes, rows["writes"])
+    elsewhere = placed - np.minimum(placed, rows["consecutive"] + rows["forward"])
+    firsts = np.minimum(elsewhere, np.where(placed > 0, streams, 0))
+    classes = {
+        "consecutive": rows["consecutive"] + firsts,
+        "sequential": rows["forward"] - rows["strided"],
+        "strided": rows["strided"],
+        "random": elsewhere - firsts,
+    }
+    within = np.left_shift(1, rows["layer"])
+    steps = rows["stride_count"] > 0
+    return PatternCounts(
+        rows.phase,
+        rows.file,
+        {name: classes[name] for name in NAMES},
+        np.where(rows.included, rows.app, 0),
+        within,
+        {name: np.where(rows.included, classes[name], 0) for name in NAMES},
+        Strides(rows.file[steps], rows["stride"][steps], rows["stride_count"][steps]),
+    )
+
+
+def _touched(rows: Rows) -> Touched:
+    """At most: what was moved, and no more than lies before the furthest end."""
+    widths = (len(rows.world.apps) + 1, rows.world.files)
+    starts, found = np.int64(0), []
+    for kind, moved, end in (
+        (Kind.READ, "bytes_read", "read_end"),
+        (Kind.WRITE, "bytes_written", "write_end"),
+    ):
+        cells = group(
+            pack((rows.phase, rows.file), widths), {"moved": rows[moved], "end": rows[end]}, {"end": "max"}
+        )
+        if not len(cells):
+            continue
+        phase, file = unpack(cells.keys, widths)
+        length = np.minimum(cells["moved"], cells["end"])
+        # Side by side: which bytes of a file several apps have in common is not known.
+        start = np.cumsum(length) - length + starts
+        found.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
+    columns = [np.concatenate(c) for c in zip(*found, strict=True)] if found else [np.empty(0, np.int64)] * 5
+    phase, file, side, start, end_ = columns
+    nothing = np.empty(0, np.int64)
+    return Touched(
+        phase.astype(np.int32),
+        file.astype(np.int32),
+        side.astype(np.int8),
+        start,
+        end_,
+        PlacelessCalls(nothing, nothing, nothing, nothing),
+        given_up=False,
+    )
+
+
+def _lengths(rows: Rows) -> FileLengths:
+    """Of files that were written the furthest end of a write or read; none of others."""
+    files = rows.world.files
+    length = rows.world.known_sizes.copy()
+    reach = np.zeros(files, np.int64)
+    np.maximum.at(reach, rows.file, np.maximum(rows["write_end"], rows["read_end"]))
+    written = np.zeros(files, np.bool_)
+    written[rows.file[rows["bytes_written"] > 0]] = True
+    return FileLengths(
+        np.where(written, np.maximum(reach, length), np.where(length == NO_VALUE, NO_VALUE, length)),
+        np.zeros(files, np.bool_),
+    )
+
+
+def _possible_exchanges(rows: Rows) -> PossibleExchanges:
+    """Files that were written: whether they were removed in the end is not counted, nor who came first."""
+    world, apps = rows.world, len(rows.world.apps)
+    mine = rows.included
+    read, written = mine & (rows["reads"] > 0), mine & (rows["writes"] > 0)
+
+    def used(rows_: NDArray[np.bool_], of: Ints, width: int) -> NDArray[np.bool_]:
+        found = np.zeros((world.files, width), np.bool_)
+        found[rows.file[rows_], of[rows_]] = True
+        return found
+
+    by_app_read, by_app_written = used(read, rows.app, apps), used(written, rows.app, apps)
+    pairs = by_app_read.sum(axis=1) * by_app_written.sum(axis=1)
+    between = bool((pairs > (by_app_read & by_app_written).sum(axis=1)).any())
+    # Several processes: a record of all ranks, or records of several.
+    several = np.zeros((world.files, apps), np.bool_)
+    together = mine & (rows.process < 0)
+    several[rows.file[together], rows.app[together]] = True
+    alone = np.unique(np.stack([rows.file, rows.app, rows.process])[:, mine & (rows.process >= 0)], axis=1)
+    count = np.zeros((world.files, apps), np.int64)
+    np.add.at(count, (alone[0], alone[1]), 1)
+    several |= count > 1
+    within: NDArray[np.bool_] = np.any(by_app_read & by_app_written & several, axis=0)
+    return PossibleExchanges(between, within, np.flatnonzero(by_app_written.any(axis=1)))

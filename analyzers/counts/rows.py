@@ -1,0 +1,85 @@
+"""The counts of all runs of a workload in one table, under its numbers of files, apps and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.world import Context, World
+from vani.calls import FileClass
+from vani.counts import ALL_RANKS, COLUMNS, RunCounts
+
+__all__ = ["Rows"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Shape (rows,) each; see `vani.counts.COLUMNS`."""
+
+    world: World
+    columns: Mapping[str, Ints]
+    trace: Ints
+    app: Ints
+    file: Ints
+    """Of the workload."""
+    process: Ints
+    """Of the workload; -1 for all of the row's trace."""
+
+    @staticmethod
+    def of(world: World, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> Rows:
+        """Put the runs together."""
+        nothing = np.empty(0, np.int64)
+        columns = {name: np.concatenate([nothing, *(run.table[name] for run in runs)]) for name in COLUMNS}
+        lengths = [len(run.table["rank"]) for run in runs]
+        trace = np.repeat(np.arange(len(runs)), lengths)
+        bases = np.array(world.process_base, np.int64)[trace]
+        files = [c.file_codes[run.table["file"]] for c, run in zip(contexts, runs, strict=True)]
+        # Moments are since the run began: on the workload's clock.
+        shift = np.array(world.shift_ns, np.int64)[trace]
+        for name in ("first", "last", "read_first", "read_last", "write_first", "write_last"):
+            moment = columns[f"{name}_ns"]
+            columns[f"{name}_ns"] = np.where(moment > 0, moment + shift, 0)
+        return Rows(
+            world,
+            columns,
+            trace,
+            np.array(world.app_of_trace, np.int64)[trace],
+            np.concatenate([nothing, *files]),
+            np.where(columns["rank"] == ALL_RANKS, -1, bases + columns["rank"]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.trace)
+
+    def __getitem__(self, name: str) -> Ints:
+        return self.columns[name]
+
+    @cached_property
+    def included(self) -> NDArray[np.bool_]:
+        """On files of the data set."""
+        found: NDArray[np.bool_] = self.world.file_class[self.file] == FileClass.DATASET
+        return found
+
+    @cached_property
+    def phase(self) -> Ints:
+        """One stands for each app; the number of apps for what is counted apart."""
+        found: Ints = np.where(self.included, self.app, len(self.world.apps))
+        return found
+
+    @cached_property
+    def ranks(self) -> Ints:
+        """Processes of the row's trace."""
+        ends = np.append(np.array(self.world.process_base), self.world.processes)
+        found: Ints = np.diff(ends)[self.trace]
+        return found
+
+    @property
+    def time_ns(self) -> Ints:
+        """In calls of any kind."""
+        return self["read_ns"] + self["write_ns"] + self["metadata_ns"]

@@ -1,0 +1,205 @@
+"""I/O time, and how long some process was in a call: from times that are added up per file, or over all processes.
+
+The time of a process is the sum of its calls' (one thread each). Where records are sums over all processes, the slowest
+process of each file and its time are known: no process is taken to have spent more than it must have, and all together
+spend what they did (`evened_out`).
+
+Busy time is no sum. It is at least the time of the process with most, and at most the time from the first call to the
+last one on each file, put together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.counts.spread import evened_out
+from vani.analyzers.intervals import merge, total_length
+from vani.analyzers.keyed import group
+from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, pack, unpack
+from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTimes
+from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.process_totals import MovedByProcess
+from vani.calls import Kind
+
+__all__ = ["busy_times", "busy_times_at_most", "moved_by_process", "spent_time"]
+
+Ints = NDArray[np.int64]
+_KIND_COLUMNS = ((Kind.READ, "read_ns"), (Kind.WRITE, "write_ns"), (Kind.METADATA, "metadata_ns"))
+
+
+def spent_time(rows: Rows) -> SpentTime:
+    """Sums by cell, phase, process and layer; the time of flushes is in that of writes."""
+    world = rows.world
+    apps = len(world.apps)
+    widths = (apps + 1, world.files, KINDS + 1)
+    keys, times = [], []
+    for kind, spent in (*((k, rows[c]) for k, c in _KIND_COLUMNS), (ALL_KINDS, rows.time_ns)):
+        keys.append(pack((rows.phase, rows.file, int(kind)), widths))
+        times.append(spent)
+    cells = group(np.concatenate(keys), {"time": np.concatenate(times)})
+    phase, file, cell_kind = unpack(cells.keys, widths)
+    phases = np.zeros((apps + 1, KINDS + 1), np.int64)
+    np.add.at(phases, (phase, cell_kind), cells["time"])
+    layers = np.zeros((apps, LAYERS), np.int64)
+    mine = rows.included
+    np.add.at(layers, (rows.app[mine], rows["layer"][mine]), rows.time_ns[mine])
+    return SpentTime(
+        phase,
+        file,
+        cell_kind,
+        cells["time"],
+        phases,
+        np.zeros((apps, KINDS + 1), np.int64),
+        _of_processes(rows),
+        layers,
+    )
+
+
+def _of_processes(rows: Rows) -> Ints:
+    """I/O time of each process: no other one that fits has a smaller maximum. At most the run."""
+    least = _least(rows, "slowest_rank", "slowest_ns", rows.time_ns)
+    found = _per_trace(rows, least, rows.time_ns)
+    return np.minimum(found, rows.world.span_ns)
+
+
+def _least(rows: Rows, rank: str, value: str, own: Ints) -> Ints:
+    """What each process has for certain; shape (processes,)."""
+    found = np.zeros(rows.world.processes, np.int64)
+    alone = rows.included & (rows.process >= 0)
+    np.add.at(found, rows.process[alone], own[alone])
+    named = rows.included & (rows.process < 0) & (rows[rank] >= 0) & (rows[rank] < rows.ranks)
+    bases = np.array(rows.world.process_base, np.int64)[rows.trace[named]]
+    np.add.at(found, bases + rows[rank][named], np.minimum(rows[value], own)[named])
+    return found
+
+
+def _per_trace(rows: Rows, least: Ints, own: Ints) -> Ints:
+    found = least.copy()
+    ends = [*rows.world.process_base[1:], rows.world.processes]
+    totals = np.zeros(len(ends), np.int64)
+    np.add.at(totals, rows.trace[rows.included], own[rows.included])
+    for trace, (begin, end) in enumerate(zip(rows.world.process_base, ends, strict=True)):
+        found[begin:end] = evened_out(least[begin:end], int(totals[trace]))
+    return found
+
+
+def moved_by_process(rows: Rows) -> MovedByProcess:
+    """Bytes of each process, as `spent_time` has their time; whether each reads and writes."""
+    moved = rows["bytes_read"] + rows["bytes_written"]
+    found = _per_trace(rows, _least(rows, "slowest_rank", "slowest_bytes", moved), moved)
+    sides = []
+    for side in ("reads", "writes"):
+        some = np.zeros(rows.world.processes, np.int64)
+        alone = rows.included & (rows.process >= 0)
+        np.add.at(some, rows.process[alone], rows[side][alone])
+        ends = [*rows.world.process_base[1:], rows.world.processes]
+        together = rows.included & (rows.process < 0) & (rows[side] > 0)
+        most = np.zeros(len(ends), np.int64)
+        np.maximum.at(most, rows.trace[together], np.minimum(rows[side], rows.ranks)[together])
+        for trace, (begin, end) in enumerate(zip(rows.world.process_base, ends, strict=True)):
+            some[begin : begin + min(int(most[trace]), end - begin)] += 1
+        sides.append(some)
+    return MovedByProcess(found, *sides)
+
+
+def busy_times(rows: Rows, listed: Ints, spent: SpentTime) -> BusyTimes:
+    """Lower bounds: the process with most time, of which the phase, app or file has one for certain."""
+    apps = len(rows.world.apps)
+    phases = _at_least(rows, rows.phase, apps + 1)
+    number = _numbers(rows, listed)
+    files = _at_least(rows, np.where(rows.included, number, -1), len(listed))
+    workload = _at_least(rows, np.where(rows.included, 0, -1), 1)[0]
+    of_apps = phases[:apps].copy()
+    app_of_process = np.repeat(
+        np.array(rows.world.app_of_trace), np.diff([*rows.world.process_base, rows.world.processes])
+    )
+    np.maximum.at(of_apps[:, ALL], app_of_process, spent.processes)
+    phases[:apps, ALL] = of_apps[:, ALL]
+    workload[ALL] = max(int(workload[ALL]), int(spent.processes.max(initial=0)))
+    most = rows.world.span_ns
+    return BusyTimes(*(np.minimum(times, most) for times in (phases, of_apps, files, workload)))
+
+
+def _numbers(rows: Rows, listed: Ints) -> Ints:
+    number = np.full(rows.world.files, -1, np.int64)
+    number[listed] = np.arange(len(listed))
+    found: Ints = number[rows.file]
+    return found
+
+
+def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
+    """Time of the process with most, shape (groups, WIDTH); rows of group -1 are left out."""
+    found = np.zeros((groups, WIDTH), np.int64)
+    kept = of >= 0
+    if not kept.any():
+        return found
+    world, ranks = rows.world, rows.ranks
+    traces = len(world.process_base)
+    bases = np.array(world.process_base, np.int64)[rows.trace]
+    columns = {int(k): rows[c] for k, c in _KIND_COLUMNS} | {
+        WRITE_OR_SYNC: rows["write_ns"],
+        ALL: rows.time_ns,
+    }
+    slowest = np.where(rows["slowest_rank"] >= 0, np.minimum(rows["slowest_ns"], rows.time_ns), 0)
+    for kind, spent in columns.items():
+        # The process with most has the mean of all at least.
+        of_trace = group(
+            pack((of[kept], rows.trace[kept]), (groups, traces)),
+            {"time": spent[kept], "ranks": ranks[kept]},
+            {"ranks": "max"},
+        )
+        owner, _ = unpack(of_trace.keys, (groups, traces))
+        np.maximum.at(found[:, kind], owner, of_trace["time"] // of_trace["ranks"])
+        mine = kept & (rows.process >= 0)
+        process, time = rows.process, spent
+        if kind == ALL:
+            mine = kept & (
+                (rows.process >= 0) | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks))
+            )
+            process = np.where(rows.process >= 0, rows.process, bases + rows["slowest_rank"])
+            time = np.where(rows.process >= 0, spent, slowest)
+        by_process = group(pack((of[mine], process[mine]), (groups, world.processes)), {"time": time[mine]})
+        if len(by_process):
+            owner, _ = unpack(by_process.keys, (groups, world.processes))
+            np.maximum.at(found[:, kind], owner, by_process["time"])
+    # A kind's time is at most that of all of them.
+    found[:, ALL] = np.maximum(found[:, ALL], found[:, :KINDS].max(axis=1))
+    return found
+
+
+def busy_times_at_most(rows: Rows, of: Ints, groups: int) -> Ints:
+    """From the first call to the last one on each file, put together; no more than all calls take.
+
+    Parameters
+    ----------
+    of
+        Shape (rows,): group of each row, -1 for none.
+
+    Returns
+    -------
+    times
+        Shape (groups, WIDTH).
+    """
+    found = np.zeros((groups, WIDTH), np.int64)
+    kept = of >= 0
+    spans = {
+        int(Kind.READ): ("read_first_ns", "read_last_ns", rows["read_ns"]),
+        int(Kind.WRITE): ("write_first_ns", "write_last_ns", rows["write_ns"]),
+        int(Kind.METADATA): ("first_ns", "last_ns", rows["metadata_ns"]),
+        WRITE_OR_SYNC: ("first_ns", "last_ns", rows["write_ns"]),
+        ALL: ("first_ns", "last_ns", rows.time_ns),
+    }
+    for kind, (first, last, spent) in spans.items():
+        np.add.at(found[:, kind], of[kept], spent[kept])
+        # Writes that only flush have no moment of a write.
+        known = (rows[first] > 0) & (rows[last] >= rows[first])
+        if not known[kept & (spent > 0)].all():
+            continue
+        mine = kept & known & (spent > 0)
+        keys, lengths = total_length(merge(of[mine], rows[first][mine], rows[last][mine]))
+        longest = np.zeros(groups, np.int64)
+        longest[keys] = lengths
+        found[:, kind] = np.minimum(found[:, kind], longest)
+    return np.minimum(found, rows.world.span_ns)

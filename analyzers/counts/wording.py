@@ -1,0 +1,81 @@
+"""What counts cannot tell, or not exactly, in the words of the provenance."""
+
+from __future__ import annotations
+
+from vani.analyzers.measures.call_costs import FunctionCosts
+from vani.analyzers.measures.clocks import ClockSkew
+from vani.analyzers.measures.exchanges import ExchangeCounts
+from vani.analyzers.measures.extents import ProcessExtents
+from vani.analyzers.measures.library_time import LibraryTimes
+from vani.analyzers.measures.past_end import BeyondEnds
+
+__all__ = ["OTHERWISE", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
+
+OTHERWISE = "the source counts calls and keeps none of them"
+_NO_ORDER = "counts keep no order of calls, and removals are not counted"
+_NO_PHASES = "counts do not tell when each call took place"
+
+UNKNOWN: dict[type[object], str] = {
+    BeyondEnds: "bytes are those that were moved; how many were asked for was not counted",
+    LibraryTimes: "times of libraries are not taken from counts",
+    ClockSkew: "counts hold no moments at which several ranks met",
+    ExchangeCounts: _NO_ORDER,
+    ProcessExtents: _NO_ORDER,
+    FunctionCosts: "times are added up by kind of call, not by function",
+}
+UNKNOWN_ATTRIBUTES = {
+    "phases": _NO_PHASES,
+    "sync_time": "the time of flushes is counted with that of writes",
+    "repaired_times": "no time stamps of calls are kept",
+}
+REMARKS = {
+    "traces.records": "calls that were counted; the log holds none of them",
+    "traces.functions": (
+        "one name stands for all calls of its kind (open for open64 and creat, read for pread and readv)"
+    ),
+    "io.bytes": "bytes that were moved, by calls that succeeded",
+    "io.ops": "calls that succeeded",
+    "io.time_s": (
+        "length of the calls added up: of a process that calls from several threads at once more than the "
+        "union"
+    ),
+    "io.busy_s": (
+        "lower bound: the process with most of that time; `bounds` has the upper one: from the first call "
+        "on each file to the last, no more than all calls take together"
+    ),
+    "io.bandwidth": "upper bound: bytes by the lower bound of busy_s",
+    "io.footprint": "upper bound: bytes moved, and no more than lie before the furthest end of each file",
+    "io.transfer_size": (
+        "histogram by the source's own bins, whose upper end belongs to them, `unknown` where it has none "
+        "(buffered streams); exact sizes where the bins prove that all of the size are of one direction"
+    ),
+    "io.access_pattern": (
+        "by counts: consecutive up to the first operation of each process on a file, strided is the upper "
+        "bound of operations at one of the four commonest distances; buffered streams are not counted"
+    ),
+    "workflow.io_time_share": "lower bound, as io.busy_s",
+    "apps.io_time_share": "lower bound, as io.busy_s",
+    "workflow.io_time_share_slowest": "lower bound, as apps.balance.slowest_io_time_s",
+    "apps.balance.slowest_io_time_s": (
+        "lower bound where a file has one record of all ranks: it tells the slowest one's alone; the least "
+        "that fits the sum of all"
+    ),
+    "apps.balance.median_io_time_s": "of times that fit the sums, as slowest_io_time_s",
+    "apps.balance.busiest_bytes": (
+        "lower bound where a file has one record of all ranks, as slowest_io_time_s"
+    ),
+    "apps.balance.reading_processes": "upper bound where a file has one record of all ranks",
+    "apps.balance.writing_processes": "upper bound where a file has one record of all ranks",
+    "files.processes": "ranks with a record of the file; all where one record stands for all ranks",
+    "files.readers": (
+        "upper bound where a file has one record of all ranks: all of them, or as many as there are reads"
+    ),
+    "files.writers": (
+        "upper bound where a file has one record of all ranks: all of them, or as many as there are writes"
+    ),
+    "files.size": (
+        "end of the furthest write or read of files that were written; too small where positions were moved"
+        " by pread and pwrite, or by truncation; null for files that were only read"
+    ),
+    "files.stride": "the commonest hole and the commonest size of the file's operations, added up",
+}

@@ -1,0 +1,203 @@
+"""Profiles of counts: what is exact, bounded or null, on invented counters and on logs of Darshan.
+
+Figures of the logs are those of `comparison.csv` beside the twins of the Recorder traces.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import vani
+from vani.analyzers.counts.spread import evened_out
+from vani.schema.document import dumps, loads
+from vani.schema.profile import Profile
+
+LOGS = Path(__file__).parents[1] / "data" / "darshan"
+SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
+STRIDED = LOGS / "v3-ior-ssf-posix-strided-4k-8r.darshan"
+LIBRARIES = LOGS / "v3-netcdf-pnetcdf-4r.darshan"
+SERIAL = LOGS / "v3-posix-mix-1r.darshan"
+TWINS = Path(__file__).parents[2].parent / "shared" / "data" / "darshan-twins"
+
+with_pydarshan = pytest.mark.skipif(
+    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
+)
+with_twins = pytest.mark.skipif(not TWINS.is_dir(), reason="the shared logs are not here")
+
+
+# Sums over all ranks
+
+
+@given(arrays(np.int64, st.integers(1, 20), elements=st.integers(0, 1000)), st.integers(0, 20000))
+def test_what_is_spread_adds_up_and_nobody_has_less_than_for_certain(least, total):
+    found = evened_out(least, total)
+    assert (found >= least).all()
+    assert found.sum() == max(total, least.sum())
+
+
+@given(arrays(np.int64, st.integers(1, 20), elements=st.integers(0, 1000)), st.integers(0, 20000))
+def test_no_other_way_to_spread_has_a_smaller_maximum(least, total):
+    # The largest has what it has for certain, or the mean of all.
+    mean = -(-max(total, int(least.sum())) // len(least))
+    assert evened_out(least, total).max() == max(least.max(), mean)
+
+
+# Profiles
+
+
+@pytest.fixture(scope="module")
+def shared_file() -> Profile:
+    return vani.profile(SHARED_FILE)
+
+
+@with_pydarshan
+def test_calls_bytes_and_processes_are_exact(shared_file):
+    io, (file,) = shared_file.workflow.io, shared_file.files
+    assert (io.bytes.read, io.bytes.written, io.ops.read, io.ops.write) == (134217728, 134217728, 128, 128)
+    assert (file.opens, file.processes, file.access, file.readers, file.writers) == (16, 8, "shared", 8, 8)
+    assert file.size == 134217728
+    # ior -t 1m: the bin up to 1 MiB.
+    assert io.transfer_size.write.common == [(1 << 20, 128)]
+    assert io.transfer_size.write.histogram == {"100K_1M": 128}
+
+
+@with_pydarshan
+def test_standard_streams_are_counted_apart(shared_file):
+    # comparison.csv has 2,203 B on standard output.
+    assert shared_file.excluded.files == 1
+    assert shared_file.excluded.io.bytes.written == 2203
+    assert all(not file.path.startswith("<") for file in shared_file.files)
+
+
+@with_pydarshan
+def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file):
+    assert shared_file.workflow.io.past_end.read is None
+    assert "moved" in shared_file.provenance["io.past_end"]
+    assert shared_file.phases is None
+    assert "when each call took place" in shared_file.provenance["phases"]
+    assert shared_file.workflow.io.time_s.sync is None
+    assert "with that of writes" in shared_file.provenance["io.time_s.sync"]
+    assert [file.role for file in shared_file.files] == [None]
+    assert "removals are not counted" in shared_file.provenance["files.role"]
+
+
+@with_pydarshan
+def test_busy_times_have_both_ends(shared_file):
+    busy, bounds = shared_file.workflow.io.busy_s, shared_file.bounds
+    low, high = bounds["workflow.io.busy_s.total"]
+    # POSIX_F_SLOWEST_RANK_TIME of the file, and less than POSIX_F_*_TIME together.
+    assert busy.total == low == pytest.approx(0.0739133)
+    assert low < high < shared_file.workflow.io.time_s.total
+    assert bounds["workflow.io.busy_s.write"][0] == 0, "flushes may have taken all of it"
+    assert shared_file.apps[0].balance.slowest_io_time_s == pytest.approx(0.0739133)
+    assert shared_file.apps[0].balance.slowest_rank == 4
+
+
+@with_pydarshan
+def test_bounds_are_written_and_read_and_absent_where_there_are_none(shared_file):
+    text = dumps(shared_file)
+    bounds = loads(text, Profile).bounds
+    assert bounds.keys() == shared_file.bounds.keys()
+    for attribute, ends in shared_file.bounds.items():
+        assert bounds[attribute] == pytest.approx(ends)
+    assert "\nbounds:" in text
+    assert "\nbounds:" not in dumps(shared_file.model_copy(update={"bounds": {}}))
+
+
+@with_pydarshan
+def test_the_stride_of_interleaved_writes_is_from_start_to_start():
+    profile = vani.profile(STRIDED)
+    (file,) = profile.files
+    # ior -b 4k with 8 ranks: each begins 32 KiB behind its last block.
+    assert file.stride == 8 * 4096
+    assert file.io.access_pattern.strided > 0.9
+
+
+@with_pydarshan
+def test_a_serial_run_has_no_shared_files():
+    profile = vani.profile(SERIAL)
+    assert profile.workflow.processes == 1
+    assert profile.workflow.files.shared == 0
+
+
+@with_pydarshan
+def test_opens_are_those_that_recorder_traced():
+    # Darshan counts 16 with dup, dup2 and fdopen.
+    assert sum(file.opens for file in vani.profile(SERIAL, files=None).files) == 12
+
+
+@with_pydarshan
+def test_files_belong_to_the_outermost_library_that_knows_them():
+    profile = vani.profile(LIBRARIES, files=None)
+    assert {"hdf5", "pnetcdf"} <= {file.interface for file in profile.files}
+    assert {"posix", "mpiio", "hdf5", "pnetcdf"} <= {row.layer for row in profile.interfaces}
+
+
+@with_pydarshan
+def test_logs_are_advised_compared_and_reported(shared_file):
+    assert vani.advise(shared_file, system="generic-lustre").recommendations
+    assert vani.diff(SHARED_FILE, STRIDED)
+    assert "ssf_posix.dat" in vani.report(shared_file)
+
+
+@with_pydarshan
+def test_several_logs_are_one_workload():
+    profile = vani.profile(SHARED_FILE, STRIDED)
+    assert (profile.workflow.processes, profile.apps[0].instances) == (16, 2)
+    assert profile.workflow.io.ops.write == 128 + 2048
+
+
+@with_pydarshan
+@pytest.mark.parametrize("name", sorted(path.name for path in LOGS.glob("*.darshan")))
+def test_every_rule_takes_a_profile_of_counts(name):
+    advice = vani.advise(vani.profile(LOGS / name), system="generic-lustre")
+    assert advice.no_recommendation
+
+
+# Twins
+
+
+def _twins() -> list[dict[str, str]]:
+    if not TWINS.is_dir():
+        return []
+    with (TWINS / "comparison.csv").open() as file:
+        return [row for row in csv.DictReader(file) if "/" not in row["trace"]]
+
+
+_DUPLICATED = {
+    "v3-posix-mix-1r": 4,
+    "v3-posix-mix-4r": 16,
+    "v3-posix-mix-fork-1r": 4,
+    "v3-posix-mix-nonmpi": 4,
+}
+"""Opens that Darshan counts for dup, dup2 and fdopen."""
+
+
+@with_twins
+@with_pydarshan
+@pytest.mark.parametrize("twin", _twins(), ids=lambda row: row["trace"])
+def test_totals_of_a_twin_are_those_of_the_comparison(twin):
+    name = twin["trace"]
+    logs = [TWINS / f"{name}.darshan", *sorted(TWINS.glob(f"{name}.[0-9]*.darshan"))]
+    profile = vani.profile(*(log for log in logs if log.exists()), files=None)
+    files = [
+        f for f in profile.files if f.path.startswith("/lustre/scratch/proj") or not f.path.startswith("/")
+    ]
+    found = {
+        "bytes_read": sum(f.io.bytes.read for f in files),
+        "bytes_written": sum(f.io.bytes.written for f in files),
+        "reads": sum(f.io.ops.read for f in files),
+        "writes": sum(f.io.ops.write for f in files),
+        "opens": sum(f.opens for f in files) + _DUPLICATED.get(name, 0),
+        "files": sum(f.opens > 0 for f in files),
+    }
+    assert found == {key: int(twin[f"darshan_{key}"]) for key in found}
+    assert profile.workflow.processes == int(twin["ranks"]) * int(twin["darshan_logs"])

@@ -1,0 +1,301 @@
+"""Logs of Darshan: the check before PyDarshan sees them, and what each counter means."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vani
+from vani.calls import FileClass, Layer
+from vani.errors import InputError, TraceError, UnknownFormatError
+from vani.readers.darshan import records as records_
+from vani.readers.darshan.counters import BINS, counts_of
+from vani.readers.darshan.reader import DarshanReader
+from vani.readers.darshan.records import Module, Records
+from vani.readers.darshan.regions import checked_header
+from vani.readers.open import open_workload
+
+LOGS = Path(__file__).parents[1] / "data" / "darshan"
+SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
+
+with_pydarshan = pytest.mark.skipif(
+    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
+)
+
+
+def module(prefix: str, rows: list[dict[str, float]], ids: list[int] | None = None) -> Module:
+    """Records of a module: counters by the name behind the prefix, those with F_ are times; `rank` is the record's."""
+    names = {name for row in rows for name in row if name != "rank"}
+    integers = {n: np.array([int(r.get(n, 0)) for r in rows]) for n in names if not n.startswith("F_")}
+    floats = {n: np.array([float(r.get(n, 0)) for r in rows]) for n in names if n.startswith("F_")}
+    return Module(
+        np.array(ids or range(1, len(rows) + 1), np.uint64),
+        np.array([int(row.get("rank", 0)) for row in rows]),
+        {f"{prefix}_{name}": column for name, column in integers.items()},
+        {f"{prefix}_{name}": column for name, column in floats.items()},
+    )
+
+
+def log(ranks: int = 4, names: tuple[str, ...] = ("/s/a", "/s/b", "/s/c"), **modules: Module) -> Records:
+    return Records(
+        version="3.41",
+        exe="/bin/app -x",
+        ranks=ranks,
+        start_s=100.0,
+        end_s=110.0,
+        mounts=[],
+        partial=[],
+        ids=np.arange(1, len(names) + 1).astype(np.uint64),
+        names=names,
+        modules=modules,
+    )
+
+
+# Counters
+
+
+def test_opens_are_without_those_that_fileno_dup_and_fdopen_add():
+    counts, _ = counts_of(
+        log(
+            POSIX=module("POSIX", [{"OPENS": 5, "FILENOS": 1, "DUPS": 2}]),
+            STDIO=module("STDIO", [{"OPENS": 3, "FDOPENS": 1}]),
+        )
+    )
+    assert counts.table["opens"].tolist() == [2, 2]
+    assert dict(counts.functions) == {"open": 2, "fopen": 2}
+
+
+def test_a_record_of_all_ranks_is_that_of_the_one_process_of_a_serial_run():
+    several, _ = counts_of(log(4, POSIX=module("POSIX", [{"rank": -1, "READS": 8}])))
+    alone, _ = counts_of(log(1, POSIX=module("POSIX", [{"rank": -1, "READS": 8}])))
+    assert (several.table["rank"].tolist(), alone.table["rank"].tolist()) == ([-1], [0])
+
+
+def test_what_was_not_counted_is_no_number():
+    counts, problems = counts_of(
+        log(
+            POSIX=module(
+                "POSIX", [{"MMAPS": -1, "READS": -1, "BYTES_READ": 7}, {"READS": 2, "BYTES_READ": 5}]
+            )
+        )
+    )
+    assert counts.table["reads"].tolist() == [0, 2]
+    assert problems == ["POSIX_READS is negative in 1 of 2 records, which were left out of its sums"]
+
+
+def test_sequential_operations_are_those_that_do_not_adjoin():
+    row = {"READS": 10, "SEQ_READS": 8, "CONSEC_READS": 6}
+    table = counts_of(log(POSIX=module("POSIX", [row])))[0].table
+    assert (table["consecutive"].tolist(), table["forward"].tolist()) == ([6], [2])
+
+
+def test_a_stride_is_from_start_to_start_not_the_hole_between():
+    row = {"WRITES": 9, "SEQ_WRITES": 8, "STRIDE1_STRIDE": 3000, "STRIDE1_COUNT": 8}
+    row |= {"ACCESS1_ACCESS": 1000, "ACCESS1_COUNT": 9}
+    table = counts_of(log(POSIX=module("POSIX", [row])))[0].table
+    assert (table["stride"].tolist(), table["strided"].tolist()) == ([4000], [8])
+
+
+def test_a_stride_is_unknown_where_no_size_is_the_commonest():
+    row = {"WRITES": 8, "SEQ_WRITES": 8, "STRIDE1_STRIDE": 3000, "STRIDE1_COUNT": 8}
+    row |= {"ACCESS1_ACCESS": 1000, "ACCESS1_COUNT": 4, "ACCESS2_ACCESS": 2000, "ACCESS2_COUNT": 4}
+    assert counts_of(log(POSIX=module("POSIX", [row])))[0].table["stride_count"].tolist() == [0]
+
+
+def sizes(row: dict[str, float]) -> list[tuple[int, int, int]]:
+    """(kind, size, count) that are certain."""
+    found = counts_of(log(POSIX=module("POSIX", [row])))[0].sizes
+    return list(zip(found.kind.tolist(), found.size.tolist(), found.count.tolist(), strict=True))
+
+
+def test_a_size_belongs_to_a_direction_where_its_bin_holds_no_other():
+    row = {"SIZE_READ_100K_1M": 3, "SIZE_WRITE_100K_1M": 5, "ACCESS1_ACCESS": 1 << 20, "ACCESS1_COUNT": 8}
+    assert sizes(row) == [(0, 1 << 20, 3), (1, 1 << 20, 5)]
+
+
+def test_a_size_belongs_to_a_direction_where_the_other_has_an_empty_bin():
+    row = {
+        "SIZE_READ_1K_10K": 9,
+        "ACCESS1_ACCESS": 4096,
+        "ACCESS1_COUNT": 6,
+        "ACCESS2_ACCESS": 2048,
+        "ACCESS2_COUNT": 2,
+    }
+    assert sizes(row) == [(0, 4096, 6), (0, 2048, 2)]
+
+
+def test_a_size_belongs_to_none_where_bins_do_not_prove_it():
+    row = {"SIZE_READ_1K_10K": 5, "SIZE_WRITE_1K_10K": 5, "ACCESS1_ACCESS": 4096, "ACCESS1_COUNT": 8}
+    assert sizes(row) == []
+
+
+def test_one_mebibyte_is_in_the_bin_up_to_it():
+    row = {"SIZE_WRITE_100K_1M": 5, "SIZE_WRITE_1M_4M": 1, "ACCESS1_ACCESS": 1 << 20, "ACCESS1_COUNT": 5}
+    assert sizes(row) == [(1, 1 << 20, 5)]
+    assert BINS[4] == "100K_1M"
+
+
+def test_the_furthest_byte_is_an_end_only_where_bytes_were_moved():
+    rows = [{"BYTES_WRITTEN": 1, "WRITES": 1}, {"WRITES": 0}, {"BYTES_WRITTEN": 9, "MAX_BYTE_WRITTEN": 8}]
+    assert counts_of(log(POSIX=module("POSIX", rows)))[0].table["write_end"].tolist() == [1, 0, 9]
+
+
+def test_standard_streams_are_no_files():
+    counts, _ = counts_of(
+        log(names=("<STDOUT>", "/s/b"), STDIO=module("STDIO", [{"WRITES": 1}, {"WRITES": 2}]))
+    )
+    assert counts.file_class.tolist() == [FileClass.STANDARD_STREAM, FileClass.DATASET]
+
+
+def test_calls_of_libraries_are_those_of_their_own_counters():
+    modules = {
+        "POSIX": module("POSIX", [{"WRITES": 4}]),
+        "MPI-IO": module("MPIIO", [{"COLL_OPENS": 4, "COLL_WRITES": 8, "INDEP_READS": 2, "VIEWS": 1}]),
+    }
+    assert counts_of(log(**modules))[0].through == {Layer.MPIIO: {0: (15, 10, 8)}}
+
+
+def test_records_that_were_dropped_are_a_problem():
+    found = log(POSIX=module("POSIX", [{"READS": 1}]))
+    partial = Records(**{**found.__dict__, "partial": ["DXT_POSIX", "POSIX"]})
+    assert counts_of(partial)[1] == [
+        "POSIX: records were dropped when memory ran out: counts are lower bounds"
+    ]
+
+
+# The check before PyDarshan
+
+
+@pytest.mark.parametrize("tenth", range(1, 10))
+def test_a_log_that_was_cut_off_is_refused_in_one_line(tmp_path, tenth):
+    content = SHARED_FILE.read_bytes()
+    cut = tmp_path / "cut.darshan"
+    cut.write_bytes(content[: len(content) * tenth // 10])
+    with pytest.raises(TraceError, match=r"is a damaged Darshan log: .*; copy it once more") as caught:
+        vani.profile(cut)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_log_is_refused(tmp_path):
+    (tmp_path / "a.darshan").touch()
+    with pytest.raises(TraceError, match="is an empty file, no Darshan log"):
+        vani.open_trace(tmp_path / "a.darshan")
+
+
+def test_a_foreign_file_of_that_name_is_refused(tmp_path):
+    (tmp_path / "a.darshan").write_bytes(b"\x00" * 5000)
+    with pytest.raises(UnknownFormatError, match="is no Darshan log; name a log of Darshan 3"):
+        vani.open_trace(tmp_path / "a.darshan")
+
+
+def test_a_log_of_a_version_to_come_is_refused(tmp_path):
+    (tmp_path / "a.darshan").write_bytes(b"3.99\0\0\0\0" + SHARED_FILE.read_bytes()[8:])
+    with pytest.raises(UnknownFormatError, match=r"version 3\.99, and 3\.00 to 3\.41 are read; update Vani"):
+        vani.open_trace(tmp_path / "a.darshan")
+
+
+def test_a_log_of_darshan_2_is_refused(tmp_path):
+    (tmp_path / "a.darshan").write_bytes(b"2.05\0\0\0\0" + b"\0" * 5000)
+    with pytest.raises(UnknownFormatError, match="is a log of Darshan 2, whose format is not read"):
+        vani.open_trace(tmp_path / "a.darshan")
+
+
+def test_regions_that_overlap_are_refused(tmp_path):
+    content = bytearray(SHARED_FILE.read_bytes())
+    (first,) = struct.unpack_from("<Q", content, 32)
+    # The region of POSIX, the first module behind the empty one, begins inside the name table.
+    struct.pack_into("<Q", content, 32 + 2 * 16, first + 1)
+    (tmp_path / "a.darshan").write_bytes(content)
+    with pytest.raises(
+        TraceError, match=r"a region begins at byte .*, before .*, where the one before it ends"
+    ):
+        vani.open_trace(tmp_path / "a.darshan")
+
+
+def test_a_region_that_inflates_to_more_than_there_can_be_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("vani.readers.darshan.regions._MOST_INFLATED", 1 << 22)
+    content = bytearray(SHARED_FILE.read_bytes())
+    bomb = zlib.compress(bytes(1 << 23))
+    struct.pack_into("<QQ", content, 32, len(content), len(bomb))
+    (tmp_path / "a.darshan").write_bytes(bytes(content) + bomb)
+    with pytest.raises(TraceError, match="the name table inflates to more than 2 GiB"):
+        vani.open_trace(tmp_path / "a.darshan")
+
+
+def test_a_sound_log_passes():
+    assert checked_header(SHARED_FILE).version == "3.41"
+
+
+# PyDarshan
+
+
+def test_without_pydarshan_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(records_.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"takes PyDarshan to read; pip install 'vani-io\[darshan\]'"):
+        vani.profile(SHARED_FILE)
+
+
+@with_pydarshan
+def test_a_log_that_ends_the_process_that_reads_it_costs_that_log_alone(monkeypatch):
+    worker = records_._Worker()
+    try:
+        worker._start()
+        worker._process.kill()
+        worker._process.wait()
+        assert worker.ask(SHARED_FILE)[0]["job"]["nprocs"] == 8
+        real = worker._names.send_bytes
+
+        def dies(name: bytes) -> None:
+            worker._process.kill()
+            worker._process.wait()
+            real(name)
+
+        monkeypatch.setattr(worker._names, "send_bytes", dies)
+        with pytest.raises(TraceError, match="PyDarshan cannot read this log: it ends on this log"):
+            worker.ask(SHARED_FILE)
+        assert worker.ask(SHARED_FILE)[0]["job"]["nprocs"] == 8
+    finally:
+        worker.stop()
+
+
+@with_pydarshan
+def test_a_log_tells_its_program_and_when_it_ran():
+    reader = DarshanReader(SHARED_FILE)
+    assert (reader.app, reader.ranks, reader.format) == ("ior", 8, "3.41")
+    assert reader.start_unix_s == pytest.approx(1795230273.279059)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"ranks": 0}, "claims 0 processes"), ({"end_s": 90.0}, "claims to have run for -10 s")],
+)
+def test_what_cannot_be_is_refused(change, said):
+    impossible = Records(**{**log(POSIX=module("POSIX", [{"READS": 1}])).__dict__, **change})
+    with pytest.raises(TraceError, match=said):
+        records_._refuse_impossible(Path("a.darshan"), impossible)
+
+
+@with_pydarshan
+def test_a_folder_of_logs_is_one_workload_and_a_damaged_one_is_left_out(tmp_path):
+    (tmp_path / "a.darshan").write_bytes(SHARED_FILE.read_bytes())
+    (tmp_path / "b.darshan").write_bytes(SHARED_FILE.read_bytes()[:3000])
+    workload = open_workload([tmp_path])
+    assert [r.path.name for r in workload.readers] == ["a.darshan"]
+    assert [path.name for path, _ in workload.refused] == ["b.darshan"]
+    profile = vani.profile(tmp_path)
+    assert "left out: " in profile.provenance[f"traces[{tmp_path / 'b.darshan'}]"]
+
+
+@with_pydarshan
+def test_what_takes_calls_says_that_a_log_has_none(tmp_path):
+    with pytest.raises(TraceError, match="holds counts and no calls; trace the run with Recorder"):
+        vani.convert(SHARED_FILE, tmp_path / "store")
+    with pytest.raises(InputError, match="has no grammar"):
+        vani.profile(SHARED_FILE, quick=True)
+    with pytest.raises(InputError, match="counts tell no phases"):
+        vani.profile(SHARED_FILE, phase_gap=1.0)

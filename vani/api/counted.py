@@ -1,0 +1,99 @@
+"""Runs whose tracer kept counts, not calls: from their logs to a profile, without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.given import app_of
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.analyzers.counts.profile import CountedRun
+    from vani.analyzers.entities.view import View
+    from vani.readers.trace_reader import TraceReader
+    from vani.schema.job import Job
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["counting", "profile_of_counts"]
+
+
+def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
+    """The readers, where they have counts alone; none where they have calls.
+
+    Raises
+    ------
+    InputError
+        Some have counts, others calls.
+    """
+    from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415 - loads Arrow
+
+    found: list[TraceReader] = [reader for reader in readers if isinstance(reader, KeepsCounts)]
+    if found and len(found) < len(readers):
+        other = next(reader for reader in readers if not isinstance(reader, KeepsCounts))
+        raise InputError(
+            f"is a log of {found[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are no one "
+            "workload",
+            where=found[0].path,
+            todo="profile them apart",
+        )
+    return found
+
+
+def profile_of_counts(
+    readers: Sequence[TraceReader],
+    job: Job | None,
+    system: System | None,
+    files: int | None,
+    refused: Sequence[tuple[str, str]],
+) -> tuple[Profile, View]:
+    """The profile of the logs together, and what was measured."""
+    from vani.analyzers.counts.profile import counted_profile  # noqa: PLC0415 - loads Arrow
+    from vani.readers.identity import unchanged  # noqa: PLC0415
+
+    runs = []
+    for reader in readers:
+        with unchanged(reader):
+            runs.append(_run(reader))
+    return counted_profile(
+        runs,
+        [app_of(reader, job) for reader in readers],
+        version=vani.__version__,
+        job_=job,
+        system=system,
+        list_files=files,
+        refused=refused,
+    )
+
+
+def _run(reader: TraceReader) -> CountedRun:
+    from vani.analyzers.counts.profile import CountedRun  # noqa: PLC0415
+    from vani.analyzers.measurements import TraceFacts  # noqa: PLC0415
+    from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415
+
+    if not isinstance(reader, KeepsCounts):
+        raise TypeError(f"{reader.tool} has calls")
+    counts, problems = reader.counts(), list(reader.problems)
+    return CountedRun(
+        facts=TraceFacts(
+            source=str(reader.path.resolve()),
+            tool=reader.tool,
+            format=reader.format,
+            layout=reader.layout,
+            ranks=reader.ranks,
+            records=sum(counts.functions.values()),
+            functions=counts.functions,
+            start_unix_s=reader.start_unix_s,
+            begin_ns=0,
+            span_ns=counts.span_ns,
+            repaired_times=None,
+            complete=not problems,
+            problems=problems,
+            limits=[(limit.attribute, limit.why) for limit in reader.limits],
+            facts=[],
+        ),
+        files=reader.files(),
+        counts=counts,
+    )

@@ -1,0 +1,81 @@
+"""Counts of a run: what a tracer tells that adds up calls per process and file, and keeps none of them.
+
+One row per process (or all of them together), file and layer. Integers only: nanoseconds, bytes, calls; `UNKNOWN` where
+the tracer did not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ALL_RANKS", "COLUMNS", "UNKNOWN", "CountedSizes", "RunCounts"]
+
+UNKNOWN: Final = -1
+ALL_RANKS: Final = -1
+"""Rank of a row that adds up all processes of the run."""
+
+COLUMNS: Final = (
+    # whose
+    "rank", "file", "layer",
+    # how many calls, and bytes that they moved
+    "reads", "writes", "metadata", "syncs", "opens", "stats", "bytes_read", "bytes_written",
+    # length of the calls, added up; flushes are in that of writes
+    "read_ns", "write_ns", "metadata_ns",
+    # of a row of all ranks: time and bytes of the slowest rank and of the fastest
+    "slowest_rank", "slowest_ns", "slowest_bytes", "fastest_rank", "fastest_ns", "fastest_bytes", "even_bytes",
+    # moments since the run began: of all calls, of reads, of writes
+    "first_ns", "last_ns", "read_first_ns", "read_last_ns", "write_first_ns", "write_last_ns",
+    # end of the furthest read and write
+    "read_end", "write_end",
+    # where data operations begin: where the one before ended; further on; of these at one of few distances
+    "placed", "consecutive", "forward", "strided", "stride", "stride_count",
+)  # fmt: skip
+"""Columns of `RunCounts.table`. `even_bytes` is 1 where every process moved as many bytes; `placed` is the number of
+data operations that the three after it tell of."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CountedSizes:
+    """Sizes of data operations as they were counted.
+
+    Attributes
+    ----------
+    bins
+        Names of the tracer's own bins.
+    read, write
+        Shape (rows, bins): operations of each row of the table.
+    row, kind, size, count
+        Shape (n,): exact sizes of which it is proven that they are those of reads (0) or of writes (1) of the row.
+    """
+
+    bins: tuple[str, ...]
+    read: Ints
+    write: Ints
+    row: Ints
+    kind: Ints
+    size: Ints
+    count: Ints
+
+
+@dataclass(frozen=True)
+class RunCounts:
+    """One run of one executable."""
+
+    paths: Sequence[str]
+    file_class: NDArray[np.int8]
+    """Shape (files,): a `vani.calls.FileClass`."""
+    table: Mapping[str, Ints]
+    """`COLUMNS`, shape (rows,) each."""
+    sizes: CountedSizes
+    functions: Mapping[str, int]
+    """Calls by what was counted, most first."""
+    span_ns: int
+    through: Mapping[int, Mapping[int, tuple[int, int, int]]]
+    """By layer above the file system and file: its calls, those that move data, and of these the collective ones."""

@@ -1,0 +1,1 @@
+"""Logs of Darshan: counters per process and file, which PyDarshan reads."""

@@ -1,0 +1,334 @@
+"""From Darshan's counters to counts: which counter is what, and what each of them hides (docs/darshan.md).
+
+- `OPENS` of POSIX counts `fileno` and `dup`, too, that of STDIO `fdopen`.
+- `SEQ` includes `CONSEC`. A stride of Darshan is the hole between two operations.
+- `ACCESS1` to `ACCESS4` mix reads and writes: a size belongs to one direction only where the bins prove it.
+- A counter below 0 was not counted.
+- The time of flushes is in that of writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.calls import MOST_SUM, FileClass, Layer
+from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
+from vani.readers.darshan.records import Module, Records
+from vani.readers.paths import classify_path
+
+__all__ = ["BINS", "STREAMS", "counts_of"]
+
+Ints = NDArray[np.int64]
+
+BINS = (
+    "0_100",
+    "100_1K",
+    "1K_10K",
+    "10K_100K",
+    "100K_1M",
+    "1M_4M",
+    "4M_10M",
+    "10M_100M",
+    "100M_1G",
+    "1G_PLUS",
+)
+"""Darshan's names of its bins of sizes; the upper end of each belongs to it."""
+_ENDS = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
+STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
+_NEVER_COUNTED = frozenset({"POSIX_MMAPS", "STDIO_FDOPENS"})
+"""That Darshan, or versions of it, do not count."""
+_NOT_A_COUNT = ("RANK", "MODE", "RENAMED_FROM", "ALIGNMENT")
+_MODULES = (("POSIX", Layer.POSIX), ("STDIO", Layer.STDIO))
+_LIBRARIES = (
+    ("MPI-IO", Layer.MPIIO),
+    ("H5F", Layer.HDF5),
+    ("H5D", Layer.HDF5),
+    ("PNETCDF_FILE", Layer.PNETCDF),
+    ("PNETCDF_VAR", Layer.PNETCDF),
+)
+_FUNCTIONS = {
+    "POSIX": {
+        "open": "opens", "read": "READS", "write": "WRITES", "lseek": "SEEKS", "stat": "STATS", "fsync": "FSYNCS",
+        "fdatasync": "FDSYNCS", "rename": "RENAME_SOURCES",
+    },
+    "STDIO": {"fopen": "opens", "fread": "READS", "fwrite": "WRITES", "fseek": "SEEKS", "fflush": "FLUSHES"},
+}  # fmt: skip
+"""Functions that stand for all of their kind, and the counters that count them."""
+
+
+class _Columns:
+    """Counters of a module by what is behind its prefix; what was not counted is 0 in sums."""
+
+    def __init__(self, name: str, module: Module) -> None:
+        self.prefix = "MPIIO" if name == "MPI-IO" else name
+        self._module = module
+        self._nothing = np.zeros(len(module), np.int64)
+
+    def raw(self, name: str) -> Ints:
+        return self._module.counters.get(f"{self.prefix}_{name}", self._nothing)
+
+    def count(self, *names: str) -> Ints:
+        found: Ints = sum((np.maximum(self.raw(name), 0) for name in names), self._nothing)
+        return found
+
+    def ns(self, name: str) -> Ints:
+        """Seconds as nanoseconds, 0 where none was kept."""
+        seconds = self._module.times.get(f"{self.prefix}_F_{name}")
+        if seconds is None:
+            return self._nothing
+        sound = np.isfinite(seconds) & (seconds > 0) & (seconds < 1e9)
+        found: Ints = np.round(np.where(sound, seconds, 0) * 1e9).astype(np.int64)
+        return found
+
+    def variance_is_0(self) -> NDArray[np.bool_]:
+        variance = self._module.times.get(f"{self.prefix}_F_VARIANCE_RANK_BYTES")
+        return np.zeros(len(self._module), np.bool_) if variance is None else variance == 0
+
+    @property
+    def opens(self) -> Ints:
+        twice = self.count("FILENOS", "DUPS") if self.prefix == "POSIX" else self.count("FDOPENS")
+        found: Ints = np.maximum(self.count("OPENS") - twice, 0)
+        return found
+
+
+def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
+    """The counts of a log, and what of it is lost.
+
+    Raises
+    ------
+    ValueError
+        Its sums are beyond 64 bits.
+    """
+    used = [records.modules[name].id for name, _ in _MODULES if name in records.modules]
+    ids = np.unique(np.concatenate([np.empty(0, np.uint64), *used]))
+    name_of = dict(zip(records.ids.tolist(), records.names, strict=True))
+    names = [name_of.get(one) or f"(file {one} without a name)" for one in ids.tolist()]
+    # Several ids of one name are one file.
+    paths = list(dict.fromkeys(names))
+    code_of = {path: code for code, path in enumerate(paths)}
+    file_of_id = np.array([code_of[name] for name in names], np.int64)
+
+    def files(of: NDArray[np.uint64]) -> Ints:
+        """Codes of ids; `UNKNOWN` where no call of the file system was counted."""
+        if not len(ids):
+            return np.full(len(of), UNKNOWN)
+        place = np.minimum(np.searchsorted(ids, of), len(ids) - 1)
+        found: Ints = np.where(ids[place] == of, file_of_id[place], UNKNOWN)
+        return found
+
+    tables, sizes, functions, problems = [], [], Counter[str](), _problems(records)
+    before = 0
+    for name, layer in _MODULES:
+        module = records.modules.get(name)
+        if module is None or not len(module):
+            continue
+        columns = _Columns(name, module)
+        table = _table(columns, records)
+        table |= {"file": files(module.id), "layer": np.full(len(module), layer, np.int64)}
+        # A run of one process has nothing but records of "all" ranks.
+        table["rank"] = module.rank if records.ranks > 1 else np.zeros(len(module), np.int64)
+        tables.append(table)
+        sizes.append(_sizes(columns, before, len(module)))
+        before += len(module)
+        for function, counter in _FUNCTIONS[name].items():
+            counted = columns.opens if counter == "opens" else columns.count(counter)
+            functions[function] += _sum(counted)
+    table = {
+        column: np.concatenate([np.empty(0, np.int64), *(one[column] for one in tables)])
+        for column in COLUMNS
+    }
+    for column in ("bytes_read", "bytes_written", "read_ns", "write_ns", "metadata_ns", "reads", "writes"):
+        _sum(table[column])
+    return (
+        RunCounts(
+            paths=paths,
+            file_class=np.array(
+                [FileClass.STANDARD_STREAM if p in STREAMS else classify_path(p) for p in paths], np.int8
+            ),
+            table=table,
+            sizes=_joined(sizes),
+            functions={name: n for name, n in functions.most_common() if n},
+            span_ns=round((records.end_s - records.start_s) * 1e9),
+            through=_through(records, files),
+        ),
+        problems,
+    )
+
+
+def _sum(values: Ints) -> int:
+    if values.astype(np.float64).sum() >= MOST_SUM:
+        raise ValueError("its counters add up to more than can be counted")
+    return int(values.sum())
+
+
+def _problems(records: Records) -> list[str]:
+    """What was dropped while the program ran, and what was not counted."""
+    read = {name for name, _ in (*_MODULES, *_LIBRARIES)}
+    found = [
+        f"{name}: records were dropped when memory ran out: counts are lower bounds"
+        for name in records.partial
+        if name in read
+    ]
+    for name, _ in _MODULES:
+        module = records.modules.get(name)
+        for counter, values in ({} if module is None else module.counters).items():
+            if counter in _NEVER_COUNTED or any(part in counter for part in _NOT_A_COUNT):
+                continue
+            lost = int((values < 0).sum())
+            if lost and (
+                counter.endswith(("READS", "WRITES", "OPENS", "BYTES_READ", "BYTES_WRITTEN"))
+                or "_SIZE_" in counter
+            ):
+                found.append(
+                    f"{counter} is negative in {lost:,} of {len(values):,} records, which were left out of its sums"
+                )
+    return found
+
+
+def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
+    span = max(0, round((records.end_s - records.start_s) * 1e9))
+    reads, writes = columns.count("READS"), columns.count("WRITES")
+    posix = columns.prefix == "POSIX"
+    nothing = np.zeros(len(reads), np.int64)
+
+    def first(*names: str) -> Ints:
+        far = np.iinfo(np.int64).max
+        moments = [np.where(t > 0, t, far) for t in (columns.ns(f"{n}_START_TIMESTAMP") for n in names)]
+        found = np.minimum.reduce(moments)
+        moment: Ints = np.minimum(np.where(found == far, 0, found), span)
+        return moment
+
+    def last(*names: str) -> Ints:
+        moments = [columns.ns(f"{n}_END_TIMESTAMP") for n in names]
+        moment: Ints = np.minimum(np.maximum.reduce(moments), span)
+        return moment
+
+    every = ("OPEN", "READ", "WRITE", "CLOSE")
+    sequential = columns.count("SEQ_READS", "SEQ_WRITES")
+    consecutive = np.minimum(columns.count("CONSEC_READS", "CONSEC_WRITES"), sequential)
+    found = {
+        "reads": reads,
+        "writes": writes,
+        "metadata": columns.opens + columns.count("SEEKS", "STATS", "RENAME_SOURCES"),
+        "syncs": columns.count("FSYNCS", "FDSYNCS", "FLUSHES"),
+        "opens": columns.opens,
+        "stats": columns.count("STATS"),
+        "bytes_read": columns.count("BYTES_READ"),
+        "bytes_written": columns.count("BYTES_WRITTEN"),
+        "read_ns": columns.ns("READ_TIME"),
+        "write_ns": columns.ns("WRITE_TIME"),
+        "metadata_ns": columns.ns("META_TIME"),
+        "slowest_rank": columns.raw("SLOWEST_RANK"),
+        "slowest_ns": columns.ns("SLOWEST_RANK_TIME"),
+        "slowest_bytes": columns.count("SLOWEST_RANK_BYTES"),
+        "fastest_rank": columns.raw("FASTEST_RANK"),
+        "fastest_ns": columns.ns("FASTEST_RANK_TIME"),
+        "fastest_bytes": columns.count("FASTEST_RANK_BYTES"),
+        "even_bytes": columns.variance_is_0().astype(np.int64),
+        "first_ns": first(*every),
+        "last_ns": last(*every),
+        "read_first_ns": first("READ"),
+        "read_last_ns": last("READ"),
+        "write_first_ns": first("WRITE"),
+        "write_last_ns": last("WRITE"),
+        # The last byte's place is 0 for one byte and for none.
+        "read_end": np.where(columns.count("BYTES_READ") > 0, columns.count("MAX_BYTE_READ") + 1, 0),
+        "write_end": np.where(columns.count("BYTES_WRITTEN") > 0, columns.count("MAX_BYTE_WRITTEN") + 1, 0),
+        "placed": reads + writes if posix else nothing,
+        "consecutive": consecutive,
+        "forward": np.minimum(sequential, reads + writes) - np.minimum(consecutive, reads + writes),
+    }
+    found["consecutive"] = np.minimum(consecutive, reads + writes)
+    return found | _strides(columns, found["forward"])
+
+
+def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
+    """Operations at one of the four commonest holes, and the distance from start to start where it is certain."""
+    holes = np.stack([columns.count(f"STRIDE{i}_STRIDE") for i in range(1, 5)])
+    often = np.where(holes > 0, np.stack([columns.count(f"STRIDE{i}_COUNT") for i in range(1, 5)]), 0)
+    sizes = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)])
+    most, rows = often.argmax(axis=0), np.arange(often.shape[1])
+    commonest = sizes.argmax(axis=0)
+    of_one_size = 2 * sizes[commonest, rows] > sizes.sum(axis=0)
+    sure = of_one_size & (2 * often[most, rows] > often.sum(axis=0))
+    length = np.stack([columns.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)])[commonest, rows]
+    return {
+        "strided": np.minimum(np.where(often >= 2, often, 0).sum(axis=0), forward),
+        "stride": np.where(sure, holes[most, rows] + length, 0),
+        "stride_count": np.where(sure, often[most, rows], 0),
+    }
+
+
+def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
+    """Bins of each row, and the sizes that the bins prove to be of one direction."""
+    if columns.prefix != "POSIX":
+        nothing = np.empty(0, np.int64)
+        empty = np.zeros((rows, len(BINS)), np.int64)
+        return CountedSizes(BINS, empty, empty, nothing, nothing, nothing, nothing)
+    read, write = (
+        np.stack([columns.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
+    )
+    length = np.stack([columns.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1)
+    often = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)], axis=1)
+    place = np.searchsorted(_ENDS, length, side="left")
+    one = np.arange(rows)[:, None]
+    of_bin = np.zeros((rows, len(BINS)), np.int64)
+    np.add.at(of_bin, (np.broadcast_to(one, place.shape), place), (often > 0).astype(np.int64))
+    alone = (often > 0) & (of_bin[one, place] == 1)
+    reads, writes = read[one, place], write[one, place]
+    whole = alone & (often == reads + writes)
+    found = []
+    for kind, mine, others in ((0, reads, writes), (1, writes, reads)):
+        proven = np.where(whole, mine, np.where((others == 0) & (often <= mine), often, 0))
+        row, slot = np.nonzero(proven)
+        found.append((row + before, np.full(len(row), kind), length[row, slot], proven[row, slot]))
+    row, kind_, size, count = (np.concatenate(columns_) for columns_ in zip(*found, strict=True))
+    return CountedSizes(BINS, read, write, row, kind_, size, count)
+
+
+def _joined(parts: list[CountedSizes]) -> CountedSizes:
+    if not parts:
+        nothing, empty = np.empty(0, np.int64), np.empty((0, len(BINS)), np.int64)
+        return CountedSizes(BINS, empty, empty, nothing, nothing, nothing, nothing)
+    names = ("read", "write", "row", "kind", "size", "count")
+    return CountedSizes(BINS, *(np.concatenate([getattr(p, n) for p in parts]) for n in names))
+
+
+def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[int, int, int]]]:
+    """Calls of libraries by file: all, those that move data, and of these the collective ones."""
+    found: dict[int, dict[int, tuple[int, int, int]]] = {}
+    for name, layer in _LIBRARIES:
+        module = records.modules.get(name)
+        if module is None or not len(module):
+            continue
+        columns = _Columns(name, module)
+        together = columns.count("COLL_READS", "COLL_WRITES", "SPLIT_READS", "SPLIT_WRITES")
+        data = together + columns.count(
+            "READS", "WRITES", "INDEP_READS", "INDEP_WRITES", "NB_READS", "NB_WRITES"
+        )
+        if name == "H5D":
+            together = np.where(columns.raw("USE_MPIIO_COLLECTIVE") > 0, data, 0)
+        calls = data + columns.count(
+            "OPENS",
+            "INDEP_OPENS",
+            "COLL_OPENS",
+            "CREATES",
+            "FLUSHES",
+            "SYNCS",
+            "VIEWS",
+            "REDEFS",
+            "INDEP_WAITS",
+            "COLL_WAITS",
+        )
+        of_layer = found.setdefault(int(layer), {})
+        for file, *numbers in zip(
+            files(module.id).tolist(), calls.tolist(), data.tolist(), together.tolist(), strict=True
+        ):
+            had = of_layer.get(file, (0, 0, 0))
+            of_layer[file] = (had[0] + numbers[0], had[1] + numbers[1], had[2] + numbers[2])
+    return found

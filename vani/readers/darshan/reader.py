@@ -1,0 +1,110 @@
+"""A Darshan log behind the door of all traces: it holds counts, and not one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from vani.calls import FILES
+from vani.columns import small_table
+from vani.counts import RunCounts
+from vani.errors import TraceError
+from vani.readers.darshan.counters import counts_of
+from vani.readers.darshan.records import Records, read_records
+from vani.readers.darshan.regions import checked_header
+from vani.readers.identity import identity_of
+from vani.readers.tables import function_table
+from vani.readers.trace_reader import Limit, Piece
+
+__all__ = ["DarshanReader"]
+
+_LIMITS = (
+    Limit("io.ops.metadata", "lower bound: Darshan counts opens, seeks, stats and renames that succeeded, "
+          "no closes, removals, truncations nor calls on directories"),
+    Limit("excluded", "lower bound: Darshan leaves out files below /etc, /dev, /usr, /bin, /boot, /lib, /opt, /sbin, "
+          "/sys, /proc and /var, unless it is told not to"),
+)  # fmt: skip
+
+
+class DarshanReader:
+    """See `vani.readers.trace_reader.TraceReader`; regions are checked at once, records read when they are needed."""
+
+    tool = "darshan"
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self._identity = identity_of(self.path, lambda file: [file], with_ends=True)
+        self._identity.digest()
+        self.format = checked_header(self.path).version
+        self.layout = self.format
+
+    def digest(self) -> str:
+        return self._identity.digest()
+
+    def changed(self) -> bool:
+        return identity_of(self.path, lambda file: [file], with_ends=True) != self._identity
+
+    @cached_property
+    def _records(self) -> Records:
+        return read_records(self.path)
+
+    @cached_property
+    def _counted(self) -> tuple[RunCounts, list[str]]:
+        try:
+            return counts_of(self._records)
+        except ValueError as error:
+            raise TraceError(str(error), where=self.path, todo="the log is damaged, leave it out") from error
+
+    @property
+    def app(self) -> str:
+        words = self._records.exe.split()
+        return PurePath(words[0]).name if words and PurePath(words[0]).name else self.path.stem
+
+    @property
+    def ranks(self) -> int:
+        return self._records.ranks
+
+    @property
+    def start_unix_s(self) -> float:
+        return self._records.start_s
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return _LIMITS
+
+    @property
+    def problems(self) -> Sequence[str]:
+        return self._counted[1]
+
+    def counts(self) -> RunCounts:
+        """All that the log counted."""
+        return self._counted[0]
+
+    def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """None: whether the log can be read shows here."""
+        self.counts()
+        return np.zeros(self.ranks, np.int64)
+
+    def functions(self) -> pa.Table:
+        return function_table([])
+
+    def files(self) -> pa.Table:
+        counts = self.counts()
+        codes = range(len(counts.paths))
+        return small_table([codes, counts.paths, counts.file_class.tolist()], FILES)
+
+    def facts(self) -> Sequence[tuple[str, Sequence[str], int]]:
+        return ()
+
+    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
+        del ranks, piece
+        raise TraceError(
+            "is a Darshan log, which holds counts and no calls",
+            where=self.path,
+            todo="trace the run with Recorder for what takes calls: `vani convert`, heat maps, --graph",
+        )

@@ -1,0 +1,185 @@
+"""The records of a log, as PyDarshan's worker process delivers them."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import InputError, TraceError, one_line
+
+__all__ = ["Module", "Records", "read_records"]
+
+_SECONDS = 300
+"""For one log, and the start of the process."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """Records of a module, a row each."""
+
+    id: NDArray[np.uint64]
+    """Of the file."""
+    rank: NDArray[np.int64]
+    counters: Mapping[str, NDArray[np.int64]]
+    times: Mapping[str, NDArray[np.float64]]
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a log tells."""
+
+    version: str
+    exe: str
+    ranks: int
+    start_s: float
+    end_s: float
+    mounts: Sequence[tuple[str, str]]
+    partial: Sequence[str]
+    """Modules of which records were dropped while the program ran."""
+    ids: NDArray[np.uint64]
+    names: Sequence[str]
+    modules: Mapping[str, Module]
+
+
+class _Worker:
+    """One process, started when it is first asked and again when it has died."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._names: Connection | None = None
+        self._answers: Connection | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, path: Path) -> tuple[dict[str, Any], bytes]:
+        """Raises TraceError where the process dies of the log, takes too long, or says that it cannot read it."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._start()
+            assert self._names is not None
+            assert self._answers is not None
+            try:
+                self._names.send_bytes(os.fsencode(path))
+                if not self._answers.poll(_SECONDS):
+                    raise _unread(path, f"it takes longer than {_SECONDS} s")
+                told = json.loads(self._answers.recv_bytes())
+                if "error" in told:
+                    raise _unread(path, one_line(told["error"]))
+                return told, self._answers.recv_bytes()
+            except (EOFError, OSError) as error:
+                raise _unread(path, "it ends on this log") from error
+            finally:
+                if sys.exc_info()[0] is not None:
+                    self.stop()
+
+    def _start(self) -> None:
+        self.stop()
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "vani.readers.darshan.worker", str(theirs_in), str(theirs_out)],
+            pass_fds=(theirs_in, theirs_out),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._names, self._answers = Connection(ours_out, readable=False), Connection(ours_in, writable=False)
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        for end in (self._names, self._answers):
+            if end is not None:
+                end.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._names = self._answers = None
+
+
+_WORKER = _Worker()
+atexit.register(_WORKER.stop)
+
+
+def _unread(path: Path, why: str) -> TraceError:
+    return TraceError(
+        f"PyDarshan cannot read this log: {why}",
+        where=path,
+        todo="copy it once more from where Darshan wrote it, or leave it out",
+    )
+
+
+def read_records(path: Path) -> Records:
+    """Read the log; what its regions are was checked before.
+
+    Raises
+    ------
+    InputError
+        PyDarshan is not installed.
+    TraceError
+        The log cannot be read, or tells what cannot be.
+    """
+    if importlib.util.find_spec("darshan") is None:
+        raise InputError(
+            "is a Darshan log, which takes PyDarshan to read",
+            where=path,
+            todo="pip install 'vani-io[darshan]'",
+        )
+    told, packed = _WORKER.ask(path)
+    arrays = np.load(io.BytesIO(packed), allow_pickle=False)
+    job = told["job"]
+    modules = {}
+    for name, (integers, floats) in told["counters"].items():
+        counters = arrays[f"{name}.counters"].reshape(-1, len(integers))
+        times = arrays[f"{name}.fcounters"].reshape(-1, len(floats))
+        modules[name] = Module(
+            arrays[f"{name}.id"],
+            arrays[f"{name}.rank"],
+            {column: counters[:, i] for i, column in enumerate(integers)},
+            {column: times[:, i] for i, column in enumerate(floats)},
+        )
+    found = Records(
+        version=job["log_ver"],
+        exe=told["exe"],
+        ranks=job["nprocs"],
+        start_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9,
+        end_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9 + job["run_time"],
+        mounts=[(place, kind) for place, kind in told["mounts"]],
+        partial=told["partial"],
+        ids=arrays["ids"],
+        names=told["names"],
+        modules=modules,
+    )
+    _refuse_impossible(path, found)
+    return found
+
+
+_MOST_RANKS = 1 << 24
+_MOST_SECONDS = 1e9
+
+
+def _refuse_impossible(path: Path, found: Records) -> None:
+    if not 0 < found.ranks <= _MOST_RANKS:
+        raise _unread(path, f"it claims {found.ranks:,} processes")
+    if not 0 <= found.end_s - found.start_s <= _MOST_SECONDS:
+        raise _unread(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
+    for name, module in found.modules.items():
+        if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < found.ranks):
+            raise _unread(path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}")

@@ -1,0 +1,134 @@
+"""Is a log whole? Asked before PyDarshan sees it, which ends the interpreter on many damaged logs and accepts others.
+
+A log begins with a header (version as text, a magic number, how regions are compressed, and where the name table and
+the records of each module lie), then comes the job's own region, then the others. Here every region must lie inside the
+file, behind the header, none over another one, and inflate whole. A region is one compressed stream after the other:
+each process compressed its own.
+"""
+
+from __future__ import annotations
+
+import bz2
+import re
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from vani.errors import TraceError, UnknownFormatError, one_line
+from vani.readers.darshan.probe import MAGIC
+
+__all__ = ["Header", "checked_header"]
+
+_MOST_INFLATED = 1 << 31
+_CHUNK = 1 << 20
+_VERSION = re.compile(rb"([0-9]{1,3})\.([0-9]{2})\0")
+_NEWEST = (3, 41)
+_WIDE = (3, 41)
+"""Since this version there are 64 modules, and flags of 64 bits."""
+_ZLIB, _BZIP2, _NONE = 0, 1, 2
+_AGAIN = "copy it once more from where Darshan wrote it, or leave it out"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first bytes of a log tell."""
+
+    version: str
+    compression: int
+    regions: tuple[tuple[int, int], ...]
+    """(offset, length) of each region, the job's first."""
+
+
+def checked_header(path: Path) -> Header:
+    """Read the header of a log and every region.
+
+    Raises
+    ------
+    UnknownFormatError
+        It is no log, or of a version that is not read.
+    TraceError
+        It is damaged, or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
+    header = _header(path, content)
+    for number, (offset, length) in enumerate(header.regions):
+        name = ("the job's region", "the name table")[number] if number < 2 else f"region {number - 2}"
+        _inflate(path, name, memoryview(content)[offset : offset + length], header.compression)
+    return header
+
+
+def _damaged(path: Path, what: str) -> TraceError:
+    return TraceError(f"is a damaged Darshan log: {what}", where=path, todo=_AGAIN)
+
+
+def _header(path: Path, content: bytes) -> Header:
+    if not content:
+        raise TraceError("is an empty file, no Darshan log", where=path, todo=_AGAIN)
+    version = _VERSION.match(content)
+    order = next((o for o in "<>" if content[8:16] == struct.pack(f"{o}q", MAGIC)), None)
+    if order is None:
+        if version is not None and int(version[1]) < 3:
+            raise UnknownFormatError(
+                f"is a log of Darshan {version[1].decode()}, whose format is not read",
+                where=path,
+                todo="convert it with darshan-convert of that release",
+            )
+        raise UnknownFormatError("is no Darshan log", where=path, todo="name a log of Darshan 3")
+    if version is None:
+        raise _damaged(path, f"its version is {one_line(repr(content[:8]))}")
+    number = (int(version[1]), int(version[2]))
+    text = f"{number[0]}.{number[1]:02}"
+    if number > _NEWEST or number[0] < 3:
+        raise UnknownFormatError(
+            f"is a Darshan log of version {text}, and 3.00 to {_NEWEST[0]}.{_NEWEST[1]} are read",
+            where=path,
+            todo="update Vani and PyDarshan" if number > _NEWEST else "convert it with darshan-convert",
+        )
+    modules, at = (64, 32) if number >= _WIDE else (16, 24)
+    size = at + 16 * (1 + modules) + 4 * modules
+    size = -(-size // 8) * 8
+    if len(content) <= size:
+        raise _damaged(path, f"it ends after {len(content):,} bytes, inside its header")
+    compression = content[16]
+    if compression not in (_ZLIB, _BZIP2, _NONE):
+        raise _damaged(path, f"its compression is {compression}, and 0 to 2 are known")
+    pairs = [struct.unpack_from(f"{order}QQ", content, at + 16 * i) for i in range(1 + modules)]
+    placed = sorted(p for p in pairs if p[1])
+    end = size
+    for offset, length in placed:
+        if offset < end:
+            raise _damaged(
+                path, f"a region begins at byte {offset:,}, before {end:,}, where the one before it ends"
+            )
+        end = offset + length
+        if end > len(content):
+            raise _damaged(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")
+    job = (size, (placed[0][0] if placed else len(content)) - size)
+    names, *others = pairs
+    return Header(text, compression, (job, names, *others))
+
+
+def _inflate(path: Path, name: str, region: memoryview, compression: int) -> None:
+    """Inflate a region without keeping it."""
+    if not len(region) or compression == _NONE:
+        return
+    left, inflated = bytes(region), 0
+    while left:
+        stream = zlib.decompressobj(47) if compression == _ZLIB else bz2.BZ2Decompressor()
+        data = left
+        try:
+            while not stream.eof:
+                inflated += len(stream.decompress(data, _CHUNK))
+                if inflated > _MOST_INFLATED:
+                    raise _damaged(path, f"{name} inflates to more than 2 GiB")
+                data = stream.unconsumed_tail if compression == _ZLIB else b""  # type: ignore[union-attr]
+                if not data and not stream.eof and (compression == _ZLIB or stream.needs_input):  # type: ignore[union-attr]
+                    raise _damaged(path, f"{name} ends inside its compressed data")
+        except (zlib.error, OSError, EOFError, ValueError) as error:
+            raise _damaged(path, f"{name} does not inflate ({one_line(str(error))})") from error
+        left = stream.unused_data
