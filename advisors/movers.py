@@ -94,7 +94,7 @@ def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int 
     pattern, bytes_, footprint = file.io.access_pattern, file.io.bytes, file.io.footprint
     if pattern is None:
         return None
-    return striping.step_distance(
+    found = striping.step_distance(
         stride=file.stride,
         shares=(pattern.consecutive, pattern.strided, pattern.random),
         footprint=footprint.read if reads else footprint.written,
@@ -103,7 +103,9 @@ def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int 
         mean_run=striping.mean_run(
             moved=bytes_.total,
             operations=file.io.ops.read + file.io.ops.write,
-            jumps=pattern.sequential + pattern.random,
+            jumps=1 - pattern.consecutive,
             streams=file.readers + file.writers,
         ),
     )
+    sizes = file.io.transfer_size.read if reads else file.io.transfer_size.write
+    return None if found is None else striping.whole_transfers(found, sizes.p50 if sizes else None)

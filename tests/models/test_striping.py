@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.models.striping import STRIPE_UNIT, equation_3_count, mean_run, parted, step_distance, whole_stripes
+from vani.models.striping import (
+    STRIPE_UNIT,
+    equation_3_count,
+    mean_run,
+    parted,
+    step_distance,
+    whole_stripes,
+    whole_transfers,
+)
 from vani.units import GiB, KiB, MiB
 
 rates = st.floats(min_value=5e-324, max_value=1e300)
@@ -86,3 +94,17 @@ def test_stripes_are_multiples_of_the_unit_that_lustre_takes(distance, least):
     size = whole_stripes(distance, least)
     assert size % STRIPE_UNIT == 0
     assert STRIPE_UNIT <= size < 4 * GiB
+
+
+@pytest.mark.parametrize(
+    ("distance", "transfer", "found"),
+    [
+        (3604480, MiB, 4 * MiB),
+        (3 * MiB, MiB, 3 * MiB),
+        (MiB + 1, None, MiB + 1),
+        (int(2.6 * MiB), MiB, int(2.6 * MiB)),
+        (4096, MiB, 4096),
+    ],
+)
+def test_a_distance_that_is_about_whole_transfers_is_made_so(distance, transfer, found):
+    assert whole_transfers(distance, transfer) == found
