@@ -299,3 +299,18 @@ def test_what_takes_calls_says_that_a_log_has_none(tmp_path):
         vani.profile(SHARED_FILE, quick=True)
     with pytest.raises(InputError, match="counts tell no phases"):
         vani.profile(SHARED_FILE, phase_gap=1.0)
+
+
+@with_pydarshan
+def test_modules_in_the_working_directory_are_not_imported(tmp_path, monkeypatch):
+    # Whoever profiles a log often stands in the folder that somebody else's job left it in.
+    for name in ("numpy", "json", "darshan"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
+    log = next(LOGS.glob("*.darshan")).resolve()
+    monkeypatch.chdir(tmp_path)
+    records_._WORKER.stop()
+    try:
+        assert DarshanReader(log).ranks
+    finally:
+        records_._WORKER.stop()
+    assert not (tmp_path / "imported").exists()

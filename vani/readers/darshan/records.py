@@ -93,7 +93,8 @@ class _Worker:
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "vani.readers.darshan.worker", str(theirs_in), str(theirs_out)],
+            # Without -P, modules would be looked for in the working directory first, which may be that of a trace.
+            [sys.executable, "-P", "-m", "vani.readers.darshan.worker", str(theirs_in), str(theirs_out)],
             pass_fds=(theirs_in, theirs_out),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
