@@ -166,7 +166,7 @@ def _bound(app: App, items: list[Item]) -> Finding:
         evidence=_evidence(items),
         apply=comment(
             "in the program: write and flush on node-local storage that survives a failure of the job, and copy from\n"
-            "  there in the background (SCR, VeloC, a burst buffer's stage-out); or flush in a thread while the next\n"
+            "  there in the background (SCR, VeloC, stage-out of a burst buffer); or flush in a thread while the next\n"
             "  step computes, and wait for it before the next output"
         ),
         files=frozenset(item.file.path for item in items),
