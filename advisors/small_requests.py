@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.rule import Gain
+from vani.advisors.rule import Gain, seconds
 from vani.models.small_io import LARGE, PROCESS_RATE, requests, rest_of
 from vani.units import KiB, MiB, format_rate, parse_bytes
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import IOStats, Sizes
     from vani.schema.system import System
 
-__all__ = ["SMALL", "aggregated", "process_rate", "sizes_of", "small_share"]
+__all__ = ["SMALL", "aggregated", "moved_both_ways", "moved_one_way", "process_rate", "sizes_of", "small_share"]
 
 SMALL: Final = 64 * KiB
 """Requests below this are small: the unit of Lustre's stripes, and a sixteenth of one RPC."""
@@ -28,10 +28,10 @@ def aggregated(
     None where nothing was timed.
     """
     moved, operations = sum(one[0] for one in io), sum(one[1] for one in io)
-    seconds = sum(one[2] for one in io)
-    if not before_s or not seconds:
+    time = sum(one[2] for one in io)
+    if not before_s or not time:
         return None
-    expected, best = rest_of(moved, operations, seconds, requests(io, size), rate)
+    expected, best = rest_of(moved, operations, time, requests(io, size), rate)
     return Gain(
         metric=metric,
         before_s=before_s,
@@ -42,6 +42,19 @@ def aggregated(
         f"{size // MiB} MiB; low: a cache joins them already, high: all that a copy in memory does not take is "
         "latency",
     )
+
+
+def moved_one_way(io: IOStats, *, reads: bool) -> tuple[int, int, float]:
+    """Bytes, requests, and their seconds summed over processes, of one direction; as `aggregated` takes them."""
+    if reads:
+        return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
+    return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
+
+
+def moved_both_ways(io: IOStats) -> tuple[int, int, float]:
+    """The same of reads and writes together."""
+    read, written = (moved_one_way(io, reads=reads) for reads in (True, False))
+    return read[0] + written[0], read[1] + written[1], read[2] + written[2]
 
 
 def process_rate(path: str, system: System, *, reads: bool) -> float:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.hdf5.use import Use, uses
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
-from vani.advisors.small_requests import aggregated, process_rate
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.small_requests import aggregated, moved_both_ways, process_rate
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -96,14 +96,7 @@ class HDF5Chunking(Rule):
         gain = aggregated(
             "data_time_s",
             before,
-            [
-                (
-                    (i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0),
-                    i.file.io.ops.read + i.file.io.ops.write,
-                    seconds(i.file.io.time_s.read) + seconds(i.file.io.time_s.write),
-                )
-                for i in items
-            ],
+            [moved_both_ways(one.file.io) for one in items],
             process_rate(items[0].file.path, system, reads=True),
             int(self.chunk_bytes),
         )

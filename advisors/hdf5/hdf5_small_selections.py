@@ -8,8 +8,15 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.hdf5.use import Use, uses
 from vani.advisors.movers import gathers
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
-from vani.advisors.small_requests import SMALL, aggregated, process_rate, sizes_of, small_share
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.small_requests import (
+    SMALL,
+    aggregated,
+    moved_both_ways,
+    process_rate,
+    sizes_of,
+    small_share,
+)
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -109,14 +116,7 @@ class HDF5SmallSelections(Rule):
         gain = aggregated(
             "data_time_s",
             before,
-            [
-                (
-                    (i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0),
-                    i.file.io.ops.read + i.file.io.ops.write,
-                    seconds(i.file.io.time_s.read) + seconds(i.file.io.time_s.write),
-                )
-                for i in items
-            ],
+            [moved_both_ways(one.file.io) for one in items],
             process_rate(items[0].file.path, system, reads=True),
         )
         stored = "contiguous" if shape.chunked is False else "stored in a way that the trace does not show"

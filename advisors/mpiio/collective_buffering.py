@@ -9,8 +9,8 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
-from vani.advisors.small_requests import aggregated, process_rate, sizes_of
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.small_requests import aggregated, moved_one_way, process_rate, sizes_of
 from vani.units import KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ class Moved:
     @property
     def moved(self) -> tuple[int, int, float]:
         """Bytes, requests, and their seconds summed over processes."""
-        io = self.item.file.io
-        if self.reads:
-            return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
-        return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
+        return moved_one_way(self.item.file.io, reads=self.reads)
 
     @property
     def evidence(self) -> list[Evidence]:

@@ -9,8 +9,8 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.file_layout import pieces_of
 from vani.advisors.movers import neighbour_distance
-from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict, seconds
-from vani.advisors.small_requests import aggregated, process_rate, sizes_of
+from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
+from vani.advisors.small_requests import aggregated, moved_one_way, process_rate, sizes_of
 from vani.models.small_io import LARGE
 from vani.units import KiB, MiB, format_bytes, format_count
 
@@ -30,10 +30,7 @@ class _Shared:
     @property
     def moved(self) -> tuple[int, int, float]:
         """Bytes, requests, and their seconds summed over processes."""
-        io = self.item.file.io
-        if self.reads:
-            return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
-        return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
+        return moved_one_way(self.item.file.io, reads=self.reads)
 
 
 class InterleavedAccesses(MatchingRule):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
-from vani.advisors.small_requests import SMALL, aggregated, process_rate, sizes_of, small_share
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.small_requests import SMALL, aggregated, moved_one_way, process_rate, sizes_of, small_share
 from vani.models.small_io import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -29,10 +29,7 @@ class Small:
     @property
     def moved(self) -> tuple[int, int, float]:
         """Bytes, requests, and their seconds summed over processes."""
-        io = self.item.file.io
-        if self.reads:
-            return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
-        return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
+        return moved_one_way(self.item.file.io, reads=self.reads)
 
 
 class SmallAccesses(Rule):

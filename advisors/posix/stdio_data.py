@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_files, data_s
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
-from vani.advisors.small_requests import SMALL, aggregated, process_rate
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict
+from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways, process_rate
 from vani.models.small_io import LARGE
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -99,14 +99,7 @@ class StdioData(Rule):
         gain = aggregated(
             "data_time_s",
             before,
-            [
-                (
-                    (item.file.io.bytes.read or 0) + (item.file.io.bytes.written or 0),
-                    item.file.io.ops.read + item.file.io.ops.write,
-                    seconds(item.file.io.time_s.read) + seconds(item.file.io.time_s.write),
-                )
-                for item in items
-            ],
+            [moved_both_ways(one.file.io) for one in items],
             process_rate(
                 items[0].file.path, system, reads=(layer.bytes.read or 0) > (layer.bytes.written or 0)
             ),
