@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from vani.atomic import write_text
@@ -62,6 +62,7 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "diff": {},
     "jobs": {},
     "plan": {},
+    "snapshot": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 
@@ -165,8 +166,10 @@ def document_model(name: str) -> type[BaseModel]:
 
 
 def json_schema(model: type[BaseModel]) -> Doc:
-    """Describe `model` in JSON Schema (draft 2020-12)."""
-    described = model.model_json_schema(by_alias=True)
+    """Describe `model` in JSON Schema (draft 2020-12); of a document of several kinds, each."""
+    kinds: Any = getattr(model, "variants", lambda: (model,))()
+    adapter: TypeAdapter[Any] = TypeAdapter(Union[kinds])  # noqa: UP007 - made at run time
+    described = adapter.json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": schema_name(model)} | {
         key: value for key, value in described.items() if key != "title"
     }

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from vani.errors import InputError
 from vani.schema.model import Model
 
 __all__ = [
@@ -124,6 +125,16 @@ class Jobs(Model):
     jobs: Annotated[list[PlannedJob], Field(min_length=1, max_length=MOST_JOBS)] = Field(
         description="in the order in which they were submitted"
     )
+
+    def refuse_twins(self, where: str) -> None:
+        """Raise InputError where two jobs have one name; `where` is what it calls the document."""
+        seen = set()
+        for job in self.jobs:
+            if job.name in seen:
+                raise InputError(
+                    f"two jobs are named {job.name!r}", where=where, todo="give each its own name"
+                )
+            seen.add(job.name)
 
     @classmethod
     def load(cls, path: str | Path) -> Jobs:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.schema.plan import Plan
+from vani.schema.plan import ForwardPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 SIX = EXAMPLES / "six-jobs.yaml"
@@ -24,7 +24,7 @@ def test_a_plan_is_text_and_a_file_what_its_name_ends_in(run, desk):
     )
     for name in ("plan.yaml", "plan.json"):
         assert run("plan", "forward", SIX, "--io-nodes", 12, "-o", name).status == 0
-    assert Plan.load(desk / "plan.json").to_yaml() == (desk / "plan.yaml").read_text()
+    assert ForwardPlan.load(desk / "plan.json").to_yaml() == (desk / "plan.yaml").read_text()
     assert json.loads((desk / "plan.json").read_text())["inputs"][0]["kind"] == "jobs"
 
 
@@ -52,7 +52,7 @@ def test_the_plan_in_force_is_changed_where_that_pays(run):
 def test_the_inputs_are_named_by_their_sha256(run, desk):
     (desk / "jobs.yaml").write_bytes(SIX.read_bytes())
     run("plan", "forward", "jobs.yaml", "--io-nodes", 12, "-o", "plan.yaml")
-    only = Plan.load(desk / "plan.yaml").inputs[0]
+    only = ForwardPlan.load(desk / "plan.yaml").inputs[0]
     assert (only.path, only.sha256) == ("jobs.yaml", hashlib.sha256(SIX.read_bytes()).hexdigest())
 
 
@@ -65,7 +65,7 @@ def test_a_profile_of_an_earlier_run_tells_the_pattern(run, desk):
         ).status
         == 0
     )
-    plan = Plan.load(desk / "plan.yaml")
+    plan = ForwardPlan.load(desk / "plan.yaml")
     assert [one.kind for one in plan.inputs] == ["jobs", "profile"]
     assert plan.jobs[0].source == "estimated"
     done = run("plan", "forward", "jobs.yaml", "--io-nodes", 8, "-o", "p.yaml")
@@ -140,3 +140,12 @@ def test_bad_options_are_one_line_and_status_2(run, desk, options, said):
     done = run("plan", "forward", "jobs.yaml", *options)
     assert (done.status, done.out) == (2, "")
     assert said in done.line
+
+
+def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):
+    (desk / "odd.yaml").write_text("schema: vani.plan/1\nkind: teleport\n")
+    done = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "odd.yaml")
+    assert (done.status, done.line) == (
+        2,
+        "odd.yaml:2: kind is 'teleport'; this takes a plan of kind forward",
+    )

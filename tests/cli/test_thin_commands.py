@@ -29,7 +29,7 @@ def lines_of(command: ast.FunctionDef) -> int:
 
 FOUND = [
     pytest.param(command, id=f"{path.stem}:{command.name}")
-    for path in sorted(CLI.glob("*.py"))
+    for path in sorted(CLI.rglob("*.py"))
     for command in commands_in(path)
 ]
 

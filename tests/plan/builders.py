@@ -8,7 +8,7 @@ from typing import Any
 from vani.models.forwarding import measured
 from vani.plan.forward import forward
 from vani.schema.jobs import Jobs
-from vani.schema.plan import ForwardSettings, Plan
+from vani.schema.plan import ForwardPlan, ForwardSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 SIX_JOBS = ROOT / "examples" / "plan" / "six-jobs.yaml"
@@ -32,7 +32,7 @@ def jobs_of(**curves: dict[int, float]) -> Jobs:
     )
 
 
-def planned(jobs: Jobs, io_nodes: int, **more: Any) -> Plan:
+def planned(jobs: Jobs, io_nodes: int, **more: Any) -> ForwardPlan:
     """A plan with the defaults of the command."""
     asked = ForwardSettings.model_validate(
         {
@@ -50,6 +50,6 @@ def planned(jobs: Jobs, io_nodes: int, **more: Any) -> Plan:
     return forward(jobs, asked, scenarios=more.pop("scenarios", measured()), **more)
 
 
-def numbers(plan: Plan) -> dict[str, int | None]:
+def numbers(plan: ForwardPlan) -> dict[str, int | None]:
     """I/O nodes by job."""
     return {one.name: one.io_nodes for one in plan.jobs}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import vani
 from vani.api.given import PathLike, system_of
+from vani.api.plan_inputs import plan_input
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from vani.schema.jobs import Jobs, PlannedJob
-    from vani.schema.plan import Plan, PlanInput
+    from vani.schema.plan import ForwardPlan
     from vani.schema.system import System
 
 __all__ = ["plan_forward", "profiles_of"]
@@ -31,11 +29,11 @@ def plan_forward(
     rounding: Literal["half-up", "ceil"] = "half-up",
     nodes_per_io_node: float | None = None,
     estimate: Literal["near", "nearest", "none"] = "near",
-    current: PathLike | Plan | None = None,
+    current: PathLike | ForwardPlan | None = None,
     change_cost: float = 0.0,
     compare: bool = False,
     system: PathLike | System | None = None,
-) -> Plan:
+) -> ForwardPlan:
     """Share a pool of I/O nodes among jobs.
 
     Parameters
@@ -59,18 +57,18 @@ def plan_forward(
     from vani.models.forwarding import curves_of, measured  # noqa: PLC0415 - loads the models
     from vani.plan.forward import forward  # noqa: PLC0415
     from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
+    from vani.schema.plan import ForwardPlan as PlanModel  # noqa: PLC0415
     from vani.schema.plan import ForwardSettings  # noqa: PLC0415
-    from vani.schema.plan import Plan as PlanModel  # noqa: PLC0415
 
     _refuse_wrong_figures(io_nodes, floor, change_cost, nodes_per_io_node)
     machine = system_of(system)
     layer = None if machine is None else machine.forwarding
     if direct is None:
         direct = layer is None or layer.direct_access is not False
-    inputs = [_input("jobs", jobs)] + ([_input("plan", current)] if current is not None else [])
+    inputs = [plan_input("jobs", jobs)] + ([plan_input("plan", current)] if current is not None else [])
     folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
     known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
-    inputs += [_input("profile", path) for path in profiles_of(known, folder)]
+    inputs += [plan_input("profile", path) for path in profiles_of(known, folder)]
     own = curves_of(machine) if machine is not None else []
     return forward(
         known.model_copy(update={"jobs": [_with_pattern(job, folder) for job in known.jobs]}),
@@ -141,16 +139,6 @@ def _with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
     processes = job.processes or max(1, round(found.processes / found.nodes * nodes))
     size = job.bytes if job.bytes is not None else float(run.dataset.io.bytes.total or 0) or None
     return job.model_copy(update={"pattern": pattern, "processes": processes, "bytes": size})
-
-
-def _input(kind: Literal["jobs", "plan", "profile"], given: PathLike | BaseModel) -> PlanInput:
-    from vani.schema.document import dumps, read_text  # noqa: PLC0415 - loads the models
-    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
-
-    if isinstance(given, (str, Path)):
-        read_text(given)  # What is no text is refused in words.
-        return Model(kind=kind, path=str(given), sha256=hashlib.sha256(Path(given).read_bytes()).hexdigest())
-    return Model(kind=kind, path=None, sha256=hashlib.sha256(dumps(given).encode()).hexdigest())
 
 
 def _unlike(machine: System | None) -> str:

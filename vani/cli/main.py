@@ -8,14 +8,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
 
 import click
 
 import vani
+from vani.cli.lazy_group import commands_from
 from vani.cli.signals import received, word
 from vani.errors import VaniError, one_line
 
@@ -40,43 +39,8 @@ _COMMANDS = {
 }
 
 
-class _Commands(click.Group):
-    """Imports a command when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in _COMMANDS:
-            import difflib  # noqa: PLC0415 - wanted only for a misspelt command
-
-            near = difflib.get_close_matches(name, _COMMANDS, 1)
-            ctx.fail(
-                f"no command {name!r}; "
-                + (f"did you mean {near[0]!r}?" if near else "`vani --help` lists them")
-            )
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
-    cls=_Commands,
+    cls=commands_from(_COMMANDS),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml`, `vani advise profile.yaml`.",
@@ -159,7 +123,7 @@ def _usage(error: click.UsageError) -> str:
     return text if "`" in text or "id you mean" in text else f"{text}; see `{command} --help`"
 
 
-def _say(text: Any, status: int) -> int:
+def _say(text: object, status: int) -> int:
     print(f"vani: {one_line(str(text))}", file=sys.stderr)  # noqa: T201
     return status
 

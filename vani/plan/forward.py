@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.errors import InputError
 from vani.models.forwarding import HELD_OUT, Scenario, spread
 from vani.plan.curves import Estimate, Offer, Option, offer_of, with_change_cost
 from vani.plan.optimum import one_more, pools, solve, solve_or_share
 from vani.plan.policies import Asked, Choice, by_current, by_policy, rate_of, sum_of
 from vani.schema.advice import Expected
-from vani.schema.plan import Allotment, ForwardSettings, Left, Outcome, Plan, PlanInput, Policy
+from vani.schema.plan import Allotment, ForwardPlan, ForwardSettings, Left, Outcome, PlanInput, Policy
 from vani.units import counted, format_share
 
 if TYPE_CHECKING:
@@ -29,13 +28,13 @@ def forward(
     *,
     scenarios: Sequence[Scenario],
     estimate: Estimate = "near",
-    current: Plan | None = None,
+    current: ForwardPlan | None = None,
     compare: bool = False,
     inputs: Sequence[PlanInput] = (),
     where: str = "jobs",
     unlike: str | None = None,
     version: str = "",
-) -> Plan:
+) -> ForwardPlan:
     """Share the I/O nodes of a pool among jobs.
 
     Parameters
@@ -57,7 +56,7 @@ def forward(
         Two jobs of one name, a curve without a number that its job can have, or no way to serve all jobs: names the
         smallest pool that works.
     """
-    _refuse_twins(jobs, where)
+    jobs.refuse_twins(where)
     now = {one.name: one.io_nodes for one in current.jobs if not one.shared} if current is not None else {}
     offers = [
         with_change_cost(
@@ -77,9 +76,8 @@ def forward(
     after = _outcome(settings.policy, asked, chosen)
     base = by_current(offers, now) if current is not None else by_policy("static", asked)
     before = _outcome("static" if current is None else "current", asked, base)
-    return Plan(
+    return ForwardPlan(
         version=version,
-        kind="forward",
         inputs=list(inputs),
         forward=settings,
         before=before,
@@ -234,11 +232,3 @@ def _notes(asked: Asked, chosen: Sequence[Choice], unlike: str | None) -> list[s
         if unlike:
             notes.append(unlike)
     return notes
-
-
-def _refuse_twins(jobs: Jobs, where: str) -> None:
-    seen = set()
-    for job in jobs.jobs:
-        if job.name in seen:
-            raise InputError(f"two jobs are named {job.name!r}", where=where, todo="give each its own name")
-        seen.add(job.name)

@@ -1,22 +1,19 @@
-"""A plan as plain text: what it leaves out, who gets what, what that is worth."""
+"""A plan as plain text: what it leaves out, what it decides, why something is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.render.plan.left_out import left_out
-from vani.units import counted, format_rate, format_share
+from vani.render.plan.table import listed
 
 if TYPE_CHECKING:
-    from vani.schema.plan import Allotment, Outcome, Plan
+    from vani.schema.plan import Plan
 
 __all__ = ["render"]
-
-_LISTED: Final = 100
-"""Jobs and reasons that are shown; the document has all."""
-_POOLS: Final = 12
 
 
 def render(plan: Plan) -> str:
@@ -25,78 +22,12 @@ def render(plan: Plan) -> str:
     return "\n".join(
         [
             *([first, ""] if first else []),
-            _headline(plan),
-            "",
-            *_table(
-                ("job", "nodes", "I/O nodes", "bandwidth", "of its best"),
-                (_row(one) for one in plan.jobs[:_LISTED]),
-            ),
-            *_more(plan.jobs),
-            *_worth(plan),
-            *_side_by_side(plan.compared),
+            *import_module(f"vani.render.plan.kinds.{plan.kind}").body(plan),
             *_reasons(plan),
             *(line for note in plan.notes for line in ("", f"Note: {one_line(note)}.")),
             "",
         ]
     )
-
-
-def _headline(plan: Plan) -> str:
-    before, after = plan.before, plan.after
-    known = len(plan.jobs) - after.no_figure
-    text = (
-        f"{plan.forward.policy}: {after.io_nodes:,} of {counted(plan.forward.io_nodes, 'I/O node')} for "
-        f"{counted(len(plan.jobs), 'job')}, {format_rate(after.bandwidth)}"
-    )
-    if after.no_figure:
-        text += f" for the {known:,} with a figure"
-    expected = plan.expected
-    if expected is None or expected.speedup is None or before.policy == after.policy:
-        return f"{text}."
-    times = f"{expected.speedup:.2f} times"
-    if expected.low is not None and expected.high is not None:
-        times += f" ({expected.low:.2f} to {expected.high:.2f})"
-    over = f", which hands out {before.over:,} more than there are" if before.over else ""
-    return f"{text}: {times} what {before.policy} gives ({format_rate(before.bandwidth)}){over}."
-
-
-def _row(one: Allotment) -> tuple[str, ...]:
-    number = "-" if one.io_nodes is None else "shared" if one.shared else "direct" if not one.io_nodes else ""
-    number = number or f"{one.io_nodes:,}"
-    if one.before is not None and one.before != one.io_nodes:
-        number = f"{one.before:,} -> {number}"
-    rate = "unknown" if one.bandwidth is None else format_rate(one.bandwidth)
-    if one.low is not None and one.high is not None:
-        rate += f" ({format_rate(one.low)} to {format_rate(one.high)})"
-    share = "" if one.share is None else format_share(one.share)
-    return one_line(one.name), f"{one.nodes:,}", number, rate, share
-
-
-def _worth(plan: Plan) -> Iterable[str]:
-    if plan.one_more is not None:
-        yield ""
-        yield f"One more I/O node would add {format_rate(plan.one_more)}."
-    near = [one for one in plan.pools if one.io_nodes > plan.forward.io_nodes][:_POOLS]
-    if near:
-        steps = ", ".join(f"{one.io_nodes:,}: {format_rate(one.bandwidth)}" for one in near)
-        yield f"Larger pools that give more: {steps}."
-
-
-def _side_by_side(compared: Sequence[Outcome]) -> Iterable[str]:
-    if not compared:
-        return
-    yield ""
-    rows = [
-        (
-            one.policy,
-            f"{one.io_nodes:,}" + (f" ({one.over:,} too many)" if one.over else ""),
-            format_rate(one.bandwidth),
-            "" if one.least_share is None else format_share(one.least_share),
-            f"{one.no_figure:,}",
-        )
-        for one in compared
-    ]
-    yield from _table(("policy", "I/O nodes", "bandwidth", "least share", "no figure"), rows)
 
 
 def _reasons(plan: Plan) -> Iterable[str]:
@@ -108,21 +39,4 @@ def _reasons(plan: Plan) -> Iterable[str]:
         if some:
             yield ""
             yield f"{title}:"
-            yield from (f"  {one_line(one.name)}: {one_line(one.reason)}" for one in some[:_LISTED])
-            yield from _more(some)
-
-
-def _more(some: Sequence[object]) -> Iterable[str]:
-    if len(some) > _LISTED:
-        yield f"... and {len(some) - _LISTED:,} more (--format yaml has all)"
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterable[str]:
-    cells = [head, *rows]
-    wide = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    for row in cells:
-        first, *rest = (
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, wide, strict=True))
-        )
-        yield "  ".join([first, *rest]).rstrip()
+            yield from listed([f"  {one_line(one.name)}: {one_line(one.reason)}" for one in some])

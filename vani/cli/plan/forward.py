@@ -10,13 +10,11 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import click
 
-from vani.cli.options import FILE, format_option, output_option, system_option
-from vani.cli.output import emit
+from vani.cli.options import FILE, system_option
 from vani.cli.places import check_places, files_of_jobs, system_files
-from vani.render.plan import FORMATS
-from vani.render.plan.left_out import left_out
+from vani.cli.plan.result import emit_plan, plan_options
 
-__all__ = ["plan"]
+__all__ = ["forward"]
 
 
 class _Asked(TypedDict):
@@ -75,16 +73,9 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-@click.group()
-def plan() -> None:
-    """Plan for all jobs of a machine: who gets which part of it."""
-
-
-@plan.command()
+@click.command()
 @click.argument("jobs", type=FILE)
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
-@output_option()
-@click.option("--strict", is_flag=True, help="End with 1 if the plan leaves something out.")
+@plan_options
 @lambda command: reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)
 def forward(jobs: Path, kind: str | None, output: Path | None, strict: bool, **asked: Unpack[_Asked]) -> None:
     """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
@@ -97,9 +88,4 @@ def forward(jobs: Path, kind: str | None, output: Path | None, strict: bool, **a
     read = chain(files_of_jobs(jobs), [asked["current"]], system_files(asked["system"]))
     check_places([output], read)
     found = api.plan_forward(jobs, **asked)
-    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    emit(FORMATS.render(kind, found), output)
-    if kind != "text" and (missing := left_out(found)) is not None:
-        click.echo(f"vani: {missing}", err=True)
-    if strict and not found.is_whole:
-        click.get_current_context().exit(1)
+    emit_plan(found, kind, output, strict=strict)

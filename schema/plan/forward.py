@@ -1,42 +1,24 @@
-"""plan.yaml: who gets which part of a machine, what that is worth, and what could not be done.
-
-The same inputs give the same bytes: a plan holds no time and no names of machines but those it was given.
-"""
+"""Plans of kind `forward`: which job gets how many I/O nodes."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.advice import Expected
 from vani.schema.model import Model
+from vani.schema.plan.any_plan import Amount, Count, Plan, Share
 
 __all__ = [
     "Allotment",
+    "ForwardPlan",
     "ForwardSettings",
-    "Left",
     "Outcome",
-    "Plan",
-    "PlanInput",
+    "Policy",
     "PoolWorth",
 ]
 
 Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
-Count = Annotated[int, Field(ge=0)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class PlanInput(Model):
-    """A document that the plan rests on."""
-
-    kind: Literal["jobs", "plan", "profile"] = Field(
-        description="what it is: jobs, the plan that is in force, or a profile of a job"
-    )
-    path: str | None = Field(description="as it was named; null where it was given in memory")
-    sha256: str = Field(description="of the file; of what is in memory, of its YAML")
 
 
 class ForwardSettings(Model):
@@ -101,28 +83,13 @@ class PoolWorth(Model):
     bandwidth: Amount = Field(description="sum over the jobs with a figure, bytes per second")
 
 
-class Left(Model):
-    """Something that the plan could not do."""
+class ForwardPlan(Plan):
+    """Which job gets how many I/O nodes."""
 
-    name: str = Field(description="job, or `pool`")
-    reason: str = Field(description="why")
-
-
-class Plan(Model):
-    """Who gets which part of the machine."""
-
-    schema_: Literal["vani.plan/1"] = Field(
-        alias="schema", default="vani.plan/1", description="name and version of this schema"
-    )
-    version: str = Field(description="of Vani")
-    kind: Literal["forward"] = Field(description="what is planned: I/O nodes")
-    inputs: list[PlanInput] = Field(description="what it rests on")
+    kind: Literal["forward"] = Field(default="forward", description="what is planned: I/O nodes")
     forward: ForwardSettings = Field(description="what was asked")
     before: Outcome = Field(description="the plan in force, or static where none is given")
     after: Outcome = Field(description="this plan")
-    expected: Expected | None = Field(
-        description="of the sum of bandwidths; null where the jobs with a figure are not the same before and after"
-    )
     jobs: list[Allotment] = Field(description="in the order of jobs.yaml")
     one_more: Amount | None = Field(
         description="what one more I/O node would add to the sum, bytes per second; null: not mckp, or nothing to "
@@ -132,31 +99,3 @@ class Plan(Model):
         description="the optimum by size of the pool (mckp, objective sum), ascending"
     )
     compared: list[Outcome] = Field(description="all policies side by side, where that was asked")
-    unplaced: list[Left] = Field(description="jobs that got nothing, and why")
-    over_capacity: list[Left] = Field(description="what exceeds the pool")
-    no_data: list[Left] = Field(description="figures that were missing, and what was done without them")
-    notes: list[str] = Field(description="what a reader of the figures has to know")
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing was left out."""
-        return not (self.unplaced or self.over_capacity or self.no_data)
-
-    def to_yaml(self) -> str:
-        """Write the plan as YAML."""
-        from vani.schema.document import dumps  # noqa: PLC0415
-
-        return dumps(self)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Plan:
-        """Read a plan from YAML or JSON.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid plan.
-        """
-        from vani.schema.document import load  # noqa: PLC0415
-
-        return load(path, cls)

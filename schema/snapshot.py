@@ -1,0 +1,183 @@
+"""snapshot.yaml: what a machine's storage does now, as `vani plan` reads it.
+
+`vani plan snapshot` writes it from what servers tell; a person can, too. A figure that nobody gave is null, and a
+plan lists it under `no_data`: no load is not the same as a load of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.errors import DocumentError
+from vani.schema.jobs import Demand, Name
+from vani.schema.model import Model
+
+__all__ = [
+    "IoNode",
+    "MetadataServer",
+    "Rates",
+    "Server",
+    "Snapshot",
+    "State",
+    "StorageNode",
+    "Target",
+]
+
+MOST_TARGETS = 65_536
+"""OST indexes of Lustre are 16 bits."""
+
+Rates = Demand
+"""Bytes, data operations and metadata operations per second; a part that is not known is null."""
+
+State = Literal["ok", "degraded", "offline"]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Size = Annotated[int, Field(ge=0, le=1 << 62)]
+Index = Annotated[int, Field(ge=0, lt=MOST_TARGETS)]
+
+
+class Server(Model):
+    """An object storage server (OSS)."""
+
+    name: Name = Field(description="unique among the servers")
+    cpu: Share | None = Field(default=None, description="share of its processors in use")
+    memory: Share | None = Field(default=None, description="share of its memory in use")
+
+
+class Target(Model):
+    """An object storage target (OST)."""
+
+    index: Index = Field(description="as `lfs setstripe -o` counts them")
+    oss: Name | None = Field(default=None, description="the server that it belongs to")
+    size: Annotated[int, Field(ge=1, le=1 << 62)] = Field(description="bytes that it can hold")
+    used: Size = Field(description="bytes that nobody can write any more: stored, or reserved")
+    load: Share | None = Field(default=None, description="share of its bandwidth in use")
+    peak: Rates | None = Field(default=None, description="the most that it was seen to do")
+    state: State = Field(default="ok", description="degraded: it serves, slowly; offline: it does not serve")
+
+
+class IoNode(Model):
+    """A forwarding node, by which compute nodes reach the storage."""
+
+    name: Name = Field(description="unique among the forwarding nodes")
+    peak: Rates | None = Field(default=None, description="the most that it was seen to do")
+    load: Share | None = Field(default=None, description="length of its queue over the longest, 0..1")
+    state: State = Field(default="ok", description="degraded: it serves, slowly; offline: it does not serve")
+    prefetch_buffer: Size | None = Field(default=None, description="bytes that it reads ahead at most")
+
+
+class StorageNode(Model):
+    """A storage node with some targets behind it."""
+
+    name: Name = Field(description="unique among the storage nodes")
+    peak: Rates | None = Field(default=None, description="the most that it was seen to do")
+    load: Share | None = Field(default=None, description="0..1; null: the mean of its targets")
+    state: State = Field(default="ok", description="degraded: it serves, slowly; offline: it does not serve")
+    ost: Annotated[list[Index], Field(max_length=MOST_TARGETS)] = Field(
+        default_factory=list, description="indexes of its targets"
+    )
+
+
+class MetadataServer(Model):
+    """The metadata server."""
+
+    cpu: Share | None = Field(default=None, description="share of its processors in use")
+    memory: Share | None = Field(default=None, description="share of its memory in use")
+
+
+class Snapshot(Model):
+    """What the machine does now."""
+
+    schema_: Literal["vani.snapshot/1"] = Field(
+        alias="schema", default="vani.snapshot/1", description="name and version of this schema"
+    )
+    time: datetime | None = Field(default=None, description="when it was taken; null: not known")
+    oss: Annotated[list[Server], Field(max_length=MOST_TARGETS)] = Field(
+        default_factory=list, description="object storage servers"
+    )
+    ost: Annotated[list[Target], Field(max_length=MOST_TARGETS)] = Field(
+        default_factory=list, description="object storage targets"
+    )
+    forwarding: Annotated[list[IoNode], Field(max_length=100_000)] = Field(
+        default_factory=list, description="forwarding nodes"
+    )
+    storage: Annotated[list[StorageNode], Field(max_length=100_000)] = Field(
+        default_factory=list, description="storage nodes"
+    )
+    reach: dict[Name, list[Name]] | None = Field(
+        default=None, description="storage nodes by forwarding node; null: each reaches all"
+    )
+    mds: MetadataServer | None = Field(default=None, description="the metadata server; null: not known")
+
+    def refuse_contradictions(self, where: str) -> None:
+        """Hold the parts against each other; `where` is what errors call the document.
+
+        Raises
+        ------
+        DocumentError
+            Two parts of one name, a part that is named and not there, or a target that holds more than it can.
+        """
+        servers = _unique("OSS", [one.name for one in self.oss], where)
+        targets = _unique("OST", [one.index for one in self.ost], where)
+        nodes = _unique("forwarding node", [one.name for one in self.forwarding], where)
+        storage = _unique("storage node", [one.name for one in self.storage], where)
+        for target in self.ost:
+            if target.used > target.size:
+                raise DocumentError(
+                    f"OST {target.index} uses {target.used:,} of {target.size:,} bytes",
+                    where=where,
+                    todo="give `used` of at most `size`",
+                )
+        _all_there("OST", "OSS", ((one.index, one.oss) for one in self.ost if one.oss), servers, where)
+        behind = [(one.name, index) for one in self.storage for index in one.ost]
+        _all_there("storage node", "OST", behind, targets, where)
+        _unique("OST behind a storage node", [index for _, index in behind], where)
+        reach = self.reach or {}
+        _all_there("reach", "forwarding node", (("reach", name) for name in reach), nodes, where)
+        pairs = ((name, node) for name, found in reach.items() for node in found)
+        _all_there("reach of", "storage node", pairs, storage, where)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Snapshot:
+        """Read a snapshot from YAML or JSON.
+
+        Raises
+        ------
+        DocumentError
+            The file is no valid snapshot, or contradicts itself.
+        """
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build snapshots
+
+        found = load(path, cls)
+        found.refuse_contradictions(str(path))
+        return found
+
+
+def _unique(what: str, names: Sequence[str | int], where: str) -> set[str | int]:
+    seen: set[str | int] = set()
+    for name in names:
+        if name in seen:
+            raise DocumentError(f"{what} {name!r} is there twice", where=where, todo="leave one of them out")
+        seen.add(name)
+    return seen
+
+
+def _all_there(
+    what: str,
+    kind: str,
+    pairs: Iterable[tuple[str | int, str | int]],
+    known: set[str | int],
+    where: str,
+) -> None:
+    for name, wanted in pairs:
+        if wanted not in known:
+            owner = what if name == what else f"{what} {name!r}"
+            raise DocumentError(
+                f"{owner} names the {kind} {wanted!r}, which is not there",
+                where=where,
+                todo=f"add that {kind}",
+            )

@@ -1,0 +1,56 @@
+"""Groups of commands that are imported when they are called, so that `--help` pays for none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+
+__all__ = ["commands_from"]
+
+
+def commands_from(table: Mapping[str, tuple[str, str]]) -> type[click.Group]:
+    """Make the class of a group.
+
+    Parameters
+    ----------
+    table
+        By name of each command, `module:function` and its line of help.
+    """
+
+    class Commands(click.Group):
+        """Imports a command when it is called."""
+
+        def list_commands(self, ctx: click.Context) -> list[str]:
+            del ctx
+            return list(table)
+
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            del ctx
+            if cmd_name not in table:
+                return None
+            module, _, name = table[cmd_name][0].partition(":")
+            command: click.Command = getattr(import_module(module), name)
+            return command
+
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            del ctx
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, text) for name, (_, text) in table.items()])
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            name = args[0] if args else ""
+            if name and not name.startswith("-") and name not in table:
+                import difflib  # noqa: PLC0415 - wanted only for a misspelt command
+
+                near = difflib.get_close_matches(name, table, 1)
+                ctx.fail(
+                    f"no command {name!r}; "
+                    + (f"did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists them")
+                )
+            return super().resolve_command(ctx, args)
+
+    return Commands

@@ -1,0 +1,37 @@
+"""How every command of `vani plan` ends: the plan in a format, what it leaves out on stderr, the exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vani.cli.options import format_option, output_option
+from vani.cli.output import emit
+from vani.render.plan import FORMATS
+from vani.render.plan.left_out import left_out
+
+if TYPE_CHECKING:
+    from vani.schema.plan import Plan
+
+__all__ = ["emit_plan", "plan_options"]
+
+
+def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--format` (as `kind`), `-o` (as `output`) and `--strict`."""
+    strict = click.option("--strict", is_flag=True, help="End with 1 if the plan leaves something out.")
+    form = format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+    decorated: Callable[..., Any] = form(output_option()(strict(command)))
+    return decorated
+
+
+def emit_plan(plan: Plan, kind: str | None, output: Path | None, *, strict: bool) -> None:
+    """Write a plan; with `strict`, end with 1 if it leaves something out."""
+    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    emit(FORMATS.render(kind, plan), output)
+    if kind != "text" and (missing := left_out(plan)) is not None:
+        click.echo(f"vani: {missing}", err=True)
+    if strict and not plan.is_whole:
+        click.get_current_context().exit(1)

@@ -1,0 +1,99 @@
+"""Plans of kind `forward`: which job gets how many I/O nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.render.plan.table import table
+from vani.units import counted, format_rate, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.plan import Allotment, ForwardPlan, Outcome
+
+__all__ = ["body", "missing"]
+
+_POOLS: Final = 12
+
+
+def body(plan: ForwardPlan) -> list[str]:
+    """Who gets what, and what that is worth."""
+    return [
+        _headline(plan),
+        "",
+        *table(("job", "nodes", "I/O nodes", "bandwidth", "of its best"), [_row(one) for one in plan.jobs]),
+        *_worth(plan),
+        *_side_by_side(plan.compared),
+    ]
+
+
+def missing(plan: ForwardPlan) -> list[str]:
+    """What the plan leaves out, in parts of a sentence."""
+    parts = []
+    if plan.unplaced:
+        parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")
+    if plan.over_capacity:
+        parts.append(f"{plan.after.over:,} of {counted(plan.after.io_nodes, 'I/O node')} not there")
+    if plan.no_data:
+        jobs = {one.name for one in plan.no_data}
+        parts.append(f"figures of {counted(len(jobs), 'job')} missing or estimated")
+    return parts
+
+
+def _headline(plan: ForwardPlan) -> str:
+    before, after = plan.before, plan.after
+    known = len(plan.jobs) - after.no_figure
+    text = (
+        f"{plan.forward.policy}: {after.io_nodes:,} of {counted(plan.forward.io_nodes, 'I/O node')} for "
+        f"{counted(len(plan.jobs), 'job')}, {format_rate(after.bandwidth)}"
+    )
+    if after.no_figure:
+        text += f" for the {known:,} with a figure"
+    expected = plan.expected
+    if expected is None or expected.speedup is None or before.policy == after.policy:
+        return f"{text}."
+    times = f"{expected.speedup:.2f} times"
+    if expected.low is not None and expected.high is not None:
+        times += f" ({expected.low:.2f} to {expected.high:.2f})"
+    over = f", which hands out {before.over:,} more than there are" if before.over else ""
+    return f"{text}: {times} what {before.policy} gives ({format_rate(before.bandwidth)}){over}."
+
+
+def _row(one: Allotment) -> tuple[str, ...]:
+    number = "-" if one.io_nodes is None else "shared" if one.shared else "direct" if not one.io_nodes else ""
+    number = number or f"{one.io_nodes:,}"
+    if one.before is not None and one.before != one.io_nodes:
+        number = f"{one.before:,} -> {number}"
+    rate = "unknown" if one.bandwidth is None else format_rate(one.bandwidth)
+    if one.low is not None and one.high is not None:
+        rate += f" ({format_rate(one.low)} to {format_rate(one.high)})"
+    share = "" if one.share is None else format_share(one.share)
+    return one_line(one.name), f"{one.nodes:,}", number, rate, share
+
+
+def _worth(plan: ForwardPlan) -> Iterable[str]:
+    if plan.one_more is not None:
+        yield ""
+        yield f"One more I/O node would add {format_rate(plan.one_more)}."
+    near = [one for one in plan.pools if one.io_nodes > plan.forward.io_nodes][:_POOLS]
+    if near:
+        steps = ", ".join(f"{one.io_nodes:,}: {format_rate(one.bandwidth)}" for one in near)
+        yield f"Larger pools that give more: {steps}."
+
+
+def _side_by_side(compared: Sequence[Outcome]) -> Iterable[str]:
+    if not compared:
+        return
+    yield ""
+    rows = [
+        (
+            one.policy,
+            f"{one.io_nodes:,}" + (f" ({one.over:,} too many)" if one.over else ""),
+            format_rate(one.bandwidth),
+            "" if one.least_share is None else format_share(one.least_share),
+            f"{one.no_figure:,}",
+        )
+        for one in compared
+    ]
+    yield from table(("policy", "I/O nodes", "bandwidth", "least share", "no figure"), rows)

@@ -1,0 +1,35 @@
+"""Columns of text, and lists that are cut where nobody reads on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
+from typing import Final
+
+__all__ = ["listed", "table"]
+
+_LISTED: Final = 100
+"""Rows and reasons that are shown; the document has all."""
+
+
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, left: int = 1) -> list[str]:
+    """Lay out the first rows in columns; the first `left` columns are aligned left, the others right."""
+    cells = list(chain([head], islice(rows, _LISTED)))
+    wide = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, wide, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return [*lines, *_more(rows)]
+
+
+def listed(lines: Sequence[str]) -> Iterable[str]:
+    """The first lines, and how many more there are."""
+    return [*lines[:_LISTED], *_more(lines)]
+
+
+def _more(some: Sequence[object]) -> list[str]:
+    return [f"... and {len(some) - _LISTED:,} more (--format yaml has all)"] if len(some) > _LISTED else []
