@@ -1,0 +1,1 @@
+"""Tables in SQL databases that outlive a command: interactions with files, runs."""
