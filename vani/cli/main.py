@@ -30,6 +30,7 @@ _COMMANDS = {
     "baseline": ("vani.cli.baseline:baseline", "Keep the figures of a run for later checks."),
     "diff": ("vani.cli.diff:diff", "Tell what changed between two runs, and whether it matters."),
     "plan": ("vani.cli.plan:plan", "Share the parts of a machine among all its jobs."),
+    "model": ("vani.cli.model:model", "Tell how long a write takes, by a model of the machine."),
     "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:collect", "Write down what only the running job knows, as job.yaml."),
     "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),
