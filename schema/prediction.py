@@ -68,7 +68,13 @@ class WriteTimePrediction(Prediction):
     kind: Literal["write_time"] = Field(default="write_time", description="what is predicted")
     model: str = Field(description="by which model")
     source: str = Field(description="where the model is from")
-    write: PredictedWrite = Field(description="what was asked")
+    write: PredictedWrite | None = Field(description="what was asked of a published model")
+    asked: dict[str, float | str] = Field(
+        description="what was asked of a fitted model, by column of its samples"
+    )
+    seconds: Amount | None = Field(
+        description="most likely time; null: outside of the model, or a range alone"
+    )
     low: Amount | None = Field(
         description="seconds; the least that the placements give; null: outside of the model"
     )

@@ -16,6 +16,7 @@ from vani.api.convert import convert
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
+from vani.api.model_fit import model_evaluate, model_fit
 from vani.api.model_predict import model_predict
 from vani.api.plan_forward import plan_forward
 from vani.api.plot import plot
@@ -35,6 +36,8 @@ __all__ = [
     "diff",
     "files_of_gate",
     "heat_map",
+    "model_evaluate",
+    "model_fit",
     "model_predict",
     "plan_forward",
     "plot",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import vani
+from vani.api.given import PathLike
 from vani.errors import InputError
 from vani.units import parse_bytes
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from vani.models.write_time.features import Write
     from vani.models.write_time.published import Published
     from vani.schema.prediction import WriteTimePrediction
+    from vani.schema.write_model import WriteModel
 
 __all__ = ["model_predict"]
 
@@ -19,19 +22,23 @@ _MOST: int = 10_000_000
 
 
 def model_predict(
-    system: str,
-    nodes: int,
-    processes_per_node: int,
-    bytes_per_process: int | str,
     *,
+    model: PathLike | WriteModel | None = None,
+    asked: Mapping[str, str | float] | None = None,
+    system: str | None = None,
+    nodes: int | None = None,
+    processes_per_node: int | None = None,
+    bytes_per_process: int | str | None = None,
     stripe_count: int | None = None,
 ) -> WriteTimePrediction:
-    """Tell how long a write of a file per process takes, by a model that was published for the machine.
+    """Tell how long a write takes: by a model that was fitted, or by one that was published for a machine.
 
     Parameters
     ----------
+    model, asked
+        A model.yaml, and a value for each column of its samples.
     system
-        `titan` or `cetus`.
+        `titan` or `cetus`, for a write of a file per process.
     bytes_per_process
         What each process writes; a number, or text such as `500MB`.
     stripe_count
@@ -40,9 +47,27 @@ def model_predict(
     Raises
     ------
     InputError
-        No model of this machine, or a figure that no write can have.
+        No such model, or a figure that no write can have.
     """
-    from vani.models.write_time.features import Write  # noqa: PLC0415 - `vani --help` pays for no library
+    if (model is None) == (system is None):
+        raise InputError("name a model", todo="give --model FILE or --system NAME")
+    if model is not None:
+        from vani.api.model_ask import model_ask  # noqa: PLC0415 - `vani --help` pays for no library
+
+        given = {"-n": nodes, "-m": processes_per_node, "-K": bytes_per_process, "-W": stripe_count}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError("is of published models", where=name, todo="give --set COLUMN=VALUE")
+        return model_ask(model, asked or {})
+    if asked:
+        raise InputError("is of fitted models", where="--set", todo="give -n, -m and -K")
+    return _by_published(str(system), nodes, processes_per_node, bytes_per_process, stripe_count)
+
+
+def _by_published(
+    system: str, nodes: int | None, per_node: int | None, size: int | str | None, stripe_count: int | None
+) -> WriteTimePrediction:
+    from vani.models.write_time.features import Write  # noqa: PLC0415
     from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
 
     model = PUBLISHED.get(system)
@@ -51,12 +76,14 @@ def model_predict(
         raise InputError(
             f"no model of {system!r} is published", where="--system", todo=f"there are models of {known}"
         )
-    size = _size(bytes_per_process)
-    _refuse_wrong_figures(nodes, processes_per_node, size, stripe_count)
+    if nodes is None or per_node is None or size is None:
+        missing = "-n" if nodes is None else "-m" if per_node is None else "-K"
+        raise InputError("is missing", where=missing, todo="say what is written: -n, -m and -K")
+    _refuse_wrong_figures(nodes, per_node, _size(size), stripe_count)
     if model.stripes is None and stripe_count is not None:
         raise InputError(f"{system} has no stripe count", where="--stripe-count", todo="leave it out")
     stripes = stripe_count or model.default_stripes
-    write = Write(nodes, processes_per_node, size / 1e6, stripes)
+    write = Write(nodes, per_node, _size(size) / 1e6, stripes)
     return _predicted(model, write, stripes if model.stripes is not None else None)
 
 
@@ -87,6 +114,8 @@ def _predicted(model: Published, write: Write, stripes: int | None) -> WriteTime
         notes=_notes(model, seconds[0], bool(outside)),
         model=f"lasso_best_{model.system}",
         source="Xie et al., IPDPS 2019, table V",
+        asked={},
+        seconds=None,
         write=PredictedWrite(
             nodes=write.nodes,
             processes_per_node=write.per_node,

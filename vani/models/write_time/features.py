@@ -10,12 +10,52 @@ A megabyte is what the user means by it: the same unit in K, in the block of GPF
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Protocol
 
-from vani.models.write_time.placement import Groups
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["GPFS", "LUSTRE", "GpfsPool", "LustrePool", "Write", "gpfs_features", "lustre_features"]
+__all__ = [
+    "GPFS",
+    "LUSTRE",
+    "Behind",
+    "GpfsPool",
+    "LustrePool",
+    "Pattern",
+    "Write",
+    "gpfs_features",
+    "lustre_features",
+]
+
+Numbers = npt.NDArray[np.float64]
+Figure = float | Numbers
+
+
+class Behind(Protocol):
+    """The nodes of one job, or of each of many, behind one kind of component."""
+
+    @property
+    def largest(self) -> Figure: ...
+
+    @property
+    def used(self) -> Figure: ...
+
+
+class Pattern(Protocol):
+    """One pattern of bursts, or arrays of shape (patterns,)."""
+
+    @property
+    def nodes(self) -> Figure: ...
+
+    @property
+    def per_node(self) -> Figure: ...
+
+    @property
+    def megabytes(self) -> Figure: ...
+
+    @property
+    def stripes(self) -> Figure: ...
 
 
 @dataclass(frozen=True)
@@ -26,11 +66,6 @@ class Write:
     per_node: int
     megabytes: float
     stripes: int = 1
-
-    @property
-    def bursts(self) -> int:
-        """m n: processes that write, each a file."""
-        return self.nodes * self.per_node
 
 
 @dataclass(frozen=True)
@@ -52,15 +87,17 @@ class LustrePool:
     stripe: float
 
 
-def _with_reciprocals(base: dict[str, float]) -> dict[str, float]:
-    both = {}
+def _with_reciprocals(base: dict[str, Figure]) -> dict[str, Figure]:
+    both: dict[str, Figure] = {}
     for name, value in base.items():
         both[name] = value
-        both[f"1/({name})" if "*" in name else f"1/{name}"] = 1.0 / value if value else 0.0
+        both[f"1/({name})" if "*" in name else f"1/{name}"] = 1.0 / np.asarray(value, dtype=float)
     return both
 
 
-def gpfs_features(write: Write, pool: GpfsPool, io: Groups, bridge: Groups, link: Groups) -> dict[str, float]:
+def gpfs_features(
+    write: Pattern, pool: GpfsPool, io: Behind, bridge: Behind, link: Behind
+) -> dict[str, Figure]:
     """The 40 distinct features of a GPFS path (table I), by name.
 
     Parameters
@@ -69,42 +106,37 @@ def gpfs_features(write: Write, pool: GpfsPool, io: Groups, bridge: Groups, link
         The nodes of the job behind I/O nodes, bridge nodes and links.
     """
     n, m, size = write.nodes, write.per_node, write.megabytes
-    rest = size % pool.block
-    partial = math.ceil(rest * pool.subblocks / pool.block) if rest > 0 else 0
-    blocks = math.ceil(size / pool.block)
-    n_d = min(pool.disks, blocks)
-    n_s = min(pool.servers, n_d)
-    mk, skew_io, skew_b, skew_l = (
-        m * size,
-        io.largest * m * size,
-        bridge.largest * m * size,
-        link.largest * m * size,
-    )
-    n_nsds, n_nsd = float(m * n * n_s), float(m * n * n_d)
+    # A block of which nothing is left over has no sub-blocks.
+    partial = np.ceil(np.mod(size, pool.block) * pool.subblocks / pool.block)
+    n_d = np.minimum(pool.disks, np.ceil(np.asarray(size) / pool.block))
+    n_s = np.minimum(pool.servers, n_d)
+    mk = m * size
+    skew_io, skew_b, skew_l = io.largest * mk, bridge.largest * mk, link.largest * mk
+    n_nsds, n_nsd = m * n * n_s, m * n * n_d
     found = _with_reciprocals(
         {
-            "m*n": float(m * n),
-            "s_io*m": float(io.largest * m),
-            "n_io": float(io.used),
-            "m*n*K": m * n * size,
+            "m*n": m * n,
+            "s_io*m": io.largest * m,
+            "n_io": io.used,
+            "m*n*K": n * mk,
             "m*K": mk,
             "K": size,
-            "n": float(n),
-            "m": float(m),
+            "n": n,
+            "m": m,
             "s_b*m*K": skew_b,
-            "n_b": float(bridge.used),
+            "n_b": bridge.used,
             "s_l*m*K": skew_l,
-            "n_l": float(link.used),
+            "n_l": link.used,
             "s_io*m*K": skew_io,
-            "n_s": float(n_s),
+            "n_s": n_s,
             "n_nsds": n_nsds,
-            "n_d": float(n_d),
+            "n_d": n_d,
             "n_nsd": n_nsd,
         }
     )
     return found | {
-        "m*n*p_sub": float(m * n * partial),
-        "s_io*m*p_sub": float(io.largest * m * partial),
+        "m*n*p_sub": m * n * partial,
+        "s_io*m*p_sub": io.largest * m * partial,
         "(m*K)*(s_b*m*K)": mk * skew_b,
         "(s_l*m*K)*(s_b*m*K)": skew_l * skew_b,
         "(s_b*m*K)*n_nsds": skew_b * n_nsds,
@@ -112,33 +144,35 @@ def gpfs_features(write: Write, pool: GpfsPool, io: Groups, bridge: Groups, link
     }
 
 
-def lustre_features(write: Write, pool: LustrePool, router: Groups) -> dict[str, float]:
+def lustre_features(write: Pattern, pool: LustrePool, router: Behind) -> dict[str, Figure]:
     """The 27 distinct features of a Lustre path (table II), by name.
 
-    The files of a write begin one after the other (the paper's "OST sequence"): file i has the targets from i W on.
-    So the objects are dealt to targets and servers in turn.
+    The files of a write begin one after the other (the paper's "OST sequence"): file i has the targets from i W on. So
+    the objects are dealt to targets and servers in turn.
     """
     n, m, size = write.nodes, write.per_node, write.megabytes
-    stripes = min(write.stripes, pool.targets, max(1, math.ceil(size / pool.stripe)))
-    objects = write.bursts * stripes
-    n_ost, n_oss = min(pool.targets, objects), min(pool.servers, objects)
+    blocks = np.maximum(1, np.ceil(np.asarray(size) / pool.stripe))
+    stripes = np.minimum(np.minimum(write.stripes, pool.targets), blocks)
+    objects = m * n * stripes
+    n_ost, n_oss = np.minimum(pool.targets, objects), np.minimum(pool.servers, objects)
     each = size / stripes
-    s_ost = math.ceil(objects / pool.targets) * each
-    s_oss = math.ceil(objects / pool.servers) * each
-    mk, skew = m * size, router.largest * m * size
+    s_ost = np.ceil(objects / pool.targets) * each
+    s_oss = np.ceil(objects / pool.servers) * each
+    mk = m * size
+    skew = router.largest * mk
     found = _with_reciprocals(
         {
-            "m*n": float(m * n),
-            "m*n*K": m * n * size,
+            "m*n": m * n,
+            "m*n*K": n * mk,
             "m*K": mk,
             "K": size,
-            "m": float(m),
-            "n": float(n),
+            "m": m,
+            "n": n,
             "s_r*m*K": skew,
-            "n_r": float(router.used),
-            "n_oss": float(n_oss),
+            "n_r": router.used,
+            "n_oss": n_oss,
             "s_oss": s_oss,
-            "n_ost": float(n_ost),
+            "n_ost": n_ost,
             "s_ost": s_ost,
         }
     )
@@ -149,8 +183,21 @@ def lustre_features(write: Write, pool: LustrePool, router: Groups) -> dict[str,
     }
 
 
-GPFS = tuple(gpfs_features(Write(1, 1, 1.0), GpfsPool(1, 1, 1.0), Groups(1, 1), Groups(1, 1), Groups(1, 1)))
+@dataclass(frozen=True)
+class _One:
+    largest: float = 1.0
+    used: float = 1.0
+
+
+GPFS = tuple(gpfs_features(Write(1, 1, 1.0), GpfsPool(1, 1, 1.0), _One(), _One(), _One()))
 """Names of the features of GPFS."""
 
-LUSTRE = tuple(lustre_features(Write(1, 1, 1.0), LustrePool(1, 1, 1.0), Groups(1, 1)))
+LUSTRE = tuple(lustre_features(Write(1, 1, 1.0), LustrePool(1, 1, 1.0), _One()))
 """Names of the features of Lustre."""
+
+LOADS = frozenset(
+    name
+    for name in (*GPFS, *LUSTRE)
+    if name in ("n_nsds", "n_nsd", "s_oss", "s_ost") or (name[0] in "ms" and "*" in name)
+)
+"""Those features that are the load of a stage: what its time is in proportion to."""

@@ -95,7 +95,10 @@ class Published:
             values = gpfs_features(write, self.pool, groups["I/O node"], groups["bridge"], groups["link"])
         return [
             Term("1", self.intercept, 1.0),
-            *(Term(name, coefficient, values[name]) for name, coefficient in self.coefficients.items()),
+            *(
+                Term(name, coefficient, float(values[name]))
+                for name, coefficient in self.coefficients.items()
+            ),
         ]
 
 

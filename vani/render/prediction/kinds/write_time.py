@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from vani.errors import one_line
+from vani.render.evaluation import column_value
 from vani.render.plan.table import table
 from vani.units import counted, format_bytes, format_seconds
 
@@ -15,16 +17,12 @@ __all__ = ["body"]
 
 
 def body(prediction: WriteTimePrediction) -> list[str]:
-    """The range, how the nodes can lie, and every term."""
-    write = prediction.write
-    asked = (
-        f"{counted(write.nodes, 'node')} x {counted(write.processes_per_node, 'process')} "
-        f"x {format_bytes(write.bytes_per_process)}"
-    )
-    if write.stripe_count is not None:
-        asked += f", {counted(write.stripe_count, 'stripe')} per file"
+    """The range, and of a published model how the nodes can lie and every term."""
+    first = f"{_asked(prediction)}: {_range(prediction)} ({prediction.model})."
+    if not prediction.ends:
+        return [first]
     return [
-        f"{asked}: {_range(prediction)} ({prediction.model}).",
+        first,
         "",
         *(_how(end) for end in prediction.ends),
         "",
@@ -39,10 +37,24 @@ def body(prediction: WriteTimePrediction) -> list[str]:
     ]
 
 
+def _asked(prediction: WriteTimePrediction) -> str:
+    write = prediction.write
+    if write is None:
+        return one_line(", ".join(column_value(*pair) for pair in prediction.asked.items()))
+    asked = (
+        f"{counted(write.nodes, 'node')} x {counted(write.processes_per_node, 'process')} "
+        f"x {format_bytes(write.bytes_per_process)}"
+    )
+    if write.stripe_count is not None:
+        asked += f", {counted(write.stripe_count, 'stripe')} per file"
+    return asked
+
+
 def _range(prediction: WriteTimePrediction) -> str:
     if prediction.low is None or prediction.high is None:
         return "no promise"
-    return f"{format_seconds(prediction.low)} to {format_seconds(prediction.high)}"
+    ends = f"{format_seconds(prediction.low)} to {format_seconds(prediction.high)}"
+    return ends if prediction.seconds is None else f"{format_seconds(prediction.seconds)} ({ends})"
 
 
 def _how(end: WriteEnd) -> str:

@@ -1,0 +1,1 @@
+"""Many runs of one application: what was, and what comes next."""
