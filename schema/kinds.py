@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field
-
 from vani.schema.model import Model
 
 __all__ = ["DocumentOfKinds"]
 
 
 class DocumentOfKinds(Model):
-    """What all kinds of a document have; each kind is a subclass with `kind: Literal[...] = ...`."""
-
-    kind: str = Field(description="what is told")
+    """What all kinds of a document have in common; each is a subclass with a field `kind: Literal[...] = ...`."""
 
     @classmethod
     def variants(cls) -> tuple[type[DocumentOfKinds], ...]:
