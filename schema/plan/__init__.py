@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from vani.schema.plan.any_plan import Left, Plan, PlanInput
 from vani.schema.plan.forward import Allotment, ForwardPlan, ForwardSettings, Outcome, Policy, PoolWorth
+from vani.schema.plan.replay import Period, QueuedJob, QueueOutcome, ReplayPlan
 
 __all__ = [
     "Allotment",
@@ -14,8 +15,12 @@ __all__ = [
     "ForwardSettings",
     "Left",
     "Outcome",
+    "Period",
     "Plan",
     "PlanInput",
     "Policy",
     "PoolWorth",
+    "QueueOutcome",
+    "QueuedJob",
+    "ReplayPlan",
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.schema.plan import ForwardPlan
+from vani.schema.plan import ForwardPlan, Plan, ReplayPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 SIX = EXAMPLES / "six-jobs.yaml"
@@ -81,6 +81,59 @@ def test_an_input_is_not_written_over(run, desk):
     assert (done.status, done.out) == (2, "")
     assert "is read by this command" in done.line
     assert (desk / "jobs.yaml").read_bytes() == SIX.read_bytes()
+
+
+def test_a_queue_is_replayed_on_the_nodes_of_the_machine(run, desk):
+    shown = run(
+        "plan", "forward", SIX, "--io-nodes", 12, "--replay", "--nodes", 96, "--poll", 10, "--compare"
+    )
+    assert (shown.status, shown.err) == (0, "")
+    assert shown.out.startswith(
+        "mckp: 6 jobs on 96 nodes with 12 I/O nodes take 9 min 56 s, 8.34 GB/s in sum:"
+    )
+    assert "zero cannot run this queue: job BT-D" in shown.out
+    done = run("plan", "forward", SIX, "--io-nodes", 12, "--replay", "--system", "lassen", "-o", "plan.yaml")
+    assert done.status == 0
+    plan = ReplayPlan.load(desk / "plan.yaml")
+    assert (plan.kind, plan.nodes, plan.poll_s) == ("replay", 795, 0.0)
+    assert Plan.load(desk / "plan.yaml") == plan
+    refused = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "plan.yaml")
+    assert "kind is 'replay'; this takes a plan of kind forward" in refused.line
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "--nodes: is needed to replay a queue; give the number of compute nodes of the machine"),
+        (["--system", "generic-lustre"], "--nodes: is not known of generic-lustre"),
+        (["--nodes", "0"], "--nodes: is 0; give 1 to 10,000,000"),
+        (
+            ["--nodes", "4"],
+            "job a: has 8 nodes, the machine 4: it would wait for ever; give a larger --nodes",
+        ),
+        (["--nodes", "8", "--poll", "nan"], "--poll: is nan"),
+        (["--nodes", "8", "--poll", "1e-9"], "--poll: is 1e-09"),
+        (["--nodes", "8", "--current", str(SIX)], "--current cannot be used with --replay"),
+        (
+            ["--nodes", "8"],
+            "job a: has no bytes: nobody knows when it would end; give what it reads and writes",
+        ),
+        (["--nodes", "8", "--no-direct", "--policy", "zero"], "job a: has no bytes"),
+    ],
+)
+def test_bad_replays_are_one_line_and_status_2(run, desk, options, said):
+    (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: [{JOB}]\n")
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4, "--replay", *options, "-o", "plan.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith(said)
+    assert not (desk / "plan.yaml").exists()
+
+
+@pytest.mark.parametrize("option", ["--nodes", "--poll"])
+def test_options_of_a_replay_are_refused_without_one(run, option):
+    done = run("plan", "forward", SIX, "--io-nodes", 12, option, 10)
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith(f"{option} is for --replay; see")
 
 
 JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
