@@ -109,11 +109,13 @@ def _solve_with(asked: Asked, pool: int, options: list[list[Option]], *, larger_
 def _within_floor(asked: Asked, pool: int, *, as_few: bool) -> list[list[Option]]:
     """What each job may choose from: what the floor lets; without figures its share by size, or the fewest."""
     settings = asked.settings
-    by_size = shares_by_size("static", asked)
+    is_known = all(offer.source != "none" for offer in asked.offers)
+    # Fractions take time, and only what has no figure needs a share by size.
+    by_size = [(offer, 0) for offer in asked.offers] if is_known else shares_by_size("static", asked)
     found = []
     for offer, wanted in by_size:
-        numbers = offer.numbers(pool)
         if offer.source == "none":
+            numbers = offer.numbers(pool)
             number = nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
             found.append([Option(number, None)] if numbers else [])
             continue

@@ -55,10 +55,11 @@ def shares_by_size(policy: str, asked: Asked) -> list[tuple[Offer, int]]:
         Fraction((offer.job.processes or offer.job.nodes) if policy == "process" else offer.job.nodes)
         for offer in asked.offers
     ]
-    each = Fraction(settings.io_nodes) / sum(sizes)
     if policy == "static" and settings.nodes_per_io_node is not None:
         # 100 nodes over 12 are no binary fraction, and a half that is not exact is not rounded up.
         each = 1 / Fraction(settings.nodes_per_io_node).limit_denominator(_MOST_IO_NODES)
+    else:
+        each = Fraction(settings.io_nodes) / sum(sizes)
     return [
         (offer, rounded(size * each, settings.rounding))
         for offer, size in zip(asked.offers, sizes, strict=True)
