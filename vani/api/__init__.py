@@ -16,6 +16,7 @@ from vani.api.convert import convert
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
+from vani.api.plan_check import plan_check
 from vani.api.plan_forward import plan_forward
 from vani.api.plan_replay import plan_replay
 from vani.api.plot import plot
@@ -35,6 +36,7 @@ __all__ = [
     "diff",
     "files_of_gate",
     "heat_map",
+    "plan_check",
     "plan_forward",
     "plan_replay",
     "plot",
