@@ -149,7 +149,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
         ("[{name: a, nodes: 8, bytes: -1}]", "0 or more"),
         ("[{name: a, nodes: 8, bytes: .inf}]", "jobs[0].bytes is"),
         ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: .nan}]}]", "bandwidth is"),
-        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 0}]}]", "more than 0"),
+        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 0}]}]", "accepted: 1.0 or more"),
         (
             "[{name: a, nodes: 8, curve: [{io_nodes: 3, bandwidth: 1}]}]",
             "no number of I/O nodes that it can have",
@@ -159,12 +159,21 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
             "[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1}, {io_nodes: 1, bandwidth: 2}]}]",
             "two bandwidths for 1 I/O nodes",
         ),
+        (
+            "[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0, deviation: 11.0}]}]",
+            "job a: its curve has a deviation of 11 B/s for 1 I/O nodes",
+        ),
+        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1, deviation: -.inf}]}]", "deviation is"),
+        ("[{name: a, nodes: 8, submit_s: -1}]", "jobs[0].submit_s is -1; accepted: 0.0 or more"),
+        ("[{name: a, nodes: 8, processes: 0}]", "jobs[0].processes is 0; accepted: 1 or more"),
+        ("[{name: a, nodes: 8, pattern: {layout: shared, request: 1.0e400}}]", "jobs[0].pattern.request is"),
+        ("[{name: a, nodes: 8, demand: {iops: .nan}}]", "jobs[0].demand.iops is nan"),
         ('[{name: "a\\nb", nodes: 8}]', "printable characters without quotes"),
         ('[{name: "a\'b", nodes: 8}]', "printable characters without quotes"),
         ("[{name: a, nodes: 8, crve: []}]", "did you mean 'curve'?"),
         ("[" + "{name: a, nodes: 1}, " * 10_001 + "]", "at most 10,000 entries"),
     ],
-    ids=range(15),
+    ids=range(21),
 )
 def test_bad_jobs_are_one_line_and_status_2(run, desk, jobs, said):
     (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: {jobs}\n")

@@ -225,7 +225,7 @@ def _job(one: Life) -> QueuedJob:
 
 
 def _expected(before: QueueOutcome, after: QueueOutcome) -> Expected | None:
-    if not before.bandwidth or after.bandwidth is None:
+    if before.bandwidth is None or before.bandwidth < 1 or after.bandwidth is None:
         return None
     return Expected(
         metric="sum_of_bandwidths",
