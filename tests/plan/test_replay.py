@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.plan_replay import PAPER_NUMBERS, PAPER_POSIX_L, posix_l_bounds, replay_of_queue
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned, settings_of
 from vani.errors import InputError
 from vani.models.forwarding import measured
@@ -210,6 +211,24 @@ def test_policies_that_cannot_run_a_queue_say_why():
     ]
     with pytest.raises(InputError, match="zero cannot serve it"):
         replayed(queue_of({"curve": {1: 1.0}}), policy="zero")
+
+
+# --- what the paper prints ------------------------------------------------------------------------
+
+
+def test_the_queue_of_section_5_3_goes_as_far_as_the_paper_prints_it():
+    found = replay_of_queue()
+    assert [one.name for one in found.jobs if one.start_s == 0] == [
+        "HACC", "IOR-MPI", "SIM", "IOR-MPI-2", "IOR-MPI-3", "POSIX-S",
+    ]  # fmt: skip
+    static = replay_of_queue(policy="static", compare=False)
+    gives = {one.name: one.periods[0].io_nodes for one in static.jobs}
+    assert gives | PAPER_NUMBERS == gives
+    least, most = posix_l_bounds()
+    assert least < PAPER_POSIX_L[-1] < most
+    # Of other curves than the paper's.
+    assert 1.5 < found.expected.speedup < 2.5
+    assert not found.over_capacity
 
 
 # --- what cannot be replayed ----------------------------------------------------------------------

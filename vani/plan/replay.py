@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.errors import InputError
 from vani.models.forwarding import HELD_OUT, Scenario
-from vani.plan.curves import Estimate, Offer, Option, offer_of, with_change_cost
+from vani.plan.curves import Estimate, Offer, Option, offer_of, pattern_of, with_change_cost
 from vani.plan.forward import POLICIES
 from vani.plan.optimum import solve_or_share
 from vani.plan.policies import Asked, Choice, by_policy
@@ -69,7 +69,12 @@ def replay(
             raise InputError(
                 f"nobody knows how long it would run: {offer.lack}",
                 where=f"job {offer.job.name}",
-                todo="give it a curve, or a pattern and the number of its processes",
+                todo="give it a curve, "
+                + (
+                    "or a pattern and the number of its processes"
+                    if pattern_of(offer.job) is None or estimate == "none"
+                    else "or let the nearest pattern stand for it, however far (--estimate nearest)"
+                ),
             )
 
     def run(policy: Policy) -> Replayed:

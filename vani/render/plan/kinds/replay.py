@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.render.plan.table import table
-from vani.units import counted, format_rate, format_seconds, format_share
+from vani.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.plan import Period, QueuedJob, QueueOutcome, ReplayPlan
@@ -78,7 +78,7 @@ def _numbers(periods: Sequence[Period]) -> str:
     ]
     if len(parts) == 1:
         return parts[0][0]
-    shown = [f"{name} ({format_share(seconds / whole)})" for name, seconds in parts[:_PERIODS]]
+    shown = [f"{name} ({100 * seconds / whole:.1f} %)" for name, seconds in parts[:_PERIODS]]
     more = [f"{len(parts) - _PERIODS:,} more"] if len(parts) > _PERIODS else []
     return ", ".join([*shown, *more])
 
