@@ -36,6 +36,8 @@ def plan_replay(
 ) -> ReplayPlan:
     """Run jobs as a queue, first come, first served, whose I/O nodes are shared anew at each change.
 
+    What is not told here is as for `plan_forward`.
+
     Parameters
     ----------
     nodes
@@ -44,8 +46,6 @@ def plan_replay(
         Running jobs see a new mapping at the next multiple of so many seconds; 0: at once.
     change_cost
         Seconds without I/O that a running job pays for another number of I/O nodes.
-
-    See `plan_forward` for the others.
 
     Raises
     ------
