@@ -195,6 +195,26 @@ def test_jobs_share_an_io_node_for_as_long_as_there_are_too_few():
     assert plan.after.io_nodes == 1
 
 
+def test_a_shared_io_node_gives_each_more_when_one_ends():
+    queue = queue_of(*({"curve": {1: 30.0}, "bytes": size} for size in (100.0, 10.0, 20.0)))
+    plan = replayed(queue, 1, nodes=24, direct=False)
+    assert [round(one.end_s, 6) for one in plan.jobs] == [
+        round(5 / 3 + 80 / 30, 6),
+        1.0,
+        round(1 + 10 / 15, 6),
+    ]
+    assert [part.bytes for part in plan.jobs[0].periods] == pytest.approx([10, 10, 80])
+
+
+def test_a_job_that_stands_still_goes_on_doing_so_when_others_begin():
+    jobs = [{"curve": {1: 30.0}, "bytes": size, "submit_s": at} for size, at in ((300.0, 0.0), (100.0, 1.0))]
+    queue = queue_of(*jobs, {"curve": {1: 30.0}, "bytes": 100.0, "submit_s": 2.0})
+    first = replayed(queue, 1, nodes=24, direct=False, change_cost_s=2.0).jobs[0]
+    # Alone, then on the shared node: nothing from 1 s to 3 s, although a third job begins at 2 s.
+    assert [part.bytes for part in first.periods] == pytest.approx([30, 0, 75, 15, 180])
+    assert first.end_s == pytest.approx(11.5 + 2 + 180 / 30)
+
+
 def test_policies_that_cannot_run_a_queue_say_why():
     plan = replayed(queue_of({"curve": {1: 1.0}}), compare=True)
     zero = next(one for one in plan.compared if one.policy == "zero")
