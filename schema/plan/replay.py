@@ -10,10 +10,10 @@ from vani.schema.model import Model
 from vani.schema.plan.any_plan import Amount, Count, Plan
 from vani.schema.plan.forward import ForwardSettings, Policy
 
-__all__ = ["Period", "QueueOutcome", "QueuedJob", "ReplayPlan"]
+__all__ = ["JobPeriod", "QueueOutcome", "QueuedJob", "ReplayPlan"]
 
 
-class Period(Model):
+class JobPeriod(Model):
     """Part of a job's life with one number of I/O nodes."""
 
     start_s: Amount = Field(description="seconds after the first job was submitted")
@@ -36,7 +36,7 @@ class QueuedJob(Model):
     source: Literal["measured", "estimated"] = Field(
         description="of its bandwidths: its own curve, or curves near its pattern"
     )
-    periods: list[Period] = Field(description="the numbers of I/O nodes that it has, one after the other")
+    periods: list[JobPeriod] = Field(description="the numbers of I/O nodes that it has, one after the other")
 
 
 class QueueOutcome(Model):

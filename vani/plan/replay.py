@@ -17,8 +17,8 @@ from vani.plan.queue import LONGEST, Life, Replayed, Share, replayed
 from vani.schema.advice import Expected
 from vani.schema.plan import (
     ForwardSettings,
+    JobPeriod,
     Left,
-    Period,
     PlanInput,
     Policy,
     QueuedJob,
@@ -217,7 +217,7 @@ def _job(one: Life) -> QueuedJob:
         bandwidth=(job.bytes or 0.0) / one.runtime_s,
         source="measured" if one.offer.source == "measured" else "estimated",
         periods=[
-            Period(
+            JobPeriod(
                 start_s=part.start_s,
                 seconds=part.seconds,
                 io_nodes=part.option.io_nodes,

@@ -11,7 +11,7 @@ from vani.render.plan.table import table
 from vani.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from vani.schema.plan import Period, QueuedJob, QueueOutcome, ReplayPlan
+    from vani.schema.plan import JobPeriod, QueuedJob, QueueOutcome, ReplayPlan
 
 __all__ = ["body", "missing"]
 
@@ -69,13 +69,10 @@ def _row(one: QueuedJob) -> tuple[str, ...]:
     )
 
 
-def _numbers(periods: Sequence[Period]) -> str:
+def _numbers(periods: Sequence[JobPeriod]) -> str:
     """The numbers that a job had, one after the other; alone where it kept one."""
     whole = sum(one.seconds for one in periods)
-    parts = [
-        (name, sum(one.seconds for one in some))
-        for name, some in groupby(periods, key=_number)
-    ]
+    parts = [(name, sum(one.seconds for one in some)) for name, some in groupby(periods, key=_number)]
     if len(parts) == 1:
         return parts[0][0]
     shown = [f"{name} ({100 * seconds / whole:.1f} %)" for name, seconds in parts[:_PERIODS]]
@@ -83,7 +80,7 @@ def _numbers(periods: Sequence[Period]) -> str:
     return ", ".join([*shown, *more])
 
 
-def _number(one: Period) -> str:
+def _number(one: JobPeriod) -> str:
     return "shared" if one.shared else f"{one.io_nodes:,}" if one.io_nodes else "direct"
 
 
