@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.plan_replay import PAPER_NUMBERS, PAPER_POSIX_L, posix_l_bounds, replay_of_queue
+from benchmarks.plan_replay import (
+    PAPER_NUMBERS,
+    PAPER_POSIX_L,
+    numbers_of_first_job,
+    posix_l_bounds,
+    replay_of_queue,
+)
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned, settings_of
 from vani.errors import InputError
 from vani.models.forwarding import measured
@@ -244,6 +250,7 @@ def test_the_queue_of_section_5_3_goes_as_far_as_the_paper_prints_it():
     static = replay_of_queue(policy="static", compare=False)
     gives = {one.name: one.periods[0].io_nodes for one in static.jobs}
     assert gives | PAPER_NUMBERS == gives
+    assert numbers_of_first_job() == [8, 4]
     least, most = posix_l_bounds()
     assert least < PAPER_POSIX_L[-1] < most
     # Of other curves than the paper's.
