@@ -204,6 +204,34 @@ def test_bad_options_are_one_line_and_status_2(run, desk, options, said):
     assert said in done.line
 
 
+MACHINE = """schema: vani.system/2
+name: mine
+forwarding:
+  io_nodes: 12
+  curves:
+  - {operation: write, layout: file_per_process, request: 1048576, nodes: 8, processes_per_node: 1, points: POINTS}
+"""
+
+
+@pytest.mark.parametrize("figure", [".inf", ".nan", "1.0e+300"])
+def test_curves_of_a_machine_that_are_no_figures_are_one_line_and_status_2(run, desk, figure):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs:\n"
+        "- {name: a, nodes: 8, processes: 8, pattern: {layout: file_per_process, request: 1048576}}\n"
+    )
+    plan = ["plan", "forward", "jobs.yaml", "--io-nodes", 4, "--system", "mine.yaml", "-o", "plan.yaml"]
+    for point in (f"bandwidth: {figure}", f"bandwidth: 1, deviation: {figure}"):
+        (desk / "mine.yaml").write_text(MACHINE.replace("POINTS", f"[{{io_nodes: 1, {point}}}]"))
+        done = run(*plan)
+        assert (done.status, done.out) == (2, "")
+        assert done.line.startswith("mine.yaml:6: forwarding.curves[0].points[0].")
+    # What scatters beyond all measure has a range without meaning, which is a number nevertheless.
+    (desk / "mine.yaml").write_text(
+        MACHINE.replace("POINTS", "[{io_nodes: 1, bandwidth: 1, deviation: 1e14}]")
+    )
+    assert run(*plan).status == 0
+
+
 def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):
     (desk / "odd.yaml").write_text("schema: vani.plan/1\nkind: teleport\n")
     done = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "odd.yaml")
