@@ -65,6 +65,7 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "snapshot": {},
     "prediction": {},
     "model": {},
+    "standing": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 

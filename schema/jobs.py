@@ -50,8 +50,8 @@ class CurveItem(Model):
     """Bandwidth of a job with a number of I/O nodes."""
 
     io_nodes: Count = Field(description="I/O nodes; 0 is direct access to the file system")
-    bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
-        description="mean over the repetitions, bytes per second"
+    bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+        description="mean over the repetitions, bytes per second, of which plans count whole ones"
     )
     deviation: Amount = Field(
         default=0.0, description="standard deviation of the repetitions, bytes per second; 0: not known"

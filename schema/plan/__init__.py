@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from vani.schema.plan.any_plan import Left, Plan, PlanInput
 from vani.schema.plan.forward import Allotment, ForwardPlan, ForwardSettings, Outcome, Policy, PoolWorth
+from vani.schema.plan.replay import JobPeriod, QueuedJob, QueueOutcome, ReplayPlan
 
 __all__ = [
     "Allotment",
     "ForwardPlan",
     "ForwardSettings",
+    "JobPeriod",
     "Left",
     "Outcome",
     "Plan",
     "PlanInput",
     "Policy",
     "PoolWorth",
+    "QueueOutcome",
+    "QueuedJob",
+    "ReplayPlan",
 ]

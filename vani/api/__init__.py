@@ -18,7 +18,9 @@ from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.model_fit import model_evaluate, model_fit
 from vani.api.model_predict import model_predict
+from vani.api.plan_check import plan_check
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_replay import plan_replay
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -39,7 +41,9 @@ __all__ = [
     "model_evaluate",
     "model_fit",
     "model_predict",
+    "plan_check",
     "plan_forward",
+    "plan_replay",
     "plot",
     "profile",
     "report",
