@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-__all__ = ["MOST_HOSTS", "HostList", "HostRange", "first_twin"]
+from vani.errors import InputError
+
+__all__ = ["MOST_HOSTS", "HostList", "HostRange", "expand", "first_twin"]
 
 MOST_HOSTS: Final = 10_000_000
 _MOST_RANGES: Final = 100_000
+_MOST_WRITTEN_OUT: Final = 1_000_000
 _MOST_DIGITS: Final = 18
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9,-]+\])+")
@@ -23,6 +26,10 @@ _PARTS = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PIECES = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+
+
+class _TooManyError(ValueError):
+    """A list of more hosts or ranges than any machine has."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ class HostList:
             for one in _ranges_of(part):
                 total += len(one)
                 if total > MOST_HOSTS or len(found) >= _MOST_RANGES:
-                    raise ValueError(f"at most {MOST_HOSTS:,} hosts in {_MOST_RANGES:,} ranges")
+                    raise _TooManyError(f"at most {MOST_HOSTS:,} hosts in {_MOST_RANGES:,} ranges")
                 found.append(one)
         twin = first_twin([(one, 0) for one in found])
         if twin is not None:
@@ -130,6 +137,28 @@ class HostList:
         return ",".join([*texts, _text(group)] if group else texts)
 
 
+def expand(text: str) -> list[str]:
+    """Write out a list of hosts, in its order.
+
+    Raises
+    ------
+    InputError
+        It is no such list, names a host twice, or stands for more than a million.
+    """
+    try:
+        found = HostList.parse(text)
+        if len(found) > _MOST_WRITTEN_OUT:
+            raise _TooManyError
+    except ValueError as error:
+        is_long = isinstance(error, _TooManyError)
+        raise InputError(
+            f"stands for more than {_MOST_WRITTEN_OUT:,} hosts" if is_long else "is no list of hosts",
+            where=repr(text if len(text) <= 40 else f"{text[:37]}..."),
+            todo="write it as Slurm does: n[1-64,70],login1",
+        ) from error
+    return list(found.names())
+
+
 def first_twin(ranges: Iterable[tuple[HostRange, int]]) -> tuple[str, int, int] | None:
     """The first name that two ranges share, with the marks of both; None where no two share any."""
     alike: defaultdict[tuple[str, int, str], list[tuple[int, int, int]]] = defaultdict(list)
@@ -152,7 +181,7 @@ def _ranges_of(part: str) -> Iterator[HostRange]:
     for inside, fixed in pieces[:last]:
         tails = [fixed] if fixed else [str(name) for one in _numbers(inside) for name in _digits(*one)]
         if len(heads) * len(tails) > _MOST_RANGES:
-            raise ValueError(f"at most {_MOST_RANGES:,} ranges")
+            raise _TooManyError(f"at most {_MOST_RANGES:,} ranges")
         heads = [head + tail for head in heads for tail in tails]
     if last is None:
         yield _plain(heads[0])
@@ -173,14 +202,16 @@ def _numbers(inside: str) -> Iterator[tuple[int, int, int]]:
     for text in inside.split(","):
         match = _RANGE.fullmatch(text)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if match is None or high < low or high - low >= MOST_HOSTS:
+        if high - low >= MOST_HOSTS:
+            raise _TooManyError(f"at most {MOST_HOSTS:,} hosts")
+        if high < low:
             raise ValueError(f"ranges of numbers that ascend, not [{text[:40]}]")
         yield low, high, len(match[1])
 
 
 def _digits(low: int, high: int, width: int) -> list[str]:
     if high - low >= _MOST_RANGES:
-        raise ValueError(f"at most {_MOST_RANGES:,} ranges")
+        raise _TooManyError(f"at most {_MOST_RANGES:,} ranges")
     return [str(n).zfill(width) for n in range(low, high + 1)]
 
 

@@ -7,15 +7,35 @@ from __future__ import annotations
 
 from vani.schema.plan.any_plan import Left, Plan, PlanInput
 from vani.schema.plan.forward import Allotment, ForwardPlan, ForwardSettings, Outcome, Policy, PoolWorth
+from vani.schema.plan.path import (
+    Balance,
+    Flow,
+    JobPath,
+    LayerLoads,
+    MappedNodes,
+    NodeLoad,
+    PathPlan,
+    PathSettings,
+    RequestSplit,
+)
 
 __all__ = [
     "Allotment",
+    "Balance",
+    "Flow",
     "ForwardPlan",
     "ForwardSettings",
+    "JobPath",
+    "LayerLoads",
     "Left",
+    "MappedNodes",
+    "NodeLoad",
     "Outcome",
+    "PathPlan",
+    "PathSettings",
     "Plan",
     "PlanInput",
     "Policy",
     "PoolWorth",
+    "RequestSplit",
 ]

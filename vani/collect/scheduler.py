@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from vani.schema.host_list import HostList
+from vani.errors import InputError
+from vani.schema.host_list import expand
 
 __all__ = ["Allocation", "expand_hosts", "read_scheduler"]
 
 Environment = Mapping[str, str]
 
-_MAX_HOSTS: Final = 1_000_000
 _FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_node", "time_limit_s")
 
 
@@ -173,10 +173,9 @@ def expand_hosts(text: str) -> list[str]:
     Empty for what is not in that form.
     """
     try:
-        hosts = HostList.parse(text)
-    except ValueError:
+        return expand(text)
+    except InputError:
         return []
-    return list(hosts.names()) if len(hosts) <= _MAX_HOSTS else []
 
 
 def _repeated(text: str) -> list[int]:

@@ -10,6 +10,7 @@ __all__ = ["plan"]
 
 _COMMANDS = {
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
 }
 
 
