@@ -202,10 +202,10 @@ def _numbers(inside: str) -> Iterator[tuple[int, int, int]]:
     for text in inside.split(","):
         match = _RANGE.fullmatch(text)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if match is None or high < low:
+            raise ValueError(f"ranges of numbers that ascend, not [{text[:40]}]")
         if high - low >= MOST_HOSTS:
             raise _TooManyError(f"at most {MOST_HOSTS:,} hosts")
-        if high < low:
-            raise ValueError(f"ranges of numbers that ascend, not [{text[:40]}]")
         yield low, high, len(match[1])
 
 

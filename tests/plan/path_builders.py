@@ -100,7 +100,7 @@ def largest_flow(snapshot: Snapshot, demand: dict[str, float]) -> float:
     """The share of a demand that a maximum flow carries, node by node."""
     asked = {name: rate for name, rate in demand.items() if rate > 0}
     capacity = {
-        key: int(min(1.0, min(free[name] / rate for name, rate in asked.items())) * STEPS)
+        key: int(min(1.0, *(free[name] / rate for name, rate in asked.items())) * STEPS)
         for key, free in free_of(snapshot).items()
     }
     graph = nx.DiGraph()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vani.plan.path_flow import Flows
+from vani.plan.path_flow import Flows, by_forwarder
 from vani.plan.path_layers import DUST, Floats, Numbers
 
 __all__ = ["nodes_by_forwarder"]
@@ -27,9 +27,7 @@ def nodes_by_forwarder(
     order
         Forwarding nodes whose turn is next, for compute nodes that those in use cannot serve whole.
     """
-    sums: dict[int, float] = {}
-    for fwd, _, _, share in flows:
-        sums[fwd] = sums.get(fwd, 0.0) + share
+    sums = by_forwarder(flows)
     used, share = np.array(list(sums), dtype=np.int64), np.array(list(sums.values()))
     total = float(share.sum())
     wanted = share / total * nodes

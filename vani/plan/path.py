@@ -17,8 +17,8 @@ import numpy as np
 from vani.errors import InputError
 from vani.plan.job_io import JobIo, io_of
 from vani.plan.node_map import nodes_by_forwarder
-from vani.plan.path_flow import Flows, Room, carried, largest, room_for
-from vani.plan.path_layers import DIMENSIONS, DUST, Floats, Layer, Network, network_of
+from vani.plan.path_flow import Flows, Room, by_forwarder, carried, largest, room_for
+from vani.plan.path_layers import DIMENSIONS, DUST, Floats, Layer, Network, Numbers, network_of
 from vani.plan.path_settings import Settings, settings_of
 from vani.schema.host_list import HostList, first_twin
 from vani.schema.plan import Left
@@ -184,9 +184,7 @@ def _as_mapped(
     settings: PathSettings,
 ) -> Flows:
     """The flow as it is when each compute node keeps to one forwarding node."""
-    sums: Counter[int] = Counter()
-    for fwd, _, _, share in flows:
-        sums[fwd] += share  # type: ignore[assignment] - a Counter adds floats, too
+    sums = by_forwarder(flows)
     if sums.keys() == nodes.keys() and all(sums[fwd] <= count / total + DUST for fwd, count in nodes.items()):
         return flows
     limited = Room(np.zeros_like(room.forwarding), room.storage, room.ost)
@@ -195,10 +193,10 @@ def _as_mapped(
     return largest(network, limited, held, exact=settings.exact, pack=settings.pack)
 
 
-def _reachable(queue: np.ndarray, network: Network, room: Room) -> np.ndarray:
+def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
     """Forwarding nodes in the order of their queue, those that lead to storage with room."""
     leads = np.array([bool((room.storage[reached] > DUST).any()) for reached in network.reach])
-    return queue[leads[network.groups[queue]]]
+    return np.asarray(queue[leads[network.groups[queue]]], dtype=np.int64)
 
 
 def _asked(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:

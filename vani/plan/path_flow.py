@@ -18,7 +18,7 @@ from vani.plan.path_layers import DUST, Floats, Network, Numbers, keys_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Flows", "Room", "carried", "greedy", "largest", "maximum", "room_for"]
+__all__ = ["Flows", "Room", "by_forwarder", "carried", "greedy", "largest", "maximum", "room_for"]
 
 Flows = list[tuple[int, int, int, float]]
 
@@ -192,7 +192,7 @@ def _taken_apart(
 
 
 def _steps(shares: Floats) -> Numbers:
-    return np.floor(np.minimum(shares, 1.0) * _STEPS).astype(np.int64)
+    return np.asarray(np.floor(np.minimum(shares, 1.0) * _STEPS), dtype=np.int64)
 
 
 def largest(network: Network, room: Room, demand: Floats, *, exact: bool, pack: bool) -> Flows:
@@ -208,6 +208,14 @@ def largest(network: Network, room: Room, demand: Floats, *, exact: bool, pack: 
 def carried(flows: Sequence[tuple[int, int, int, float]]) -> float:
     """The share of a demand that flows carry."""
     return min(1.0, sum(flow[3] for flow in flows))
+
+
+def by_forwarder(flows: Flows) -> dict[int, float]:
+    """The share that each forwarding node carries, in the order of first use."""
+    sums: dict[int, float] = {}
+    for fwd, _, _, share in flows:
+        sums[fwd] = sums.get(fwd, 0.0) + share
+    return sums
 
 
 def _together(flows: Flows) -> Flows:

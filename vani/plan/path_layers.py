@@ -164,7 +164,7 @@ class Network:
         for position, layer in enumerate(self.layers):
             # In the order of first use.
             nodes = list(dict.fromkeys(int(flow[position]) for flow in flows))
-            where = [flow[position] for flow in flows]
+            where = np.array([flow[position] for flow in flows], dtype=np.int64)
             np.add.at(layer.used, where, np.array([flow[3] for flow in flows])[:, None] * demand)
             layer.to_the_back(nodes)
 
@@ -281,7 +281,7 @@ def _not_used(name: LayerName, names: Sequence[str], missing: Flags, what: str) 
     word = "OST " if name == "ost" else ""
     return [
         Left(name=f"{word}{names[n]}", reason=f"{what}, which others have: it is not used")
-        for n in np.flatnonzero(missing)
+        for n in np.flatnonzero(missing).tolist()
     ]
 
 
