@@ -316,9 +316,8 @@ def _layer_loads(layer: Layer, before: Floats, after: Floats) -> LayerLoads:
 
 def _over(layer: Layer) -> list[Left]:
     """Nodes that carry more than they can: of a plan by equation 1 alone."""
-    with np.errstate(invalid="ignore"):
-        free = layer.peak * (1 - np.nan_to_num(layer.load))[:, None]
-        over = np.isfinite(free) & (layer.used > free * (1 + DUST) + DUST)
+    free = layer.free
+    over = np.isfinite(free) & (layer.used > free * (1 + DUST) + DUST)
     return [
         Left(
             name=layer.names[n] if layer.name != "ost" else f"OST {layer.names[n]}",

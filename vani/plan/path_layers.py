@@ -58,6 +58,10 @@ class Layer:
         Nodes that the plan may use: ok, with figures.
     used
         What the plan has them carry.
+    known_load
+        `load` with 0 where nobody knows it.
+    free
+        What the snapshot leaves of the peaks; infinite where the layer is not limited.
     """
 
     name: LayerName
@@ -68,10 +72,17 @@ class Layer:
     lacks: list[Left] = field(default_factory=list)
     knows_loads: bool = True
     used: Floats = field(init=False)
+    known_load: Floats = field(init=False)
+    free: Floats = field(init=False)
     turn: Numbers = field(init=False)
+    _part_of_peak: Floats = field(init=False)
     _next: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.known_load = np.nan_to_num(self.load)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.free = np.where(np.isinf(self.peak), np.inf, self.peak * (1 - self.known_load)[:, None])
+            self._part_of_peak = np.where(np.isfinite(self.peak) & (self.peak > 0), 1 / self.peak, 0.0)
         self.used = np.zeros_like(self.peak)
         self.turn = np.arange(len(self.names), dtype=np.int64)
         self._next = len(self.names)
@@ -83,10 +94,7 @@ class Layer:
     @property
     def room(self) -> Floats:
         """What is free in each dimension; infinite where the layer is not limited."""
-        free = 1 - np.nan_to_num(self.load)
-        with np.errstate(invalid="ignore"):
-            room = np.where(np.isinf(self.peak), np.inf, self.peak * free[:, None] - self.used)
-        return np.maximum(room, 0.0)
+        return np.maximum(self.free - self.used, 0.0)
 
     def shares(self, demand: Floats) -> Floats:
         """Share of a demand that each node could carry, by the dimension that binds, shape (nodes,); may exceed 1."""
@@ -98,16 +106,21 @@ class Layer:
 
     def weights(self, demand: Floats) -> Floats:
         """By how much the load of each node grows with the whole demand, shape (nodes,)."""
-        return _largest_part(np.broadcast_to(demand, self.peak.shape), self.peak)
+        return np.asarray((self._part_of_peak * demand).max(axis=1))
+
+    @property
+    def growth(self) -> Floats:
+        """By how much the plan has made the load of each node grow, shape (nodes,)."""
+        return np.asarray((self._part_of_peak * self.used).max(axis=1))
 
     @property
     def is_limited(self) -> Flags:
         """Nodes with a peak in any dimension."""
-        return np.asarray((np.isfinite(self.peak) & (self.peak > 0)).any(axis=1))
+        return np.asarray((self._part_of_peak > 0).any(axis=1))
 
     def keys(self, load: Floats) -> Numbers:
         """Order of the queues, shape (nodes,): lower buckets first, in a bucket who waited longest."""
-        return keys_of(np.nan_to_num(load), self.turn)
+        return keys_of(load, self.turn)
 
     def to_the_back(self, nodes: Sequence[int]) -> None:
         """Nodes that were used wait behind all others of their bucket."""
@@ -141,6 +154,7 @@ class Network:
     storage_follows: Flags
     """Storage nodes whose load is that of their targets."""
     lacks: list[Left] = field(default_factory=list)
+    _loads: tuple[Floats, Floats, Floats] | None = field(init=False, default=None)
 
     @property
     def layers(self) -> tuple[Layer, Layer, Layer]:
@@ -148,19 +162,23 @@ class Network:
 
     def loads(self) -> tuple[Floats, Floats, Floats]:
         """Loads with what the plan carries so far, of each layer."""
-        grown = [_largest_part(layer.used, layer.peak) for layer in self.layers]
+        if self._loads is not None:
+            return self._loads
+        grown = [layer.growth for layer in self.layers]
         mine = self.above >= 0
         served, nodes = self.above[mine], len(self.storage.names)
         of_targets = np.bincount(served, weights=grown[2][mine], minlength=nodes)
         mean = of_targets / np.maximum(1, np.bincount(served, minlength=nodes))
         grown[1] = np.where(self.storage_follows, np.maximum(grown[1], mean), grown[1])
         first, second, third = (
-            np.nan_to_num(layer.load) + more for layer, more in zip(self.layers, grown, strict=True)
+            layer.known_load + more for layer, more in zip(self.layers, grown, strict=True)
         )
-        return first, second, third
+        self._loads = first, second, third
+        return self._loads
 
     def carry(self, demand: Floats, flows: Sequence[tuple[int, int, int, float]]) -> None:
         """Have the nodes carry shares of a demand; those used go to the back of their queues."""
+        self._loads = None
         for position, layer in enumerate(self.layers):
             # In the order of first use.
             nodes = list(dict.fromkeys(int(flow[position]) for flow in flows))
@@ -327,13 +345,6 @@ def _reach(snapshot: Snapshot, storage: Layer, where: str) -> tuple[Numbers, lis
         reached = tuple(sorted({position[name] for name in snapshot.reach.get(one.name, ())}))
         groups.append(known.setdefault(reached, len(known)))
     return np.array(groups, dtype=np.int64), [np.array(one, dtype=np.int64) for one in known], lacks
-
-
-def _largest_part(amount: Floats, peak: Floats) -> Floats:
-    """The largest of amount / peak over the dimensions that are limited, shape (nodes,)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(np.isfinite(peak) & (peak > 0), amount / peak, 0.0)
-    return np.asarray(found.max(axis=1), dtype=np.float64)
 
 
 def _mean(values: Floats) -> float | None:

@@ -96,7 +96,7 @@ def _split(
     ]
     if not crowded:
         return "other operations take more of its forwarding nodes than metadata"
-    shared = [fwd for fwd in crowded if users[fwd] > 1 or np.nan_to_num(layer.load[fwd]) > 0]
+    shared = [fwd for fwd in crowded if users[fwd] > 1 or layer.known_load[fwd] > 0]
     if not shared:
         return "it shares no forwarding node"
     share = metadata_share
