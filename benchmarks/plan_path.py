@@ -1,7 +1,7 @@
 """`python -m benchmarks.plan_path`: plans of I/O paths against what AIOT (IPDPS 2022) prints, as tables.
 
 Table III on its testbed; Algorithm 1 beside a maximum flow on random machines; load balance for the jobs that ran on
-TaihuLight at a time, beside its static map (needs `../shared/data/taihulight`, and is left out where that is not there);
+TaihuLight at a time, beside its static map (needs `../shared/data/taihulight`, and is left out without);
 and how long plans of the whole machine take. The demand of jobs is not public: where the text says so, it is ours.
 """
 
@@ -121,7 +121,9 @@ def ran_at(moment: str) -> list[int]:
 def static_loads(nodes: Sequence[int], rates: Sequence[float]) -> np.ndarray:
     """Asked of each of 80 forwarding nodes / its peak where compute node k has forwarding node k // 512."""
     by_node = np.repeat(np.array(rates) / np.array(nodes), nodes)[:NODES]
-    asked = np.bincount(np.arange(len(by_node)) // PER_FORWARDING, weights=by_node, minlength=NODES // PER_FORWARDING)
+    asked = np.bincount(
+        np.arange(len(by_node)) // PER_FORWARDING, weights=by_node, minlength=NODES // PER_FORWARDING
+    )
     return asked / PEAKS["iobw"]
 
 
@@ -143,8 +145,12 @@ def print_table_3() -> None:
         }
         print(f"  {'packed' if pack else 'Algorithm 1'}")
         print(f"    least share of a demand that is met: {min(job.met or 0 for job in found.jobs):.4f}")
-        print(f"    OST 1 or 2 used: {'yes' if used & {1, 2} else 'no'}; largest load of a node used: {most:.3f}")
-        print(f"    jobs by forwarding node: {'; '.join(f'{fwd} {len(some)}' for fwd, some in users.items())}")
+        print(
+            f"    OST 1 or 2 used: {'yes' if used & {1, 2} else 'no'}; largest load of a node used: {most:.3f}"
+        )
+        print(
+            f"    jobs by forwarding node: {'; '.join(f'{fwd} {len(some)}' for fwd, some in users.items())}"
+        )
         for layer in ("forwarding", "storage", "ost"):
             print(
                 f"    balance index, {layer}: {getattr(found.before, layer):.3f} -> {getattr(found.after, layer):.3f}"
@@ -165,8 +171,13 @@ def print_balance() -> None:
     """Jobs of TaihuLight, 80 forwarding nodes as in its daily use."""
     if not RAN.is_file():
         return
-    print("\nJobs that ran on TaihuLight, 80 forwarding nodes; each node asks for 0.1 to 30 MB/s, log-uniform (ours)")
-    print("  time               jobs   nodes   static: index, not carried   Algorithm 1: index, not carried   packed: index")
+    print(
+        "\nJobs that ran on TaihuLight, 80 forwarding nodes; each node asks for 0.1 to 30 MB/s, log-uniform (ours)"
+    )
+    print(
+        "  time               jobs   nodes   static: index, not carried   Algorithm 1: index, not carried   "
+        "packed: index"
+    )
     random = np.random.default_rng(SEED)
     snapshot = machine(NODES // PER_FORWARDING, STORAGE, PER_STORAGE)
     for moment in MOMENTS:
@@ -195,7 +206,10 @@ def seconds(jobs: int, **more: bool) -> float:
 
 def print_speed() -> None:
     """The whole machine."""
-    print(f"\n{NODES:,} compute nodes x {FORWARDING} forwarding x {STORAGE} storage x {STORAGE * PER_STORAGE} OSTs, seconds")
+    print(
+        f"\n{NODES:,} compute nodes x {FORWARDING} forwarding x {STORAGE} storage x {STORAGE * PER_STORAGE} OSTs, "
+        "seconds"
+    )
     for jobs in (1, 80, 1000, 10_000):
         plain, packed, exact = seconds(jobs), seconds(jobs, pack=True), seconds(jobs, exact=True)
         print(f"  {jobs:6,} jobs: {plain:.2f}, packed {packed:.2f}, exact {exact:.2f}")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.plan_path import FORWARDING, NODES, PER_STORAGE, STORAGE, print_flows, print_table_3
+from benchmarks.plan_path import jobs_of as jobs_alike
+from benchmarks.plan_path import machine as tai_hu
 from tests.plan.path_builders import (
     DIMENSIONS,
     TABLE_3_JOBS,
@@ -363,7 +367,33 @@ def test_a_profile_of_an_earlier_run_tells_demand_reads_and_the_shared_file():
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 12))
 def test_every_compute_node_gets_one_forwarding_node_whatever_the_numbers(nodes, count, tenths):
-    assume(nodes)
     snapshot = machine([node(n / 10) for n in range(count)], [[node(0.0, 10)]])
     jobs = jobs_of({"iobw": tenths / 5, "nodes": nodes})
     check_sound(planned(jobs, snapshot), jobs, snapshot)
+
+
+# --- the whole machine ------------------------------------------------------------------------------------
+
+
+def test_the_benchmark_prints_table_3_and_flows_and_finds_none_above_the_maximum(capsys):
+    print_table_3()
+    print_flows(50)
+    shown = capsys.readouterr().out
+    assert shown.count("least share of a demand that is met: 1.0000") == 2
+    assert shown.count("OST 1 or 2 used: no") == 2
+    assert "above the maximum: 0" in shown
+
+
+@pytest.mark.parametrize("jobs", [1, 80])
+def test_a_plan_for_all_of_taihulight_takes_seconds(jobs):
+    # Measured: 0.1 s for one job of 40,960 nodes, 0.3 s for 80.
+    snapshot, asked = (
+        tai_hu(FORWARDING, STORAGE, PER_STORAGE),
+        jobs_alike([NODES // jobs] * jobs, [3e11 / jobs] * jobs),
+    )
+    began = time.process_time()
+    plan = planned(asked, snapshot)
+    assert time.process_time() - began < 5
+    assert sum(one.nodes for job in plan.jobs for one in job.map) == NODES
+    assert plan.is_whole
+    assert len(plan.to_yaml()) < 2_000_000
