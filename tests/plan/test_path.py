@@ -163,6 +163,12 @@ def test_the_dimension_that_binds_decides_and_equation_1_as_printed_does_not_see
     assert "drop out" in printed.notes[0]
 
 
+def test_a_job_without_bytes_is_nothing_to_equation_1_as_printed():
+    plan = planned(jobs_of({"iobw": 0, "mdops": 5.0}), machine([node()], [[node()]]), capacity="eq1")
+    assert (plan.jobs[0].met, [one.name for one in plan.no_data]) == (None, ["a"])
+    assert "which are all that equation 1 sees" in plan.no_data[0].reason
+
+
 def test_the_balance_index_is_the_population_standard_deviation_over_a_half():
     snapshot = machine([node(0.0), node(1.0)], [[node(0.0, 10), node(0.0, 10)]])
     plan = planned(jobs_of({"iobw": 0.5}), snapshot, pack=True)

@@ -128,7 +128,11 @@ def path(
             *(left for layer in network.layers for left in _over(layer)),
         ],
         no_data=[
-            *(Left(name=one.job.name, reason=one.io.lacks) for one in done if one.io.lacks is not None),
+            *(
+                Left(name=one.job.name, reason=why)
+                for one in done
+                if (why := _lacks(one, settings)) is not None
+            ),
             *network.lacks,
         ],
         notes=_notes(ios, settings),
@@ -204,6 +208,12 @@ def _asked(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
     if settings.capacity == "eq1":
         return {"iobw"}
     return {name for n, name in enumerate(DIMENSIONS) if any(one.demand[n] for one in ios)}
+
+
+def _lacks(one: _Served, settings: PathSettings) -> str | None:
+    if settings.capacity == "eq1" and not one.io.demand[0] and any(one.io.demand):
+        return "it asks for no bytes, which are all that equation 1 sees: nothing is carried for it"
+    return one.io.lacks
 
 
 def _binds(layer: Layer, demand: Floats) -> Dimension | None:
