@@ -403,3 +403,30 @@ def test_a_plan_for_all_of_taihulight_takes_seconds(jobs):
     assert sum(one.nodes for job in plan.jobs for one in job.map) == NODES
     assert plan.is_whole
     assert len(plan.to_yaml()) < 2_000_000
+
+
+def test_what_is_expected_is_beside_a_static_map_in_blocks():
+    snapshot = machine([node(), node(), node(state="offline")], [[node(0.0, 10)]])
+    # Six nodes of three jobs: two each. The second block has 1.6 where 1 is free, the third nobody who serves.
+    jobs = jobs_of({"iobw": 0.1, "nodes": 2}, {"iobw": 1.6, "nodes": 2}, {"iobw": 0.2, "nodes": 2})
+    expected = planned(jobs, snapshot).expected
+    assert expected.before == pytest.approx((1 + 1 / 1.6 + 0) / 3)
+    assert expected.after == pytest.approx(1.0)
+    assert expected.speedup == pytest.approx(3 / (1 + 1 / 1.6))
+    assert planned(jobs_of({}), snapshot).expected is None
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 5))
+def test_a_static_map_in_blocks_is_that_of_compute_node_by_compute_node(nodes, count):
+    snapshot = machine([node(n / 10, 3.0) for n in range(count)], [[node()]])
+    jobs = jobs_of(*({"iobw": float(n + 1), "nodes": many} for n, many in enumerate(nodes)))
+    block = -(-sum(nodes) // count)
+    owner = [n for n, many in enumerate(nodes) for _ in range(many)]
+    asked = [0.0] * count
+    for place, job in enumerate(owner):
+        asked[place // block] += (job + 1) / nodes[job]
+    carried = [min(1.0, 3 * (1 - n / 10) / one) if one else 1.0 for n, one in enumerate(asked)]
+    shares = [0.0] * len(nodes)
+    for place, job in enumerate(owner):
+        shares[job] += carried[place // block] / nodes[job]
+    assert planned(jobs, snapshot).expected.before == pytest.approx(sum(shares) / len(shares))

@@ -16,6 +16,7 @@ __all__ = ["body", "missing"]
 
 _NAMED: Final = 4
 """Nodes that are named one by one; of more only how many there are."""
+_WORTH_SAYING: Final = 1.01
 _LAYERS: Final = {"forwarding": "forwarding nodes", "storage": "storage nodes", "ost": "OSTs"}
 _BINDS: Final = {"iobw": "bytes", "iops": "operations", "mdops": "metadata"}
 
@@ -64,7 +65,14 @@ def _headline(plan: PathPlan) -> str:
         by += ", capacities by equation 1 as printed"
     if plan.path.pack:
         by += ", packed"
-    return f"{by}: the demand of {met:,} of {counted(len(plan.jobs), 'job')} is met."
+    text = f"{by}: the demand of {met:,} of {counted(len(asked), 'job')} is met"
+    if len(asked) < len(plan.jobs):
+        text += f", that of {len(plan.jobs) - len(asked):,} more is not known"
+    expected = plan.expected
+    if expected is None or expected.speedup is None or expected.speedup < _WORTH_SAYING:
+        return f"{text}."
+    after, before = format_share(expected.after), format_share(expected.before)
+    return f"{text}: {after} in the mean where a static map carries {before}."
 
 
 def _row(one: JobPath) -> tuple[str, ...]:
