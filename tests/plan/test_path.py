@@ -430,3 +430,12 @@ def test_a_static_map_in_blocks_is_that_of_compute_node_by_compute_node(nodes, c
     for place, job in enumerate(owner):
         shares[job] += carried[place // block] / nodes[job]
     assert planned(jobs, snapshot).expected.before == pytest.approx(sum(shares) / len(shares))
+
+
+@pytest.mark.parametrize("peak", [0.0, 5e-324, 1e-300, 1e-9])
+@pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e18])
+def test_figures_that_no_machine_has_are_no_fault(peak, rate):
+    # Was: "overflow encountered in multiply", a fault of Vani, for a peak of 1e-300.
+    snapshot = machine([node(0.0, peak), node(0.0, 1e18)], [[node(0.0, peak), node(0.0, 1e18)]])
+    plan = planned(jobs_of({"iobw": rate}), snapshot)
+    assert plan.jobs[0].met == pytest.approx(1.0 if rate < 1 else 1e15 / 1e18, rel=0.01)

@@ -240,7 +240,7 @@ def _lacks(one: _Served, settings: PathSettings) -> str | None:
 
 def _binds(layer: Layer, demand: Floats) -> Dimension | None:
     room = np.where(layer.usable[:, None], layer.room, 0.0).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where((demand > 0) & np.isfinite(room), demand / room, 0.0)
     return DIMENSIONS[int(taken.argmax())] if taken.any() else None
 

@@ -32,6 +32,8 @@ DUST: Final = 1e-9
 
 _BOUNDS: Final = np.array([0.0, 0.2, 0.4, 0.6, 0.8])
 """Lower bounds of the buckets: {0}, (0, 20 %], ..., (80 %, 100 %]."""
+_LEAST_PEAK: Final = 1e-100
+"""Below it a peak is none, and what is divided by it no number."""
 _TURNS: Final = 1 << 40
 _WORDS: Final = {"iobw": "bytes", "iops": "data operations", "mdops": "metadata operations"}
 _KINDS: Final = {"forwarding": "forwarding node", "storage": "storage node", "ost": "OST"}
@@ -80,9 +82,12 @@ class Layer:
 
     def __post_init__(self) -> None:
         self.known_load = np.nan_to_num(self.load)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             self.free = np.where(np.isinf(self.peak), np.inf, self.peak * (1 - self.known_load)[:, None])
-            self._part_of_peak = np.where(np.isfinite(self.peak) & (self.peak > 0), 1 / self.peak, 0.0)
+            self._part_of_peak = np.where(
+                np.isfinite(self.peak) & (self.peak > _LEAST_PEAK), 1 / self.peak, 0.0
+            )
+            self.free[self.peak <= _LEAST_PEAK] = 0.0
         self.used = np.zeros_like(self.peak)
         self.turn = np.arange(len(self.names), dtype=np.int64)
         self._next = len(self.names)
@@ -101,7 +106,8 @@ class Layer:
         asked = demand > 0
         if not asked.any():
             return np.where(self.usable, np.inf, 0.0)
-        found = (self.room[:, asked] / demand[asked]).min(axis=1)
+        with np.errstate(over="ignore"):
+            found = (self.room[:, asked] / demand[asked]).min(axis=1)
         return np.where(self.usable & (found > DUST), found, 0.0)
 
     def weights(self, demand: Floats) -> Floats:
