@@ -132,11 +132,11 @@ def test_a_snapshot_that_is_too_old_is_refused(run, desk, planned):
     assert run(*check, 700).status == 0
     done = run(*check, 60)
     assert (done.status, done.out) == (2, "")
-    assert done.line.startswith("now.yaml: is 10 min 0 s old, --max-age allows 60 s; take another one")
+    assert done.line.startswith("now.yaml: is 10 min 0 s old, and --max-age allows 60 s; take a new one")
     snapshot(desk, *states, time=now + timedelta(hours=1))
-    assert "is from the future by" in run(*check, 60).line
+    assert "ahead of this clock" in run(*check, 60).line
     snapshot(desk, *states)
-    assert run(*check, 60).line == "now.yaml: does not say when it was taken; take another one"
+    assert run(*check, 60).line == "now.yaml: does not tell when it was taken; add `time`, or leave --max-age out"
     for wrong in ("nan", "-1", "inf"):
         assert run(*check, wrong).line.startswith(f"--max-age: is {wrong}; give seconds, 0 or more")
 

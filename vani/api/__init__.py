@@ -20,6 +20,7 @@ from vani.api.model_fit import model_evaluate, model_fit
 from vani.api.model_predict import model_predict
 from vani.api.plan_check import plan_check
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_path import plan_path
 from vani.api.plan_replay import plan_replay
 from vani.api.plot import plot
 from vani.api.profile import profile
@@ -43,6 +44,7 @@ __all__ = [
     "model_predict",
     "plan_check",
     "plan_forward",
+    "plan_path",
     "plan_replay",
     "plot",
     "profile",

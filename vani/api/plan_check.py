@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import vani
 from vani.api.given import PathLike
 from vani.api.plan_inputs import plan_input
-from vani.errors import InputError
-from vani.units import format_seconds
+from vani.api.snapshot_age import refuse_old
 
 if TYPE_CHECKING:
     from vani.plan.checks.findings import Findings
@@ -53,18 +52,10 @@ def plan_check(
     from vani.schema.plan import Plan as PlanModel  # noqa: PLC0415
     from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
 
-    if max_age is not None and not 0 <= max_age <= 1e12:
-        raise InputError(f"is {max_age:g}", where="--max-age", todo="give seconds, 0 or more")
     # `Plan` itself stands for plans of all kinds.
     known = PlanModel.load(plan) if isinstance(plan, (str, Path)) else plan
     state = SnapshotModel.load(snapshot) if isinstance(snapshot, (str, Path)) else snapshot
-    if max_age is not None:
-        _refuse_old(
-            state.time,
-            max_age,
-            now or datetime.now(UTC),
-            where=snapshot if state is not snapshot else "snapshot",
-        )
+    refuse_old(state, max_age, now, str(snapshot) if state is not snapshot else "snapshot")
     folder = Path(plan).parent if isinstance(plan, (str, Path)) else Path()
     return check(
         known,
@@ -74,23 +65,6 @@ def plan_check(
         of_inputs=_inputs_now(known, folder),
         version=vani.__version__,
     )
-
-
-def _refuse_old(time: datetime | None, max_age: float, now: datetime, *, where: object) -> None:
-    if time is None:
-        raise InputError("does not say when it was taken", where=str(where), todo="take another one")
-    # A time without a zone is in UTC, as the schema says.
-    age = (now - (time if time.tzinfo else time.replace(tzinfo=UTC))).total_seconds()
-    if age > max_age:
-        raise InputError(
-            f"is {format_seconds(age)} old, --max-age allows {format_seconds(max_age)}",
-            where=str(where),
-            todo="take another one",
-        )
-    if age < -max_age:
-        raise InputError(
-            f"is from the future by {format_seconds(-age)}", where=str(where), todo="look at the clocks"
-        )
 
 
 def _inputs_now(plan: Plan, folder: Path) -> Findings:

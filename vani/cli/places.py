@@ -79,13 +79,17 @@ def system_files(system: str | None) -> Iterator[Path]:
         yield from files_of_system(system)
 
 
-def files_of_jobs(jobs: Path) -> Iterator[Path]:
-    """The files that a jobs.yaml names, and itself."""
+def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
+    """The files that a jobs.yaml names, and itself; profiles where they stand for a pattern, or `all_profiles`."""
     from vani.api.plan_forward import profiles_of  # noqa: PLC0415 - only where an output exists
     from vani.schema.jobs import Jobs  # noqa: PLC0415
 
     yield jobs
-    yield from profiles_of(Jobs.load(jobs), jobs.parent)
+    known = Jobs.load(jobs)
+    if all_profiles:
+        yield from (jobs.parent / one.profile for one in known.jobs if one.profile is not None)
+    else:
+        yield from profiles_of(known, jobs.parent)
 
 
 def files_of_plan(plan: Path) -> Iterator[Path]:

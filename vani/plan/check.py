@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vani.errors import InputError
 from vani.plan.checks.findings import Findings
 from vani.plan.checks.io_nodes import check_io_nodes
+from vani.plan.checks.paths import check_paths
 from vani.schema.standing import Standing
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = ["CHECKS", "check"]
 CHECKS: Final[Mapping[str, Callable[[Any, Snapshot], Findings]]] = {
     "forward": check_io_nodes,
     "replay": check_io_nodes,
+    "path": check_paths,
 }
 """By kind of plan, a function from the plan and a snapshot to findings; see `vani.plan.checks`."""
 

@@ -11,6 +11,7 @@ __all__ = ["plan"]
 _COMMANDS = {
     "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
 }
 
 
