@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from vani.schema.plan.any_plan import Left, Plan, PlanInput
 from vani.schema.plan.forward import Allotment, ForwardPlan, ForwardSettings, Outcome, Policy, PoolWorth
+from vani.schema.plan.job import JobPlan, StartedJob
 
 __all__ = [
     "Allotment",
     "ForwardPlan",
     "ForwardSettings",
+    "JobPlan",
     "Left",
     "Outcome",
     "Plan",
     "PlanInput",
     "Policy",
     "PoolWorth",
+    "StartedJob",
 ]

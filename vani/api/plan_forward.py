@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.plan import ForwardPlan
     from vani.schema.system import System
 
-__all__ = ["plan_forward", "profiles_of"]
+__all__ = ["plan_forward", "profiles_of", "with_pattern"]
 
 
 def plan_forward(
@@ -71,7 +71,7 @@ def plan_forward(
     inputs += [plan_input("profile", path) for path in profiles_of(known, folder)]
     own = curves_of(machine) if machine is not None else []
     return forward(
-        known.model_copy(update={"jobs": [_with_pattern(job, folder) for job in known.jobs]}),
+        known.model_copy(update={"jobs": [with_pattern(job, folder) for job in known.jobs]}),
         ForwardSettings(
             io_nodes=io_nodes,
             policy=policy,
@@ -115,7 +115,7 @@ def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:
     return list(dict.fromkeys(folder / job.profile for job in wanted if job.profile is not None))
 
 
-def _with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
+def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
     """Fill in what the profile of an earlier run tells, where the job has neither curve nor pattern."""
     if job.profile is None or job.curve is not None or job.pattern is not None:
         return job

@@ -10,6 +10,7 @@ __all__ = ["plan"]
 
 _COMMANDS = {
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
 }
 
 

@@ -1,0 +1,116 @@
+"""Do some work within a budget of time, whatever becomes of it.
+
+The work is done in a child process: this one waits no longer than the budget lasts, and is not touched by what
+happens there, be it an error, a crash, memory that runs out, or a file system that does not answer.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["LEAST_S", "Deadline", "age_of_process_s", "within"]
+
+LEAST_S: Final = 0.3
+"""Seconds that the work gets in any case: where the interpreter took the whole budget to start, it is still written
+down that the job runs."""
+
+_LONGEST_WORD: Final = 4000
+
+
+class Deadline:
+    """When the work has to be done.
+
+    Parameters
+    ----------
+    budget_s
+        Seconds since this process began.
+    """
+
+    def __init__(self, budget_s: float) -> None:
+        self._end_s = time.monotonic() + max(LEAST_S, budget_s - age_of_process_s())
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left, 0 at least."""
+        return max(0.0, self._end_s - time.monotonic())
+
+
+def age_of_process_s() -> float:
+    """Seconds since this process began, loading the interpreter included; 0 where the system does not say."""
+    try:
+        with open("/proc/self/stat", "rb") as file:  # noqa: PTH123 - pathlib takes longer to load than this to run
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+    return age if 0.0 <= age < 3600.0 else 0.0
+
+
+def within(deadline: Deadline, work: Callable[[], str]) -> tuple[bool, str]:
+    """Do `work` in a child process until the deadline; whether it was done, and what it says in one line.
+
+    Errors of the work become a line, too. A child that is late is killed.
+    """
+    try:
+        reading, writing = os.pipe()
+        child = os.fork()
+    except OSError as error:
+        return False, f"no process can be started ({error.strerror})"
+    if child == 0:
+        os.close(reading)
+        _work(work, writing, deadline)
+    os.close(writing)
+    try:
+        said, is_done = _listen(reading, deadline)
+    finally:
+        os.close(reading)
+        _end(child)
+    if is_done:
+        return said[:1] == b"+", said[1:].decode(errors="backslashreplace")
+    if said or deadline.left_s:
+        return False, "the process that planned ended without a word (killed, or out of memory)"
+    return False, "not done within the budget"
+
+
+def _work(work: Callable[[], str], writing: int, deadline: Deadline) -> None:
+    """The child: it never returns, and ends by the kernel's clock if nobody ends it."""
+    try:
+        for one in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(one, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, deadline.left_s + 0.1)
+        said = "+" + work()
+    except BaseException as error:
+        # Whatever it is: the job is to start.
+        said = f"-{error}" if str(error) else f"-{type(error).__name__}"
+    with suppress(BaseException):
+        # A mark at the end tells a whole word from one that was cut off.
+        os.write(writing, said.encode(errors="backslashreplace")[:_LONGEST_WORD] + b"\0")
+    os._exit(0)
+
+
+def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:
+    said = b""
+    while not said.endswith(b"\0"):
+        ready, _, _ = select.select([reading], [], [], deadline.left_s)
+        if not ready:
+            return said, False
+        more = os.read(reading, _LONGEST_WORD + 1)
+        if not more:
+            return said, False
+        said += more
+    return said[:-1], True
+
+
+def _end(child: int) -> None:
+    with suppress(OSError):
+        os.kill(child, signal.SIGKILL)
+        # One that hangs in the kernel cannot be killed, and is not waited for.
+        os.waitpid(child, os.WNOHANG)
+    sys.stderr.flush()

@@ -1,0 +1,217 @@
+"""The jobs that run, and what each of them has: a folder that prologs and epilogs of many jobs share.
+
+`jobs/NUMBER.json` is written by the prolog of a job, without waiting for anybody, and removed by its epilog. So no job
+is lost where many begin at once, or where one is killed. `state.json`, what each job has, is written by whoever holds
+the lock, which ends with its process. Every file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Final
+
+from vani.errors import InputError
+from vani.prolog.job_facts import JobFacts
+
+__all__ = ["State"]
+
+_LOOK_AGAIN_S: Final = 0.02
+_LONGEST: Final = 1 << 20
+"""Bytes of a file in `jobs`: the list of hosts is the longest part."""
+_LONGEST_STATE: Final = 1 << 28
+
+
+class State:
+    """A folder of running jobs.
+
+    Parameters
+    ----------
+    folder
+        Made where it is missing and the folder above is there.
+
+    Raises
+    ------
+    InputError
+        It cannot be made, or anybody may write there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay what the site made them
+        self._jobs = self.folder / "jobs"
+        if not str(self.folder).isprintable():
+            raise InputError("is not printable", where=self.folder, todo="name another folder")
+        try:
+            for one in (self.folder, self._jobs):
+                with suppress(FileExistsError):
+                    one.mkdir(mode=0o755)
+            found = self._jobs.parent.stat()
+        except OSError as error:
+            raise InputError(
+                f"cannot be used ({error.strerror})",
+                where=folder,
+                todo="make the folder, or name another one",
+            ) from error
+        if found.st_mode & stat.S_IWOTH:
+            # Whoever may write there decides what is set in the tasks of other people's jobs.
+            raise InputError("can be written by anybody", where=folder, todo=f"chmod o-w {folder}")
+
+    def register(self, job: JobFacts) -> None:
+        """Write down that a job runs; what an earlier run of the same number had is forgotten."""
+        for suffix in ("env", "map", "yaml"):
+            self.file_of(job.job, suffix).unlink(missing_ok=True)
+        self.write(self._jobs / f"{job.job}.json", json.dumps(asdict(job)))
+
+    def forget(self, number: str) -> None:
+        """Write down that a job ended."""
+        (self._jobs / f"{number}.json").unlink(missing_ok=True)
+        for suffix in ("env", "map", "yaml"):
+            self.file_of(number, suffix).unlink(missing_ok=True)
+
+    def has(self, number: str) -> bool:
+        """Whether the job was not ended."""
+        return (self._jobs / f"{number}.json").exists()
+
+    def is_planned(self, number: str) -> bool:
+        """Whether there is a plan for a job, for its tasks to see."""
+        return self.file_of(number, "env").exists()
+
+    def file_of(self, number: str, suffix: str) -> Path:
+        """The file of a job: its plan (`yaml`), its forwarding map (`map`), what its tasks are told (`env`)."""
+        return self.folder / f"{number}.{suffix}"
+
+    def running(self, *, now_s: float, expire_s: float, say: Callable[[str], None]) -> list[JobFacts]:
+        """The jobs that run, in the order in which they began.
+
+        One whose end nobody told is forgotten `expire_s` seconds after it began, or an hour after its time limit ran
+        out, whichever comes first. `say` is told of these, and of what cannot be read.
+        """
+        found = []
+        for name in sorted(os.listdir(self._jobs)):  # noqa: PTH208 - hundreds of paths need not be made
+            if not name.endswith(".json") or name.startswith("."):
+                continue
+            try:
+                job = _job_of(_read(self._jobs / name, _LONGEST), name.removesuffix(".json"))
+            except FileNotFoundError:
+                continue  # It ended just now.
+            except (OSError, ValueError, TypeError) as error:
+                say(f"{self._jobs / name} is no job and is set aside ({error})")
+                with suppress(OSError):
+                    os.replace(self._jobs / name, self._jobs / f"{name}.broken")  # noqa: PTH105
+                continue
+            last = min(job.start_s + expire_s, (job.end_s or float("inf")) + 3600.0)
+            if now_s > last:
+                say(f"job {job.job} is forgotten: nobody told its end")
+                self.forget(job.job)
+                continue
+            found.append(job)
+        return sorted(found, key=lambda job: (job.start_s, len(job.job), job.job))
+
+    def load(self, say: Callable[[str], None]) -> dict[str, Any]:
+        """What whoever held the lock wrote down last; empty, and said so, where it cannot be read."""
+        place = self.folder / "state.json"
+        try:
+            found = json.loads(_read(place, _LONGEST_STATE))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, RecursionError) as error:
+            say(f"{place} cannot be used and is set aside ({error})")
+            with suppress(OSError):
+                os.replace(place, f"{place}.broken")  # noqa: PTH105
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def commit(self, what: dict[str, Any]) -> None:
+        """Write down what every job has; the lock has to be held."""
+        self.write(self.folder / "state.json", json.dumps(what))
+
+    @contextmanager
+    def locked(self, until: Callable[[], bool]) -> Iterator[bool]:
+        """Hold the lock; yields False where `until` said that it is no longer wanted.
+
+        Raises
+        ------
+        InputError
+            The file system has no locks.
+        """
+        handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            while True:
+                try:
+                    fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    if error.errno not in (errno.EACCES, errno.EAGAIN):
+                        raise InputError(
+                            f"cannot be locked ({error.strerror})",
+                            where=self.folder,
+                            todo="name a folder on a local file system",
+                        ) from error
+                    if until():
+                        yield False
+                        return
+                    time.sleep(_LOOK_AGAIN_S)
+                    continue
+                yield True
+                return
+        finally:
+            os.close(handle)
+
+    def write(self, path: Path, text: str) -> None:
+        """Replace a file in one step.
+
+        Nothing waits for the disk: after a crash of this host its jobs are gone as well.
+
+        Raises
+        ------
+        InputError
+            It cannot be written.
+        """
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            try:
+                with partial.open("w", encoding="utf-8") as file:
+                    file.write(text)
+                os.replace(partial, path)  # noqa: PTH105
+            except OSError:
+                partial.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise InputError(
+                f"cannot be written ({error.strerror})", where=path, todo="free some space"
+            ) from error
+
+
+def _read(path: Path, most: int) -> str:
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError("too long")
+    return content.decode()
+
+
+def _job_of(text: str, number: str) -> JobFacts:
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.keys() - {one.name for one in fields(JobFacts)}:
+        raise ValueError("not written by Vani")
+    job = JobFacts(**found)
+    wrong = [
+        name
+        for name, kind in (
+            ("start_s", (int, float)),
+            ("nodes", (int, type(None))),
+            ("end_s", (int, float, type(None))),
+        )
+        if not isinstance(getattr(job, name), kind)
+    ]
+    texts = (job.name, job.user, job.partition, job.hosts)
+    if job.job != number or wrong or not all(one is None or isinstance(one, str) for one in texts):
+        raise ValueError("not written by Vani")
+    return job
