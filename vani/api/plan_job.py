@@ -249,11 +249,11 @@ def _publish(
     lines, why = _map(entry, pool)
     place = state.file_of(job.job, "map")
     if lines:
-        state.write(place, lines)
+        state.write(place, lines.encode())
     else:
         place.unlink(missing_ok=True)
     plan = _plan(entry, shared, settings, pool, running, str(place) if lines else None, why)
-    state.write(state.file_of(job.job, "yaml"), plan.to_yaml())
+    state.write(state.file_of(job.job, "yaml"), plan.to_yaml().encode())
     told = {
         "VANI_PLAN": str(state.file_of(job.job, "yaml")),
         "VANI_FORWARDING": "none" if has is None else has.access,
@@ -262,7 +262,7 @@ def _publish(
         "LIBGKFS_FORWARDING_MAP_FILE": str(place) if lines else "",
     }
     text = "".join(f"export {name}={value}\n" for name, value in told.items() if value)
-    state.write(state.file_of(job.job, "env"), text)
+    state.write(state.file_of(job.job, "env"), text.encode())
 
 
 def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:

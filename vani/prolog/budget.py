@@ -17,7 +17,7 @@ from typing import Final
 
 __all__ = ["LEAST_S", "Deadline", "age_of_process_s", "within"]
 
-LEAST_S: Final = 0.3
+LEAST_S: Final = 0.5
 """Seconds that the work gets in any case: where the interpreter took the whole budget to start, it is still written
 down that the job runs."""
 

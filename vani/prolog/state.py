@@ -1,8 +1,9 @@
 """The jobs that run, and what each of them has: a folder that prologs and epilogs of many jobs share.
 
-`jobs/NUMBER.json` is written by the prolog of a job, without waiting for anybody, and removed by its epilog. So no job
-is lost where many begin at once, or where one is killed. `state.json`, what each job has, is written by whoever holds
-the lock, which ends with its process. Every file appears whole or not at all.
+`jobs/NUMBER` is written by the prolog of a job, without waiting for anybody, and removed by its epilog: the variables
+of Slurm as `env -0` prints them, so that a shell can write it, too. So no job is lost where many begin at once, or
+where one is killed. `state.json`, what each job has, is written by whoever holds the lock, which ends with its process.
+Every file appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import InputError
-from vani.prolog.job_facts import JobFacts
+from vani.prolog.job_facts import JobFacts, facts_of, number_of
 
 __all__ = ["State"]
 
@@ -64,21 +64,36 @@ class State:
             # Whoever may write there decides what is set in the tasks of other people's jobs.
             raise InputError("can be written by anybody", where=folder, todo=f"chmod o-w {folder}")
 
-    def register(self, job: JobFacts) -> None:
-        """Write down that a job runs; what an earlier run of the same number had is forgotten."""
+    def register(self, environment: Mapping[str, str]) -> JobFacts:
+        """Write down that the job of this environment runs; what an earlier run of its number had is forgotten.
+
+        Raises
+        ------
+        InputError
+            There is no number of a job, or no place to write.
+        """
+        number = number_of(environment)
+        told = {key: value for key, value in environment.items() if key.startswith("SLURM_")}
+        place = self._jobs / number
+        with suppress(OSError, ValueError):
+            before, since_s = _registered(place)
+            if {key: value for key, value in before.items() if key.startswith("SLURM_")} == told:
+                return facts_of(told, since_s)  # The script that runs this has done it.
         for suffix in ("env", "map", "yaml"):
-            self.file_of(job.job, suffix).unlink(missing_ok=True)
-        self.write(self._jobs / f"{job.job}.json", json.dumps(asdict(job)))
+            self.file_of(number, suffix).unlink(missing_ok=True)
+        text = "".join(f"{key}={value}\0" for key, value in sorted(told.items()))
+        self.write(place, text.encode(errors="surrogateescape"))
+        return facts_of(told, place.stat().st_mtime)
 
     def forget(self, number: str) -> None:
         """Write down that a job ended."""
-        (self._jobs / f"{number}.json").unlink(missing_ok=True)
+        (self._jobs / number).unlink(missing_ok=True)
         for suffix in ("env", "map", "yaml"):
             self.file_of(number, suffix).unlink(missing_ok=True)
 
     def has(self, number: str) -> bool:
         """Whether the job was not ended."""
-        return (self._jobs / f"{number}.json").exists()
+        return (self._jobs / number).exists()
 
     def is_planned(self, number: str) -> bool:
         """Whether there is a plan for a job, for its tasks to see."""
@@ -95,17 +110,20 @@ class State:
         out, whichever comes first. `say` is told of these, and of what cannot be read.
         """
         found = []
-        for name in sorted(os.listdir(self._jobs)):  # noqa: PTH208 - hundreds of paths need not be made
-            if not name.endswith(".json") or name.startswith("."):
+        for name in os.listdir(self._jobs):  # noqa: PTH208 - hundreds of paths need not be made
+            if not name.isdecimal():
                 continue
+            place = self._jobs / name
             try:
-                job = _job_of(_read(self._jobs / name, _LONGEST), name.removesuffix(".json"))
+                job = facts_of(*_registered(place))
+                if job.job != name:
+                    raise ValueError("it is of another job")
             except FileNotFoundError:
                 continue  # It ended just now.
-            except (OSError, ValueError, TypeError) as error:
-                say(f"{self._jobs / name} is no job and is set aside ({error})")
+            except (OSError, ValueError, InputError) as error:
+                say(f"{place} is no job and is set aside ({error})")
                 with suppress(OSError):
-                    os.replace(self._jobs / name, self._jobs / f"{name}.broken")  # noqa: PTH105
+                    os.replace(place, f"{place}.broken")  # noqa: PTH105
                 continue
             last = min(job.start_s + expire_s, (job.end_s or float("inf")) + 3600.0)
             if now_s > last:
@@ -119,7 +137,7 @@ class State:
         """What whoever held the lock wrote down last; empty, and said so, where it cannot be read."""
         place = self.folder / "state.json"
         try:
-            found = json.loads(_read(place, _LONGEST_STATE))
+            found = json.loads(_read(place, _LONGEST_STATE)[0])
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as error:
@@ -131,7 +149,7 @@ class State:
 
     def commit(self, what: dict[str, Any]) -> None:
         """Write down what every job has; the lock has to be held."""
-        self.write(self.folder / "state.json", json.dumps(what))
+        self.write(self.folder / "state.json", json.dumps(what).encode())
 
     @contextmanager
     def locked(self, until: Callable[[], bool]) -> Iterator[bool]:
@@ -164,7 +182,7 @@ class State:
         finally:
             os.close(handle)
 
-    def write(self, path: Path, text: str) -> None:
+    def write(self, path: Path, content: bytes) -> None:
         """Replace a file in one step.
 
         Nothing waits for the disk: after a crash of this host its jobs are gone as well.
@@ -177,8 +195,8 @@ class State:
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             try:
-                with partial.open("w", encoding="utf-8") as file:
-                    file.write(text)
+                with partial.open("wb") as file:
+                    file.write(content)
                 os.replace(partial, path)  # noqa: PTH105
             except OSError:
                 partial.unlink(missing_ok=True)
@@ -189,29 +207,18 @@ class State:
             ) from error
 
 
-def _read(path: Path, most: int) -> str:
+def _read(path: Path, most: int) -> tuple[bytes, float]:
+    """The content of a file and when it was written, in seconds since 1970."""
     with path.open("rb") as file:
         content = file.read(most + 1)
+        when = os.fstat(file.fileno()).st_mtime
     if len(content) > most:
         raise ValueError("too long")
-    return content.decode()
+    return content, when
 
 
-def _job_of(text: str, number: str) -> JobFacts:
-    found = json.loads(text)
-    if not isinstance(found, dict) or found.keys() - {one.name for one in fields(JobFacts)}:
-        raise ValueError("not written by Vani")
-    job = JobFacts(**found)
-    wrong = [
-        name
-        for name, kind in (
-            ("start_s", (int, float)),
-            ("nodes", (int, type(None))),
-            ("end_s", (int, float, type(None))),
-        )
-        if not isinstance(getattr(job, name), kind)
-    ]
-    texts = (job.name, job.user, job.partition, job.hosts)
-    if job.job != number or wrong or not all(one is None or isinstance(one, str) for one in texts):
-        raise ValueError("not written by Vani")
-    return job
+def _registered(path: Path) -> tuple[dict[str, str], float]:
+    """The environment that a job was registered with, and when."""
+    content, when = _read(path, _LONGEST)
+    pairs = (one.partition("=") for one in content.decode(errors="surrogateescape").split("\0"))
+    return {key: value for key, sign, value in pairs if sign}, when

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from vani.errors import InputError
 from vani.prolog.budget import Deadline
-from vani.prolog.job_facts import JobFacts
 from vani.prolog.state import State
 
 __all__ = ["begin", "end"]
 
-_LAST_S: Final = 0.1
-"""Seconds before the deadline when waiting ends, so that there is time to say so."""
+_TO_PLAN_S: Final = 0.15
+"""Seconds without which planning is not begun: it takes more, and would keep the lock from those that have time."""
 
 
-def begin(state: State, job: JobFacts, deadline: Deadline, plan: Callable[[], str]) -> str:
-    """Register a job, and plan unless another process does; what became of it, in one line.
+def begin(state: State, environment: Mapping[str, str], deadline: Deadline, plan: Callable[[], str]) -> str:
+    """Register the job of this environment, and plan unless another process does; what became of it, in one line.
 
     Parameters
     ----------
@@ -28,23 +28,23 @@ def begin(state: State, job: JobFacts, deadline: Deadline, plan: Callable[[], st
     InputError
         There is no plan: somebody else holds the lock, or as `plan` says.
     """
-    state.register(job)
+    number = state.register(environment).job
 
     def is_over() -> bool:
-        return state.is_planned(job.job) or deadline.left_s < _LAST_S
+        return state.is_planned(number) or deadline.left_s < _TO_PLAN_S
 
     with state.locked(is_over) as is_ours:
-        if state.is_planned(job.job):
+        if state.is_planned(number):
             return "planned together with others"
-        if not is_ours:
-            return "registered, but without a plan: others were planning all the time"
+        if not is_ours or deadline.left_s < _TO_PLAN_S:
+            raise InputError("registered, but there was no time to plan; the next one plans for it")
         return plan()
 
 
 def end(state: State, number: str, deadline: Deadline, plan: Callable[[], str]) -> str:
     """Forget a job, and share what it had among those that run; see `begin`."""
     state.forget(number)
-    with state.locked(lambda: deadline.left_s < _LAST_S) as is_ours:
-        if not is_ours:
-            return "ended; what it had is shared when the next job begins"
+    with state.locked(lambda: deadline.left_s < _TO_PLAN_S) as is_ours:
+        if not is_ours or deadline.left_s < _TO_PLAN_S:
+            return " what it had is shared when the next job begins"
         return plan()

@@ -126,7 +126,7 @@ def job(state: Path, is_end: bool, budget_s: float, log: Path | None, strict: bo
 
 
 def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *, is_end: bool) -> str:
-    from vani.prolog.job_facts import facts_of, number_of  # noqa: PLC0415
+    from vani.prolog.job_facts import number_of  # noqa: PLC0415
     from vani.prolog.state import State  # noqa: PLC0415
     from vani.prolog.turn import begin, end  # noqa: PLC0415
 
@@ -147,7 +147,7 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
     place = State(state)
     if is_end:
         return f"ended; {end(place, number, deadline, plan)}"
-    return begin(place, facts_of(os.environ, now_s), deadline, plan)
+    return begin(place, os.environ, deadline, plan)
 
 
 def _say(text: str, log: Path | None = None) -> None:
