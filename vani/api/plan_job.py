@@ -41,6 +41,7 @@ class SharingRules:
     floor: float = 0.0
     direct: bool = True
     nodes_per_io_node: float | None = None
+    estimate: Literal["near", "nearest", "none"] = "near"
     change_cost_s: float = 0.0
     expire_s: float = 7 * 86400.0
 
@@ -109,11 +110,12 @@ def plan_running_jobs(
     settings = _settings(rules, len(pool.working))
     saved = state.load(say)
     jobs = state.running(now_s=now_s, expire_s=rules.expire_s, say=say)
-    entries = _entries(state, jobs, saved, rules.known, say)
+    entries = _entries(state, jobs, saved, rules.known, number, say)
     asking = [RunningJob(one.known.asked, one.has) for one in entries.values()]
     wants_curves = any(one.asked.curve is None and one.asked.pattern is not None for one in asking)
+    scenarios = measured() if wants_curves else ()
     shared = share(
-        asking, pool.working, settings, measured() if wants_curves else (), version=vani.__version__
+        asking, pool.working, settings, scenarios, estimate=rules.estimate, version=vani.__version__
     )
     changed = []
     for key, entry in entries.items():
@@ -164,9 +166,13 @@ def _entries(
     jobs: Sequence[JobFacts],
     saved: dict[str, Any],
     folder: Path | None,
+    number: str | None,
     say: Callable[[str], None],
 ) -> dict[str, _Entry]:
-    """Every job that runs with what is known of it: as written down before, or looked up now."""
+    """Every job that runs with what is known of it: as written down before, or looked up now.
+
+    Of one that cannot be planned for, an error is raised if it is the job `number`.
+    """
     before = saved.get("jobs")
     before = before if isinstance(before, dict) else {}
     slow = saved.get("slow")
@@ -178,6 +184,8 @@ def _entries(
                 job, _looked_up(state, job, folder, saved, slow)
             )
         except InputError as error:
+            if job.job == number:
+                raise
             say(f"job {job.job}: {error}")
             continue
         found[job.job] = entry

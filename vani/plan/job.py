@@ -8,7 +8,7 @@ from typing import Literal
 
 from vani.errors import InputError
 from vani.models.forwarding import Scenario
-from vani.plan.curves import divisors
+from vani.plan.curves import Estimate, divisors
 from vani.plan.forward import forward
 from vani.schema.jobs import Jobs, PlannedJob
 from vani.schema.plan import Allotment, ForwardPlan, ForwardSettings
@@ -59,6 +59,7 @@ def share(
     settings: ForwardSettings,
     scenarios: Sequence[Scenario],
     *,
+    estimate: Estimate = "near",
     version: str = "",
 ) -> Shared:
     """Share the I/O nodes of a pool among the jobs that run, each I/O node to one job, or to those that share it.
@@ -80,6 +81,7 @@ def share(
             Jobs(jobs=[one.asked for one in asking]),
             settings,
             scenarios=scenarios,
+            estimate=estimate,
             current=_in_force(asking),
             forwarded={one.number for one in asking if one.has is not None},
             version=version,

@@ -76,6 +76,13 @@ _OPTIONS: Final = (
         "--nodes-per-io-node", type=float, metavar="R", help="Compute nodes per I/O node, for jobs of unknown figures."
     ),
     click.option(
+        "--estimate",
+        type=click.Choice(["near", "nearest", "none"]),
+        default="near",
+        show_default=True,
+        help="Which measured patterns stand for a job without a curve.",
+    ),
+    click.option(
         "--change-cost",
         "change_cost_s",
         callback=lambda ctx, param, value: 0.0 if value is None else _seconds(ctx, param, value),

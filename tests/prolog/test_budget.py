@@ -1,0 +1,65 @@
+"""Work within a budget of time."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from vani.errors import InputError
+from vani.prolog import budget
+from vani.prolog.budget import Deadline, age_of_process_s, within
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """A process that began just now; tests run for longer than any budget."""
+    monkeypatch.setattr(budget, "age_of_process_s", lambda: 0.0)
+
+
+def test_work_says_what_it_did(begun):
+    assert within(Deadline(5.0), lambda: "done") == (True, "done")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(InputError("is full", where="/x"), "/x: is full"), (MemoryError(), "MemoryError"), (KeyboardInterrupt(), "KeyboardInterrupt")],
+    ids=["input", "memory", "interrupt"],
+)  # fmt: skip
+def test_an_error_is_a_line(begun, error, said):
+    def fail():
+        raise error
+
+    assert within(Deadline(5.0), fail) == (False, said)
+
+
+def test_a_crash_is_a_line(begun):
+    assert within(Deadline(5.0), lambda: os.kill(os.getpid(), signal.SIGKILL) or "") == (
+        False, "the process that planned ended without a word (killed, or out of memory)"
+    )  # fmt: skip
+
+
+def test_work_that_hangs_is_killed_when_the_budget_is_used_up(begun, tmp_path):
+    def hang():
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
+        while True:
+            time.sleep(1)
+
+    begin = time.monotonic()
+    assert within(Deadline(0.6), hang) == (False, "not done within the budget")
+    assert 0.5 < time.monotonic() - begin < 2.0
+    child = int((tmp_path / "pid").read_text())
+    for _ in range(100):
+        status = Path(f"/proc/{child}/status")
+        if not status.exists() or "\nState:\tZ" in status.read_text():
+            return
+        time.sleep(0.02)
+    pytest.fail("the child lives on")
+
+
+def test_the_budget_counts_from_the_start_of_the_process():
+    assert 0.0 < age_of_process_s() < 3600.0
+    # As if the interpreter had taken all of it: there is time to write down that the job runs.
+    assert 0.3 < Deadline(1e-9).left_s <= budget.LEAST_S
