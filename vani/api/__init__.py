@@ -17,6 +17,8 @@ from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_listen import plan_listen, snapshots
+from vani.api.plan_publish import plan_publish
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -35,9 +37,12 @@ __all__ = [
     "files_of_gate",
     "heat_map",
     "plan_forward",
+    "plan_listen",
+    "plan_publish",
     "plot",
     "profile",
     "report",
     "reported",
     "save_baseline",
+    "snapshots",
 ]

@@ -35,6 +35,7 @@ class SharingRules:
 
     io_nodes: int | None = None
     snapshot: Path | None = None
+    hosts_file: Path | None = None
     known: Path | None = None
     policy: Literal["mckp", "static", "size"] = "mckp"
     objective: Literal["sum", "max-min", "proportional"] = "sum"
@@ -66,29 +67,55 @@ class _Entry:
 
 
 def pool_of(rules: SharingRules) -> Pool:
-    """The I/O nodes to share: those of the snapshot that work, or so many, called by their numbers.
+    """The I/O nodes to share: those of the snapshot that work, those of the file of hosts, or so many numbers.
 
     Raises
     ------
     InputError
         Neither is given, or the snapshot cannot be used.
     """
+    hosts = None if rules.hosts_file is None else _forwarding_hosts(rules.hosts_file)
     if rules.snapshot is not None:
         from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loads the models
 
         nodes = Snapshot.load(rules.snapshot).forwarding
+        known = [one.name for one in nodes] if hosts is None else hosts
         working = [
-            (one.load is None, one.load or 0.0, place) for place, one in enumerate(nodes) if one.state == "ok"
+            (one.load is None, one.load or 0.0, place)
+            for place, one in enumerate(nodes)
+            if one.state == "ok" and one.name in known
         ]
         names = [nodes[place].name for *_, place in sorted(working)]
-        numbers = {one.name: place for place, one in enumerate(nodes)}
-        return Pool(tuple(names[: rules.io_nodes]), numbers, (plan_input("snapshot", rules.snapshot),))
+        inputs = (plan_input("snapshot", rules.snapshot),)
+        return Pool(tuple(names[: rules.io_nodes]), _numbers(known), inputs)
+    if hosts is not None:
+        return Pool(tuple(hosts[: rules.io_nodes]), _numbers(hosts))
     if rules.io_nodes is None or not 0 <= rules.io_nodes <= 100_000:
         raise InputError(
             "is not given, or not 0 to 100,000", where="--io-nodes", todo="give it, or --snapshot"
         )
     names = [str(number) for number in range(rules.io_nodes)]
-    return Pool(tuple(names), {name: number for number, name in enumerate(names)})
+    return Pool(tuple(names), _numbers(names))
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _forwarding_hosts(path: Path) -> list[str]:
+    """Names in GekkoFS' file of hosts, one in front of each line, in the order in which it numbers them."""
+    from vani.schema.document import read_text  # noqa: PLC0415
+
+    names = [words[0] for line in read_text(path).splitlines() if (words := line.split())]
+    wrong = next(
+        (one for one in names if not one.isprintable() or any(sign in one for sign in "\"'`\\$,")), None
+    )
+    if wrong is not None or len(set(names)) < len(names) or not names:
+        what = "names no host" if not names else "names a host twice, or one that is no name"
+        raise InputError(
+            what, where=path, todo="give GekkoFS' file of hosts: a host and its address in each line"
+        )
+    return names
 
 
 def plan_running_jobs(

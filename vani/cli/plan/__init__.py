@@ -11,6 +11,8 @@ __all__ = ["plan"]
 _COMMANDS = {
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
     "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
+    "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of what the servers publish."),
+    "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
 }
 
 

@@ -53,6 +53,9 @@ _OPTIONS: Final = (
     click.option("--end", "is_end", is_flag=True, help="The job ended: free what it had (for the epilog)."),
     click.option("--known", type=FILE, metavar="DIR", help="Folder of jobs.yaml or profiles, by name of jobs."),
     click.option("--snapshot", type=FILE, metavar="FILE", help="The machine's state: its I/O nodes are the pool."),
+    click.option(
+        "--hosts-file", type=FILE, metavar="FILE", help="GekkoFS' file of hosts: the pool, and how it is numbered."
+    ),
     click.option("--io-nodes", type=int, metavar="N", help="I/O nodes of the pool, or of the snapshot at most."),
     click.option(
         "--policy",
