@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["LEAST_S", "Deadline", "age_of_process_s", "within"]
+__all__ = ["Deadline", "age_of_process_s", "within"]
 
-LEAST_S: Final = 0.5
-"""Seconds that the work gets in any case: where the interpreter took the whole budget to start, it is still written
-down that the job runs."""
+_GRACE_S: Final = 10.0
+"""Seconds after the deadline that what has to be done in any case may take, with nobody waiting for it."""
 
+_FIRST: Final = b"."
 _LONGEST_WORD: Final = 4000
 
 
@@ -34,7 +33,7 @@ class Deadline:
     """
 
     def __init__(self, budget_s: float) -> None:
-        self._end_s = time.monotonic() + max(LEAST_S, budget_s - age_of_process_s())
+        self._end_s = time.monotonic() + budget_s - age_of_process_s()
 
     @property
     def left_s(self) -> float:
@@ -53,10 +52,16 @@ def age_of_process_s() -> float:
     return age if 0.0 <= age < 3600.0 else 0.0
 
 
-def within(deadline: Deadline, work: Callable[[], str]) -> tuple[bool, str]:
+def within(deadline: Deadline, first: Callable[[], object], work: Callable[[], str]) -> tuple[bool, str]:
     """Do `work` in a child process until the deadline; whether it was done, and what it says in one line.
 
     Errors of the work become a line, too. A child that is late is killed.
+
+    Parameters
+    ----------
+    first
+        What has to be done whatever the time is, and takes next to none: it is not killed. Its errors are not told;
+        `work` is to find out.
     """
     try:
         reading, writing = os.pipe()
@@ -65,25 +70,35 @@ def within(deadline: Deadline, work: Callable[[], str]) -> tuple[bool, str]:
         return False, f"no process can be started ({error.strerror})"
     if child == 0:
         os.close(reading)
-        _work(work, writing, deadline)
+        _work(first, work, writing, deadline)
     os.close(writing)
+    said, is_done = b"", False
     try:
         said, is_done = _listen(reading, deadline)
     finally:
         os.close(reading)
-        _end(child)
+        if is_done or said:
+            _end(child)
     if is_done:
-        return said[:1] == b"+", said[1:].decode(errors="backslashreplace")
-    if said or deadline.left_s:
+        return said[1:2] == b"+", said[2:].decode(errors="backslashreplace")
+    if deadline.left_s:
         return False, "the process that planned ended without a word (killed, or out of memory)"
     return False, "not done within the budget"
 
 
-def _work(work: Callable[[], str], writing: int, deadline: Deadline) -> None:
+def _work(first: Callable[[], object], work: Callable[[], str], writing: int, deadline: Deadline) -> None:
     """The child: it never returns, and ends by the kernel's clock if nobody ends it."""
     try:
+        # Of its own session: schedulers kill what a prolog leaves behind.
+        os.setsid()
         for one in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(one, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, deadline.left_s + _GRACE_S)
+        with suppress(Exception):
+            first()
+        with suppress(OSError):
+            os.write(writing, _FIRST)
         signal.setitimer(signal.ITIMER_REAL, deadline.left_s + 0.1)
         said = "+" + work()
     except BaseException as error:
@@ -96,12 +111,11 @@ def _work(work: Callable[[], str], writing: int, deadline: Deadline) -> None:
 
 
 def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:
+    """What the child says until the deadline, and whether that is all of it."""
     said = b""
     while not said.endswith(b"\0"):
         ready, _, _ = select.select([reading], [], [], deadline.left_s)
-        if not ready:
-            return said, False
-        more = os.read(reading, _LONGEST_WORD + 1)
+        more = os.read(reading, _LONGEST_WORD + 2) if ready else b""
         if not more:
             return said, False
         said += more
@@ -109,8 +123,10 @@ def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:
 
 
 def _end(child: int) -> None:
+    """Kill a child, and wait for it a little: one that hangs in the kernel cannot be killed."""
     with suppress(OSError):
         os.kill(child, signal.SIGKILL)
-        # One that hangs in the kernel cannot be killed, and is not waited for.
-        os.waitpid(child, os.WNOHANG)
-    sys.stderr.flush()
+        for _ in range(20):
+            if os.waitpid(child, os.WNOHANG)[0]:
+                return
+            time.sleep(0.002)

@@ -128,11 +128,23 @@ def job(state: Path, is_end: bool, budget_s: float, log: Path | None, strict: bo
     from vani.prolog.budget import Deadline, within  # noqa: PLC0415 - `vani --help` pays for none of it
 
     deadline = Deadline(budget_s)
-    done, said = within(deadline, partial(_plan, state, rules, deadline, log, is_end=is_end))
+    first = partial(_note, state, is_end=is_end)
+    done, said = within(deadline, first, partial(_plan, state, rules, deadline, log, is_end=is_end))
     number = os.environ.get("SLURM_JOB_ID") or "?"
     _say(f"job {number[:40]}: {said}" if done else f"job {number[:40]}: NOT PLANNED: {said}", log)
     if strict and not done:
         click.get_current_context().exit(2)
+
+
+def _note(state: Path, *, is_end: bool) -> None:
+    """Write down that the job runs, or that it ended: that must not be lost, however little time there is."""
+    from vani.prolog.job_facts import number_of  # noqa: PLC0415
+    from vani.prolog.state import State  # noqa: PLC0415
+
+    if is_end:
+        State(state).forget(number_of(os.environ))
+    else:
+        State(state).register(os.environ)
 
 
 def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *, is_end: bool) -> str:
