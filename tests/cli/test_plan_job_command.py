@@ -206,7 +206,7 @@ UNUSABLE = {
     "no hosts": (slurm(1), {"pool": ("--hosts-file", "file")}, "file: names no host"),
     "a floor that is none": (slurm(1), {"pool": ("--io-nodes", "4", "--floor", "nan")}, "--floor"),
     "a ratio that is none": (slurm(1), {"pool": ("--io-nodes", "4", "--nodes-per-io-node", "-1")}, "--nodes-per-io-node"),
-    "neither nodes nor hosts": ({"SLURM_JOB_ID": "1"}, {}, "has neither nodes nor hosts"),
+    "neither nodes nor hosts": ({"SLURM_JOB_ID": "1"}, {}, "neither SLURM_JOB_NUM_NODES nor"),
 }  # fmt: skip
 
 

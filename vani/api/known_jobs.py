@@ -62,7 +62,7 @@ def known_job(job: JobFacts, path: Path | None) -> KnownJob:
 
     nodes = job.nodes or len(_hosts_of(job))
     if not nodes:
-        raise InputError("has neither nodes nor hosts", where=f"job {job.job}", todo="see SLURM_JOB_NODELIST")
+        raise InputError("neither SLURM_JOB_NUM_NODES nor SLURM_JOB_NODELIST is set", todo="see the prolog")
     plain = PlannedJob(name=job.job, nodes=nodes)
     if path is None:
         return KnownJob(plain, lacks=("nothing is known of jobs of this name",))
