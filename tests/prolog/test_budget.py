@@ -24,8 +24,8 @@ def test_work_says_what_it_did(begun):
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [(InputError("is full", where="/x"), "/x: is full"), (MemoryError(), "MemoryError"), (KeyboardInterrupt(), "KeyboardInterrupt")],
-    ids=["input", "memory", "interrupt"],
+    [(InputError("is full", where="/x"), "/x: is full"), (OSError(30, "Read-only file system", "/x"), "/x: Read-only file system"), (MemoryError(), "MemoryError"), (KeyboardInterrupt(), "KeyboardInterrupt")],
+    ids=["input", "system", "memory", "interrupt"],
 )  # fmt: skip
 def test_an_error_is_a_line(begun, error, said):
     def fail():

@@ -103,11 +103,17 @@ def _work(first: Callable[[], object], work: Callable[[], str], writing: int, de
         said = "+" + work()
     except BaseException as error:
         # Whatever it is: the job is to start.
-        said = f"-{error}" if str(error) else f"-{type(error).__name__}"
+        said = f"-{_line(error)}"
     with suppress(BaseException):
         # A mark at the end tells a whole word from one that was cut off.
         os.write(writing, said.encode(errors="backslashreplace")[:_LONGEST_WORD] + b"\0")
     os._exit(0)
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'input or output'}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:

@@ -32,7 +32,7 @@ class _Harmless(click.Command):
         except click.UsageError as error:
             if is_trial:
                 raise
-            _say(f"{error.format_message()}; nothing was planned")
+            _say(f"{error.format_message().rstrip('.')}; nothing was planned")
             raise click.exceptions.Exit(0) from None
 
 
