@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vani.api.given import PathLike
 from vani.errors import InputError
@@ -27,7 +27,7 @@ def plan_publish(
     to: str,
     *,
     name: str,
-    role: Role = "oss",
+    role: Literal["oss", "mds", "forwarding"] = "oss",
     interval_s: float = 60.0,
     count: int | None = None,
     lctl: PathLike | None = None,
