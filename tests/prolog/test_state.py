@@ -71,6 +71,27 @@ def test_a_file_that_is_no_job_is_set_aside(tmp_path, content):
     assert running(state, said=[]) == ["1"]
 
 
+def test_what_an_ended_job_or_a_killed_process_left_is_removed(tmp_path):
+    state = State(tmp_path / "s")
+    begin = state.register(env(1)).start_s
+    for name in (
+        "1.env",
+        "1.map",
+        "2.env",
+        "2.map",
+        "2.yaml",
+        "notes.yaml",
+        ".3.map.77.partial",
+        "jobs/.5.77.partial",
+    ):
+        (state.folder / name).write_text("")
+    state.sweep(begin)
+    assert (state.folder / ".3.map.77.partial").exists(), "somebody may be writing it"
+    state.sweep(begin + 7200)
+    left = sorted(str(one.relative_to(state.folder)) for one in state.folder.rglob("*") if one.is_file())
+    assert left == ["1.env", "1.map", "jobs/1", "notes.yaml"]
+
+
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000], ids=["cut", "bytes", "deep"])
 def test_a_state_that_is_damaged_is_set_aside(tmp_path, content):
     state = State(tmp_path / "s")

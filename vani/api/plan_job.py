@@ -137,6 +137,7 @@ def plan_running_jobs(
     settings = _settings(rules, len(pool.working))
     saved = state.load(say)
     jobs = state.running(now_s=now_s, expire_s=rules.expire_s, say=say)
+    state.sweep(now_s)
     entries = _entries(state, jobs, saved, rules.known, number, say)
     asking = [RunningJob(one.known.asked, one.has) for one in entries.values()]
     wants_curves = any(one.asked.curve is None and one.asked.pattern is not None for one in asking)

@@ -24,6 +24,9 @@ from vani.prolog.job_facts import JobFacts, facts_of, number_of
 
 __all__ = ["State"]
 
+_OF_A_JOB: Final = ("env", "map", "yaml")
+"""Endings of the files of a job."""
+_ABANDONED_S: Final = 3600.0
 _LOOK_AGAIN_S: Final = 0.02
 _LONGEST: Final = 1 << 20
 """Bytes of a file in `jobs`: the list of hosts is the longest part."""
@@ -79,7 +82,7 @@ class State:
             before, since_s = _registered(place)
             if {key: value for key, value in before.items() if key.startswith("SLURM_")} == told:
                 return facts_of(told, since_s)  # The script that runs this has done it.
-        for suffix in ("env", "map", "yaml"):
+        for suffix in _OF_A_JOB:
             self.file_of(number, suffix).unlink(missing_ok=True)
         text = "".join(f"{key}={value}\0" for key, value in sorted(told.items()))
         self.write(place, text.encode(errors="surrogateescape"))
@@ -88,7 +91,7 @@ class State:
     def forget(self, number: str) -> None:
         """Write down that a job ended."""
         (self._jobs / number).unlink(missing_ok=True)
-        for suffix in ("env", "map", "yaml"):
+        for suffix in _OF_A_JOB:
             self.file_of(number, suffix).unlink(missing_ok=True)
 
     def has(self, number: str) -> bool:
@@ -132,6 +135,20 @@ class State:
                 continue
             found.append(job)
         return sorted(found, key=lambda job: (job.start_s, len(job.job), job.job))
+
+    def sweep(self, now_s: float) -> None:
+        """Remove what jobs left that ended while they were planned for, and what killed processes began to write."""
+        for folder in (self.folder, self._jobs):
+            for name in os.listdir(folder):  # noqa: PTH208 - hundreds of paths need not be made
+                stem, _, suffix = name.rpartition(".")
+                is_left = (
+                    folder == self.folder and suffix in _OF_A_JOB and stem.isdecimal() and not self.has(stem)
+                )
+                with suppress(OSError):
+                    if suffix == "partial":
+                        is_left = now_s - (folder / name).stat().st_mtime > _ABANDONED_S
+                    if is_left:
+                        (folder / name).unlink()
 
     def load(self, say: Callable[[str], None]) -> dict[str, Any]:
         """What whoever held the lock wrote down last; empty, and said so, where it cannot be read."""
