@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from vani.schema.plan.any_plan import Left, Plan, PlanInput
 from vani.schema.plan.forward import Allotment, ForwardPlan, ForwardSettings, Outcome, Policy, PoolWorth
+from vani.schema.plan.job import JobPlan, StartedJob
 from vani.schema.plan.path import (
     Balance,
     Flow,
@@ -28,6 +29,7 @@ __all__ = [
     "ForwardSettings",
     "JobPath",
     "JobPeriod",
+    "JobPlan",
     "LayerLoads",
     "Left",
     "MappedNodes",
@@ -43,4 +45,5 @@ __all__ = [
     "QueuedJob",
     "ReplayPlan",
     "RequestSplit",
+    "StartedJob",
 ]

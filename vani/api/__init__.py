@@ -20,7 +20,9 @@ from vani.api.model_fit import model_evaluate, model_fit
 from vani.api.model_predict import model_predict
 from vani.api.plan_check import plan_check
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_listen import plan_listen, snapshots
 from vani.api.plan_path import plan_path
+from vani.api.plan_publish import plan_publish
 from vani.api.plan_replay import plan_replay
 from vani.api.plot import plot
 from vani.api.profile import profile
@@ -44,11 +46,14 @@ __all__ = [
     "model_predict",
     "plan_check",
     "plan_forward",
+    "plan_listen",
     "plan_path",
+    "plan_publish",
     "plan_replay",
     "plot",
     "profile",
     "report",
     "reported",
     "save_baseline",
+    "snapshots",
 ]

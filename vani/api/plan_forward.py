@@ -27,6 +27,7 @@ __all__ = [
     "forward_inputs",
     "plan_forward",
     "profiles_of",
+    "with_pattern",
 ]
 
 Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
@@ -144,7 +145,7 @@ def forward_inputs(
     inputs += [plan_input("profile", path) for path in profiles_of(known, folder)]
     own = curves_of(machine) if machine is not None else []
     return ForwardInputs(
-        jobs=known.model_copy(update={"jobs": [_with_pattern(job, folder) for job in known.jobs]}),
+        jobs=known.model_copy(update={"jobs": [with_pattern(job, folder) for job in known.jobs]}),
         settings=Settings(
             io_nodes=io_nodes,
             policy=policy,
@@ -184,7 +185,7 @@ def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:
     return list(dict.fromkeys(folder / job.profile for job in wanted if job.profile is not None))
 
 
-def _with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
+def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
     """Fill in what the profile of an earlier run tells, where the job has neither curve nor pattern."""
     if job.profile is None or job.curve is not None or job.pattern is not None:
         return job

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vani.models.forwarding import HELD_OUT, Scenario, spread
@@ -29,6 +30,7 @@ def forward(
     scenarios: Sequence[Scenario],
     estimate: Estimate = "near",
     current: ForwardPlan | None = None,
+    forwarded: Collection[str] = (),
     compare: bool = False,
     inputs: Sequence[PlanInput] = (),
     where: str = "jobs",
@@ -43,6 +45,8 @@ def forward(
         Curves that stand for those of jobs that have none.
     current
         The plan in force; a change of a job's number costs `settings.change_cost_s` seconds of its I/O.
+    forwarded
+        Jobs that run behind I/O nodes already, and cannot go back to direct access.
     compare
         Also what every other policy gives.
     where
@@ -66,6 +70,7 @@ def forward(
         )
         for job in jobs.jobs
     ]
+    offers = [_without_direct(one) if one.job.name in forwarded else one for one in offers]
     asked = Asked(offers, settings)
     solved = None
     if settings.policy == "mckp":
@@ -96,6 +101,11 @@ def forward(
         no_data=_no_data(offers, settings, current is not None),
         notes=_notes(asked, chosen, unlike),
     )
+
+
+def _without_direct(offer: Offer) -> Offer:
+    kept = tuple(one for one in offer.options if one.io_nodes)
+    return replace(offer, options=kept) if kept else offer
 
 
 def _outcome(policy: Policy | str, asked: Asked, chosen: Sequence[Choice]) -> Outcome:

@@ -12,6 +12,9 @@ _COMMANDS = {
     "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
     "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
+    "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
+    "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of what the servers publish."),
+    "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
 }
 
 

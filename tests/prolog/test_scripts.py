@@ -1,0 +1,130 @@
+"""The scripts of `templates/slurm` as Slurm runs them, without Slurm."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vani.prolog.state import State
+from vani.schema.plan import JobPlan
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "templates" / "slurm"
+NAMES = ("prolog-slurmctld", "task-prolog", "epilog-slurmctld")
+
+pytestmark = pytest.mark.skipif(shutil.which("flock") is None, reason="flock (util-linux) is not here")
+
+
+def slurm(number, **more):
+    return {
+        "SLURM_JOB_ID": str(number), "SLURM_JOB_NAME": "bt", "SLURM_JOB_NODELIST": "n[1-4]", "SLURM_JOB_NUM_NODES": "4",
+    } | more  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The scripts installed in a folder with a blank in its name."""
+    folder = tmp_path / "a site"
+    shutil.copytree(SCRIPTS, folder)
+    (folder / "vani").write_text(
+        f'#!/bin/sh\necho started >>"{folder}/starts"\nPYTHONPATH={ROOT} exec {sys.executable} -m vani "$@"\n'
+    )
+    (folder / "vani").chmod(0o755)
+    settings(folder)
+    return folder
+
+
+def settings(folder, vani=None, budget=20, options="--io-nodes 64 --no-direct --nodes-per-io-node 16"):
+    (folder / "vani.conf").write_text(
+        f"VANI='{vani or folder / 'vani'}'\nVANI_STATE='{folder}/state'\nVANI_BUDGET={budget}\nVANI_OPTIONS='{options}'\n"
+    )
+
+
+def run(site, name, environment):
+    return subprocess.run(
+        [site / name], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shellcheck_finds_nothing(name):
+    program = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("shellcheck is not here")
+    done = subprocess.run([program, SCRIPTS / name], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+
+
+def test_a_job_begins_runs_and_ends(site):
+    assert (
+        run(site, "prolog-slurmctld", slurm(7)).stderr
+        == "vani: job 7: gets 1 of 64 I/O nodes, 1 job running\n"
+    )
+    told = run(site, "task-prolog", slurm(7))
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.splitlines() == [
+        f"export VANI_PLAN={site}/state/7.yaml",
+        "export VANI_FORWARDING=own",
+        "export VANI_IO_NODES=0",
+        f"export VANI_FORWARDING_MAP={site}/state/7.map",
+        f"export LIBGKFS_FORWARDING_MAP_FILE={site}/state/7.map",
+    ]
+    assert run(site, "epilog-slurmctld", slurm(7)).returncode == 0
+    assert run(site, "task-prolog", slurm(7)).stdout == ""
+    assert list((site / "state" / "jobs").iterdir()) == []
+
+
+def test_names_of_users_are_no_commands(site):
+    name = "x'; touch hacked; echo \"$(touch hacked)`touch hacked`\nexport PATH=/tmp"
+    run(site, "prolog-slurmctld", slurm(7, SLURM_JOB_NAME=name))
+    assert JobPlan.load(site / "state" / "7.yaml").job.name == name
+    assert all(
+        line.startswith(("export VANI_", "export LIBGKFS_"))
+        for line in run(site, "task-prolog", slurm(7)).stdout.splitlines()
+    )
+    assert not list(site.rglob("hacked"))
+
+
+def test_of_many_jobs_that_begin_at_once_none_is_lost_and_few_planners_start(site):
+    numbers = range(1, 41)
+    begun = [
+        subprocess.Popen([site / "prolog-slurmctld"], env=slurm(number), stderr=subprocess.DEVNULL)
+        for number in numbers
+    ]
+    assert {one.wait(timeout=120) for one in begun} == {0}
+    assert {one.job for one in State(site / "state").running(now_s=0.0, expire_s=1e9, say=print)} == set(
+        map(str, numbers)
+    )
+    held = [JobPlan.load(site / "state" / f"{number}.yaml").io_nodes for number in numbers]
+    assert len({name for one in held for name in one}) == len(numbers)
+    assert len((site / "starts").read_text().splitlines()) < len(numbers) / 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("number", ["", "x", "../7", "7; touch hacked"])
+def test_without_a_number_nothing_is_done(site, name, number):
+    done = run(site, name, {"SLURM_JOB_ID": number})
+    assert (done.returncode, done.stdout) == (0, "")
+    assert not (site / "state").exists()
+
+
+@pytest.mark.parametrize(
+    "broken", ["no vani", "a vani that hangs", "a vani that crashes", "a file for a folder"]
+)
+def test_whatever_is_broken_the_job_starts(site, broken):
+    if broken == "a file for a folder":
+        (site / "state").write_text("")
+    elif broken != "no vani":
+        (site / "vani").write_text(
+            "#!/bin/sh\n" + ("exec sleep 100\n" if "hangs" in broken else "kill -SEGV $$\n")
+        )
+    settings(site, vani="/no/such" if broken == "no vani" else None, budget=1)
+    for name in NAMES:
+        assert run(site, name, slurm(7)).returncode == 0
+    if broken != "a file for a folder":
+        run(site, "prolog-slurmctld", slurm(8))
+        assert (site / "state" / "jobs" / "8").exists(), "the next one that works plans for it"

@@ -1,0 +1,64 @@
+"""What `vani plan listen` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["plan_listen", "snapshots"]
+
+
+def plan_listen(at: str, *, expected: str | Iterable[str] = (), seconds: float = 60.0) -> Snapshot:
+    """Hear publishers for so many seconds, or until all that are expected were heard.
+
+    Parameters
+    ----------
+    at
+        Where to listen, such as `tcp://127.0.0.1:5570`; publishers elsewhere reach only an address that they see.
+    expected
+        Names of servers, or a list as Slurm writes it: `oss[0-6],mds`.
+
+    Raises
+    ------
+    InputError
+        ZeroMQ is not installed, or it cannot listen there.
+    """
+    with snapshots(at, expected=expected, seconds=seconds, is_once=True) as found:
+        return next(found)
+
+
+@contextmanager
+def snapshots(
+    at: str,
+    *,
+    expected: str | Iterable[str] = (),
+    seconds: float = 60.0,
+    is_once: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[Iterator[Snapshot]]:
+    """Listen from here on: a snapshot every so many seconds, without end or once; see `plan_listen`."""
+    from vani.collect.load_listener import Listener  # noqa: PLC0415 - loads the models
+    from vani.schema.host_list import expand  # noqa: PLC0415
+
+    if not 0.1 <= seconds <= 86_400:
+        raise InputError(f"is {seconds:g}", where="--interval", todo="give seconds, 0.1 to 86,400")
+    names = expand(expected) if isinstance(expected, str) and expected else list(expected)
+    if len(names) > 10_000:
+        raise InputError(f"are {len(names):,} servers", where="--expect", todo="give 10,000 at most")
+    with Listener(at, names) as listener:
+        say(f"listening at {listener.endpoint}")
+
+        def each() -> Iterator[Snapshot]:
+            while True:
+                listener.hear(seconds, until=(lambda: listener.heard.has_all) if is_once else bool)
+                yield listener.snapshot()
+                if is_once:
+                    return
+
+        yield each()

@@ -1,0 +1,61 @@
+"""`vani plan listen`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from vani.cli.options import output_option, quiet_option
+from vani.cli.output import emit
+from vani.cli.places import check_places, stdout
+from vani.errors import InputError
+
+__all__ = ["listen"]
+
+
+@click.command()
+@output_option("Write the snapshot here, anew after every interval.")
+@click.option(
+    "--at",
+    default="tcp://127.0.0.1:5570",
+    show_default=True,
+    metavar="ENDPOINT",
+    help="Where to listen; tcp://*:5570 is every network of this host.",
+)
+@click.option(
+    "--expect", default="", metavar="NAMES", help="Servers that are missing until heard: oss[0-6],mds."
+)
+@click.option(
+    "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between snapshots."
+)
+@click.option("--once", is_flag=True, help="End after one, as soon as all that are expected were heard.")
+@quiet_option
+def listen(output: Path | None, at: str, expect: str, interval: float, once: bool, quiet: bool) -> None:
+    """Hear what `vani plan publish` sends from all servers, and write the state of the machine as a snapshot.
+
+    Figures of a server that is silent for three of its intervals are null, and it is listed under no_data.
+    """
+    check_places([output])
+    if stdout(output) and not once:
+        raise click.UsageError("without --once it goes on: name a file with -o")
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(f"vani: {text}", err=True)
+
+    with api.snapshots(at, expected=expect, seconds=interval, is_once=once, say=say) as found:
+        for one in found:
+            _write(one.to_yaml(), output, None if once else say)
+
+
+def _write(text: str, output: Path | None, say: Callable[[str], None] | None) -> None:
+    """Write a snapshot; where there is another one later, a place that cannot be written is said and tried again."""
+    try:
+        emit(text, output)
+    except InputError as error:
+        if say is None:
+            raise
+        say(str(error))

@@ -1,0 +1,60 @@
+"""`vani plan publish`."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from vani.cli.options import FILE, quiet_option
+
+__all__ = ["publish"]
+
+
+@click.command()
+@click.option(
+    "--to",
+    default="tcp://127.0.0.1:5570",
+    show_default=True,
+    metavar="ENDPOINT",
+    help="Where `vani plan listen` is.",
+)
+@click.option("--name", metavar="NAME", help="What the snapshot calls this server; by default its host name.")
+@click.option(
+    "--role",
+    type=click.Choice(["oss", "mds", "forwarding"]),
+    default="oss",
+    show_default=True,
+    help="What it is.",
+)
+@click.option(
+    "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between messages."
+)
+@click.option(
+    "--count", type=click.IntRange(1), metavar="N", help="Send so many messages; by default without end."
+)
+@click.option(
+    "--lctl", type=FILE, metavar="FILE", help="What `lctl get_param` prints, from a file; else it is asked."
+)
+@quiet_option
+def publish(
+    to: str,
+    name: str | None,
+    role: Literal["oss", "mds", "forwarding"],
+    interval: float,
+    count: int | None,
+    lctl: Path | None,
+    quiet: bool,
+) -> None:
+    """Send the load of this server (processors, memory, targets) to `vani plan listen`, every minute."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    own = name if name is not None else socket.gethostname().partition(".")[0]
+
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(f"vani: {to}: {text}", err=True)
+
+    api.plan_publish(to, name=own, role=role, interval_s=interval, count=count, lctl=lctl, say=say)

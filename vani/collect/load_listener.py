@@ -1,0 +1,219 @@
+"""Hear what publishers send, and make a snapshot of the machine of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from vani.collect.load_message import LONGEST, TOPIC, LoadMessage, message_of
+from vani.collect.load_socket import check_endpoint, refused, zmq_or_error
+from vani.errors import InputError, one_line
+from vani.readers.natural_order import natural
+from vani.schema.snapshot import IoNode, MetadataServer, Missing, Server, Snapshot, Target
+from vani.units import counted
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Heard", "Listener"]
+
+_SILENT: Final = 3
+"""Intervals without a message after which a publisher counts as stopped: two may be lost."""
+_MOST_PUBLISHERS: Final = 10_000
+_CLOCK_S: Final = 60.0
+
+
+@dataclass
+class _Last:
+    """The last message of a publisher, and when it came, by this host's clock."""
+
+    message: LoadMessage
+    heard_s: float
+
+
+@dataclass
+class Heard:
+    """What was heard so far; times are seconds of a clock that never goes back.
+
+    Parameters
+    ----------
+    expected
+        Servers that are missing until they are heard.
+    """
+
+    expected: Iterable[str] = ()
+    malformed: int = 0
+    late: int = 0
+    lost: int = 0
+    _why: str = ""
+    _last: dict[str, _Last] = field(default_factory=dict)
+
+    def take(self, content: bytes, now_s: float) -> None:
+        """Take a message in; one that is none, or late, is counted and left out."""
+        try:
+            message = message_of(content)
+            if message.publisher not in self._last and len(self._last) >= _MOST_PUBLISHERS:
+                raise InputError(f"there are more than {_MOST_PUBLISHERS:,} publishers")
+        except InputError as error:
+            self.malformed += 1
+            self._why = self._why or str(error)
+            return
+        before = self._last.get(message.publisher)
+        if before is not None and before.message.run == message.run:
+            if message.number <= before.message.number:
+                self.late += 1
+                return
+            self.lost += message.number - before.message.number - 1
+        self._last[message.publisher] = _Last(message, now_s)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every expected server was heard; False where none is expected."""
+        names = set(self.expected)
+        return bool(names) and names <= self._last.keys()
+
+    def snapshot(self, now_s: float, when: datetime) -> Snapshot:
+        """The machine by what was heard; figures of a server that is silent are null, and it is listed."""
+        no_data: list[Missing] = []
+        servers: dict[str, Server] = {}
+        nodes: dict[str, IoNode] = {}
+        targets: dict[int, Target] = {}
+        mds: MetadataServer | None = None
+        # Of two that tell of one thing, such as a target that moved, the later one is right.
+        for name, one in sorted(self._last.items(), key=lambda item: item[1].heard_s):
+            told = one.message.snapshot
+            silent_s = now_s - one.heard_s
+            is_silent = silent_s > _SILENT * one.message.interval_s
+            if is_silent:
+                every = f"it published every {one.message.interval_s:g} s"
+                no_data.append(Missing(name=name, reason=f"silent for {silent_s:.0f} s; {every}"))
+            elif told.no_data:
+                no_data += [Missing(name=name, reason=gap.reason) for gap in told.no_data]
+            if one.message.role == "mds":
+                mds = MetadataServer() if is_silent else told.mds or MetadataServer()
+                continue
+            if one.message.role == "forwarding":
+                own_node = next(iter(told.forwarding), IoNode(name=name))
+                # Nobody is to be sent to a node that may be dead.
+                nodes[name] = IoNode(name=name, state="offline") if is_silent else own_node
+                continue
+            own = next(iter(told.oss), Server(name=name))
+            servers[name] = Server(name=name) if is_silent else own
+            # Its targets are where they were, and as full as they were at least; what they do is not known.
+            targets |= {
+                part.index: part.model_copy(update={"load": None}) if is_silent else part for part in told.ost
+            }
+        never = [name for name in self.expected if name not in self._last]
+        no_data += [Missing(name=name, reason="never heard") for name in never]
+        if mds is None:
+            no_data.append(Missing(name="mds", reason="no publisher told of the metadata server"))
+        found = Snapshot(
+            time=when,
+            oss=[servers[name] for name in sorted(servers, key=natural)],
+            ost=[targets[index] for index in sorted(targets)],
+            forwarding=[nodes[name] for name in sorted(nodes, key=natural)],
+            mds=mds,
+            no_data=sorted(no_data, key=lambda gap: natural(gap.name)),
+        )
+        return found.model_copy(update={"notes": [*found.reasons_to_wait(), *self._notes(when)]})
+
+    def _notes(self, when: datetime) -> Iterable[str]:
+        if self.malformed:
+            yield f"{counted(self.malformed, 'message')} left out: {one_line(self._why)[:200]}"
+        if self.late:
+            yield f"{counted(self.late, 'message')} came late or twice"
+        if self.lost:
+            yield f"{counted(self.lost, 'message')} lost on the way"
+        behind = [
+            name
+            for name, one in self._last.items()
+            if one.message.snapshot.time is not None
+            and (when - _in_utc(one.message.snapshot.time)).total_seconds() < -_CLOCK_S
+        ]
+        if behind:
+            yield f"clocks of {counted(len(behind), 'server')} are ahead of this one: {', '.join(behind[:5])}"
+
+
+def _in_utc(when: datetime) -> datetime:
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+
+
+class Listener:
+    """A place where publishers are heard; use it as a context manager.
+
+    Parameters
+    ----------
+    endpoint
+        Where to listen, such as `tcp://127.0.0.1:5570`.
+
+    Raises
+    ------
+    InputError
+        ZeroMQ is not installed, or it cannot listen there.
+    """
+
+    def __init__(self, endpoint: str, expected: Iterable[str] = ()) -> None:
+        zmq = zmq_or_error()
+        check_endpoint(endpoint)
+        self.heard = Heard(tuple(dict.fromkeys(expected)))
+        self._context = zmq.Context()
+        self._socket: Any = self._context.socket(zmq.SUB)
+        self._more, self._again = zmq.RCVMORE, zmq.Again
+        for option, value in (
+            (zmq.LINGER, 0),
+            # Longer ones are not taken in: the library closes the connection that they come by.
+            (zmq.MAXMSGSIZE, LONGEST),
+            (zmq.RCVHWM, _MOST_PUBLISHERS),
+            (zmq.TCP_KEEPALIVE, 1),
+        ):
+            self._socket.setsockopt(option, value)
+        self._socket.setsockopt(zmq.SUBSCRIBE, TOPIC)
+        try:
+            self._socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise refused(endpoint, error) from None
+        self.endpoint = self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
+
+    def hear(self, seconds: float, *, until: Callable[[], bool] = bool) -> None:
+        """Take in what comes for so many seconds, or until `until` says that it is enough."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not until():
+            if self._socket.poll(min(left, 1.0) * 1000):
+                self._take_all(end)
+
+    def _take_all(self, end: float) -> None:
+        import zmq  # noqa: PLC0415 - it was found when this was made
+
+        while time.monotonic() < end:
+            try:
+                content = self._socket.recv(zmq.NOBLOCK)
+                parts = 1
+                while self._socket.getsockopt(self._more):
+                    self._socket.recv(zmq.NOBLOCK)
+                    parts += 1
+            except self._again:
+                return
+            self.heard.take(content if parts == 1 else b"", time.monotonic())
+
+    def snapshot(self) -> Snapshot:
+        """The machine by what was heard until now."""
+        return self.heard.snapshot(time.monotonic(), datetime.now(UTC).replace(microsecond=0))
+
+    def close(self) -> None:
+        self._socket.close(0)
+        self._context.term()
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

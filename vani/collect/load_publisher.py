@@ -1,0 +1,108 @@
+"""Publish what this server does, again and again, to whoever listens."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from vani.collect.load_message import LoadMessage, Role, packed
+from vani.collect.load_socket import check_endpoint, refused, zmq_or_error
+from vani.schema.snapshot import Snapshot
+
+__all__ = ["Publisher", "keep_sending"]
+
+_CONNECT_S: Final = 5.0
+"""Seconds that the first message waits for a listener; those before one is there are lost."""
+
+
+class Publisher:
+    """Sends snapshots of one server; use `close` when done.
+
+    Parameters
+    ----------
+    endpoint
+        Where somebody listens, or will.
+
+    Raises
+    ------
+    InputError
+        ZeroMQ is not installed, or the endpoint is none.
+    """
+
+    def __init__(self, endpoint: str, name: str, role: Role, interval_s: float) -> None:
+        zmq = zmq_or_error()
+        check_endpoint(endpoint)
+        self._zmq = zmq
+        self._name, self._role, self._interval_s = name, role, interval_s
+        self._run, self._number = os.urandom(8).hex(), 0
+        self.listeners = 0
+        self._context = zmq.Context()
+        # Of this kind, a publisher is told who subscribes.
+        self._socket: Any = self._context.socket(zmq.XPUB)
+        for option, value in (
+            (zmq.LINGER, 1000),
+            (zmq.SNDHWM, 10),
+            (zmq.MAXMSGSIZE, 1024),
+            (zmq.RECONNECT_IVL, 100),
+            (zmq.RECONNECT_IVL_MAX, 5000),
+            (zmq.TCP_KEEPALIVE, 1),
+            (zmq.XPUB_VERBOSER, 1),
+        ):
+            self._socket.setsockopt(option, value)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            self._socket.close(0)
+            self._context.term()
+            raise refused(endpoint, error) from None
+
+    def send(self, snapshot: Snapshot) -> bool:
+        """Send the state of this server; whether anybody listens."""
+        self._count_listeners(_CONNECT_S if not self._number else 0.0)
+        message = LoadMessage(
+            publisher=self._name,
+            run=self._run,
+            number=self._number,
+            interval_s=self._interval_s,
+            role=self._role,
+            snapshot=snapshot,
+        )
+        self._number += 1
+        try:
+            self._socket.send(packed(message), self._zmq.NOBLOCK)
+        except self._zmq.Again:
+            return False
+        return self.listeners > 0
+
+    def _count_listeners(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while self._socket.poll(0 if self.listeners else max(0.0, end - time.monotonic()) * 1000):
+            told = self._socket.recv(self._zmq.NOBLOCK)
+            self.listeners = max(0, self.listeners + (1 if told[:1] == b"\1" else -1))
+
+    def close(self) -> None:
+        self._socket.close()
+        self._context.term()
+
+
+def keep_sending(
+    publisher: Publisher,
+    figures: Callable[[], Snapshot],
+    *,
+    interval_s: float,
+    count: int | None,
+    say: Callable[[str], None],
+) -> None:
+    """Send every `interval_s` seconds, `count` times or without end; `say` is told when listening begins or ends."""
+    sent, heard, due = 0, None, time.monotonic()
+    while count is None or sent < count:
+        is_heard = publisher.send(figures())
+        if is_heard != heard:
+            say("somebody listens" if is_heard else "nobody listens; messages are lost until somebody does")
+            heard = is_heard
+        sent += 1
+        if sent != count:
+            due = max(due + interval_s, time.monotonic())
+            time.sleep(max(0.0, due - time.monotonic()))

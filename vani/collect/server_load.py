@@ -1,0 +1,116 @@
+"""What a storage server does now, from /proc and `lctl get_param`: shares of processors and memory, and its targets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from vani.collect.command import Ask, NoAnswer
+from vani.schema.snapshot import Target
+
+__all__ = [
+    "TARGETS",
+    "BusyTime",
+    "busy_share",
+    "memory_share",
+    "read_busy_time",
+    "read_targets",
+    "targets_of",
+]
+
+TARGETS: Final = [
+    "lctl", "get_param", "obdfilter.*.kbytestotal", "obdfilter.*.kbytesavail", "obdfilter.*.degraded",
+]  # fmt: skip
+"""Asks an object storage server for its targets."""
+
+_LONGEST: Final = 1 << 22
+_FIGURE = re.compile(
+    r"^obdfilter\.(?P<target>\S{1,100}-OST(?P<index>[0-9a-f]{4}))\.(?P<key>kbytestotal|kbytesavail|degraded)="
+    r"(?P<value>[0-9]{1,15})$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class BusyTime:
+    """Ticks of all processors since the start of the machine."""
+
+    busy: int
+    total: int
+
+
+def read_busy_time(root: Path = Path("/")) -> BusyTime | None:
+    """What /proc/stat counts by now; waiting for disks is not busy. None where it does not say."""
+    try:
+        words = (root / "proc/stat").read_text(errors="backslashreplace").split("\n", 1)[0].split()
+    except OSError:
+        return None
+    # Time of guests is counted as user's, too.
+    ticks = [int(word) for word in words[1:9] if word.isdecimal()]
+    if words[:1] != ["cpu"] or len(ticks) < 5:
+        return None
+    return BusyTime(sum(ticks) - ticks[3] - ticks[4], sum(ticks))
+
+
+def busy_share(before: BusyTime | None, now: BusyTime | None) -> float | None:
+    """Share of the processors that was in use between two readings; None where that is not known."""
+    if before is None or now is None or now.total <= before.total:
+        return None
+    return min(1.0, max(0.0, (now.busy - before.busy) / (now.total - before.total)))
+
+
+def memory_share(root: Path = Path("/")) -> float | None:
+    """Share of the memory that programs could not get; what caches hold they could."""
+    try:
+        text = (root / "proc/meminfo").read_text(errors="backslashreplace")
+    except OSError:
+        return None
+    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+([0-9]{1,18}) kB$", text, re.MULTILINE))
+    whole, free = int(found.get("MemTotal", 0)), found.get("MemAvailable")
+    if not whole or free is None:
+        return None
+    return min(1.0, max(0.0, 1 - int(free) / whole))
+
+
+def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[Target], str | None]:
+    """The targets of a server, from `lctl` or from a file with what it prints; and why there are none."""
+    if dump is not None:
+        try:
+            with dump.open("rb") as file:
+                text = file.read(_LONGEST).decode(errors="backslashreplace")
+        except OSError as error:
+            return [], f"{dump}: cannot be read ({error.strerror})"
+    elif ask is not None:
+        try:
+            text = ask(TARGETS)
+        except NoAnswer as error:
+            text = error.printed
+            if not targets_of(text, server):
+                return [], str(error)
+    else:
+        return [], "nobody was asked"
+    found = targets_of(text, server)
+    return (
+        found,
+        None if found else f"{dump or 'lctl'} tells of no target (obdfilter.*.kbytestotal, .kbytesavail)",
+    )
+
+
+def targets_of(text: str, server: str) -> list[Target]:
+    """Targets in what `lctl get_param` prints, by index; one without size or free space is left out."""
+    figures: dict[int, dict[str, int]] = {}
+    for match in _FIGURE.finditer(text):
+        figures.setdefault(int(match["index"], 16), {})[match["key"]] = int(match["value"])
+    return [
+        Target(
+            index=index,
+            oss=server,
+            size=one["kbytestotal"] * 1024,
+            used=max(0, one["kbytestotal"] - one["kbytesavail"]) * 1024,
+            state="degraded" if one.get("degraded") else "ok",
+        )
+        for index, one in sorted(figures.items())
+        if one.get("kbytestotal") and "kbytesavail" in one
+    ]

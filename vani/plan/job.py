@@ -1,0 +1,183 @@
+"""Which I/O nodes, by name, each running job uses: from what each has, and the pool, to what each is to have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vani.errors import InputError
+from vani.models.forwarding import Scenario
+from vani.plan.curves import Estimate, divisors
+from vani.plan.forward import forward
+from vani.schema.jobs import Jobs, PlannedJob
+from vani.schema.plan import Allotment, ForwardPlan, ForwardSettings
+
+__all__ = ["Access", "Has", "RunningJob", "Shared", "map_of", "share"]
+
+Access = Literal["direct", "own", "shared"]
+
+
+@dataclass(frozen=True)
+class Has:
+    """What a job has: names of I/O nodes, none for direct access."""
+
+    access: Access
+    io_nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """A job that runs, by its number, and what it has; None: it begins."""
+
+    asked: PlannedJob
+    has: Has | None = None
+
+    @property
+    def number(self) -> str:
+        return self.asked.name
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What every job is to have; `unplaced` and `over` say why some have nothing, or less than the policy gives."""
+
+    plan: ForwardPlan | None
+    has: Mapping[str, Has]
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    over: Mapping[str, str] = field(default_factory=dict)
+
+    def allotment(self, number: str) -> Allotment | None:
+        """What the plan of the pool says of a job; None where it was not asked."""
+        jobs = [] if self.plan is None else self.plan.jobs
+        return next((one for one in jobs if one.name == number), None)
+
+
+def share(
+    jobs: Sequence[RunningJob],
+    pool: Sequence[str],
+    settings: ForwardSettings,
+    scenarios: Sequence[Scenario],
+    *,
+    estimate: Estimate = "near",
+    version: str = "",
+) -> Shared:
+    """Share the I/O nodes of a pool among the jobs that run, each I/O node to one job, or to those that share it.
+
+    A job that began without I/O nodes goes on without, and one that began with them keeps one at least: how its files
+    are reached is decided when it begins. Jobs keep the I/O nodes that they have as far as their number lets them.
+
+    Parameters
+    ----------
+    pool
+        Names of the I/O nodes that work, those to be taken first in front.
+    """
+    settled = {one.number: one.has for one in jobs if one.has is not None and one.has.access == "direct"}
+    asking = [one for one in jobs if one.number not in settled]
+    if not asking:
+        return Shared(None, settled)
+    try:
+        plan = forward(
+            Jobs(jobs=[one.asked for one in asking]),
+            settings,
+            scenarios=scenarios,
+            estimate=estimate,
+            current=_in_force(asking),
+            forwarded={one.number for one in asking if one.has is not None},
+            version=version,
+        )
+    except InputError as error:
+        # Those that run keep what they have: there is no plan, but no harm either.
+        kept = {one.number: _still_there(one.has, pool) for one in asking if one.has is not None}
+        return Shared(
+            None, {**settled, **kept}, {one.number: str(error) for one in asking if one.has is None}
+        )
+    named, unplaced, over = _named(asking, plan, pool, direct=settings.direct)
+    return Shared(plan, {**settled, **named}, unplaced, over)
+
+
+def _still_there(has: Has, pool: Sequence[str]) -> Has:
+    return Has(has.access, tuple(one for one in has.io_nodes if one in pool))
+
+
+def _in_force(jobs: Sequence[RunningJob]) -> ForwardPlan | None:
+    """The numbers that jobs have, as the plan that is changed."""
+    known = [
+        Allotment.model_construct(
+            name=one.number, io_nodes=len(one.has.io_nodes), shared=one.has.access == "shared"
+        )
+        for one in jobs
+        if one.has is not None
+    ]
+    return ForwardPlan.model_construct(jobs=known) if known else None
+
+
+def _named(
+    jobs: Sequence[RunningJob], plan: ForwardPlan, pool: Sequence[str], *, direct: bool
+) -> tuple[dict[str, Has], dict[str, str], dict[str, str]]:
+    """Names for the numbers of a plan: first what jobs keep, then what they get beside it, in the order of the jobs."""
+    free = dict.fromkeys(pool)
+    wanted = {one.name: one for one in plan.jobs}
+    found: dict[str, Has] = {}
+    unplaced = {one.name: one.reason for one in plan.unplaced}
+    over: dict[str, str] = {}
+    sharing = [one for one in jobs if wanted[one.number].shared]
+    if sharing:
+        before = (
+            name for one in sharing if one.has and one.has.access == "shared" for name in one.has.io_nodes
+        )
+        held = {name for one in jobs if one.has for name in one.has.io_nodes}
+        nodes = (
+            *(name for name in before if name in free),
+            *(name for name in free if name not in held),
+            *free,
+        )
+        node = nodes[0]
+        del free[node]
+        found = {one.number: Has("shared", (node,)) for one in sharing}
+    own = [
+        (one, wanted[one.number].io_nodes or 0)
+        for one in jobs
+        if one.number not in found and one.number not in unplaced
+    ]
+    kept: dict[str, list[str]] = {}
+    for one, number in own:
+        had = one.has.io_nodes if one.has is not None and one.has.access == "own" else ()
+        kept[one.number] = [name for name in had if name in free][:number]
+        for name in kept[one.number]:
+            del free[name]
+    for one, number in own:
+        names = kept[one.number]
+        can = _largest_that_fits(one.asked.nodes, number, len(names) + len(free))
+        if can < number:
+            over[one.number] = f"{number:,} I/O nodes by the policy, and {can:,} that are left"
+        if not can and not (direct and one.has is None):
+            unplaced[one.number] = "no I/O node is left, and it cannot do without"
+            continue
+        for name in names[can:]:
+            free[name] = None
+        more = [name for name, _ in zip(list(free), range(can - len(names)), strict=False)]
+        for name in more:
+            del free[name]
+        found[one.number] = Has("own", (*names[:can], *more)) if can else Has("direct")
+    return found, unplaced, over
+
+
+def _largest_that_fits(nodes: int, wanted: int, there: int) -> int:
+    if wanted <= there:
+        return wanted
+    return max((one for one in divisors(nodes) if one <= there), default=0)
+
+
+def map_of(hosts: Sequence[str], io_nodes: Sequence[str], numbers: Mapping[str, int]) -> Iterator[str]:
+    """Lines of a forwarding map as GekkoFWD reads it: a compute node and the number of its I/O node.
+
+    Compute nodes that follow one another share an I/O node.
+
+    Parameters
+    ----------
+    numbers
+        By name of each I/O node, its place in GekkoFWD's file of hosts, from 0.
+    """
+    for place, host in enumerate(hosts):
+        yield f"{host} {numbers[io_nodes[place * len(io_nodes) // len(hosts)]]}\n"

@@ -1,0 +1,138 @@
+"""Do some work within a budget of time, whatever becomes of it.
+
+The work is done in a child process: this one waits no longer than the budget lasts, and is not touched by what
+happens there, be it an error, a crash, memory that runs out, or a file system that does not answer.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["Deadline", "age_of_process_s", "within"]
+
+_GRACE_S: Final = 10.0
+"""Seconds after the deadline that what has to be done in any case may take, with nobody waiting for it."""
+
+_FIRST: Final = b"."
+_LONGEST_WORD: Final = 4000
+
+
+class Deadline:
+    """When the work has to be done.
+
+    Parameters
+    ----------
+    budget_s
+        Seconds since this process began.
+    """
+
+    def __init__(self, budget_s: float) -> None:
+        self._end_s = time.monotonic() + budget_s - age_of_process_s()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left, 0 at least."""
+        return max(0.0, self._end_s - time.monotonic())
+
+
+def age_of_process_s() -> float:
+    """Seconds since this process began, loading the interpreter included; 0 where the system does not say."""
+    try:
+        with open("/proc/self/stat", "rb") as file:  # noqa: PTH123 - pathlib takes longer to load than this to run
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+    return age if 0.0 <= age < 3600.0 else 0.0
+
+
+def within(deadline: Deadline, first: Callable[[], object], work: Callable[[], str]) -> tuple[bool, str]:
+    """Do `work` in a child process until the deadline; whether it was done, and what it says in one line.
+
+    Errors of the work become a line, too. A child that is late is killed.
+
+    Parameters
+    ----------
+    first
+        What has to be done whatever the time is, and takes next to none: it is not killed. Its errors are not told;
+        `work` is to find out.
+    """
+    try:
+        reading, writing = os.pipe()
+        child = os.fork()
+    except OSError as error:
+        return False, f"no process can be started ({error.strerror})"
+    if child == 0:
+        os.close(reading)
+        _work(first, work, writing, deadline)
+    os.close(writing)
+    said, is_done = b"", False
+    try:
+        said, is_done = _listen(reading, deadline)
+    finally:
+        os.close(reading)
+        if is_done or said:
+            _end(child)
+    if is_done:
+        return said[1:2] == b"+", said[2:].decode(errors="backslashreplace")
+    if deadline.left_s:
+        return False, "the process that planned ended without a word (killed, or out of memory)"
+    return False, "not done within the budget"
+
+
+def _work(first: Callable[[], object], work: Callable[[], str], writing: int, deadline: Deadline) -> None:
+    """The child: it never returns, and ends by the kernel's clock if nobody ends it."""
+    try:
+        # Of its own session: schedulers kill what a prolog leaves behind.
+        os.setsid()
+        for one in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(one, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, deadline.left_s + _GRACE_S)
+        with suppress(Exception):
+            first()
+        with suppress(OSError):
+            os.write(writing, _FIRST)
+        signal.setitimer(signal.ITIMER_REAL, deadline.left_s + 0.1)
+        said = "+" + work()
+    except BaseException as error:
+        # Whatever it is: the job is to start.
+        said = f"-{_line(error)}"
+    with suppress(BaseException):
+        # A mark at the end tells a whole word from one that was cut off.
+        os.write(writing, said.encode(errors="backslashreplace")[:_LONGEST_WORD] + b"\0")
+    os._exit(0)
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'input or output'}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:
+    """What the child says until the deadline, and whether that is all of it."""
+    said = b""
+    while not said.endswith(b"\0"):
+        ready, _, _ = select.select([reading], [], [], deadline.left_s)
+        more = os.read(reading, _LONGEST_WORD + 2) if ready else b""
+        if not more:
+            return said, False
+        said += more
+    return said[:-1], True
+
+
+def _end(child: int) -> None:
+    """Kill a child, and wait for it a little: one that hangs in the kernel cannot be killed."""
+    with suppress(OSError):
+        os.kill(child, signal.SIGKILL)
+        for _ in range(20):
+            if os.waitpid(child, os.WNOHANG)[0]:
+                return
+            time.sleep(0.002)

@@ -1,0 +1,50 @@
+"""Whose turn it is to plan: one process plans for all jobs that were registered by then, the others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from vani.errors import InputError
+from vani.prolog.budget import Deadline
+from vani.prolog.state import State
+
+__all__ = ["begin", "end"]
+
+_TO_PLAN_S: Final = 0.15
+"""Seconds without which planning is not begun: it takes more, and would keep the lock from those that have time."""
+
+
+def begin(state: State, environment: Mapping[str, str], deadline: Deadline, plan: Callable[[], str]) -> str:
+    """Register the job of this environment, and plan unless another process does; what became of it, in one line.
+
+    Parameters
+    ----------
+    plan
+        Plans for all running jobs; it is called with the lock held, and says what it did.
+
+    Raises
+    ------
+    InputError
+        There is no plan: somebody else holds the lock, or as `plan` says.
+    """
+    number = state.register(environment).job
+
+    def is_over() -> bool:
+        return state.is_planned(number) or deadline.left_s < _TO_PLAN_S
+
+    with state.locked(is_over) as is_ours:
+        if state.is_planned(number):
+            return "planned together with others"
+        if not is_ours or deadline.left_s < _TO_PLAN_S:
+            raise InputError("registered, but there was no time to plan; the next one plans for it")
+        return plan()
+
+
+def end(state: State, number: str, deadline: Deadline, plan: Callable[[], str]) -> str:
+    """Forget a job, and share what it had among those that run; see `begin`."""
+    state.forget(number)
+    with state.locked(lambda: deadline.left_s < _TO_PLAN_S) as is_ours:
+        if not is_ours or deadline.left_s < _TO_PLAN_S:
+            return " what it had is shared when the next job begins"
+        return plan()

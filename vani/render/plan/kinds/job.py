@@ -1,0 +1,39 @@
+"""Plans of kind `job`: which I/O nodes one job uses from its beginning on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.units import counted, format_rate
+
+if TYPE_CHECKING:
+    from vani.schema.plan import JobPlan
+
+__all__ = ["body", "missing"]
+
+
+def body(plan: JobPlan) -> list[str]:
+    """What the job gets, and what that is worth."""
+    name = f" ({one_line(plan.job.name)})" if plan.job.name else ""
+    nodes = counted(plan.job.nodes, "compute node")
+    ways = {"direct": "direct access", "own": "of its own", "shared": "shared with others", None: "no plan"}
+    way = ways[plan.access]
+    if plan.io_nodes:
+        way = f"{counted(len(plan.io_nodes), 'I/O node')} {way}: {', '.join(map(one_line, plan.io_nodes))}"
+    lines = [f"Job {plan.job.id}{name}, {nodes}: {way}."]
+    one = plan.allotment
+    if one is not None and one.bandwidth is not None:
+        lines.append(
+            f"Expected {format_rate(one.bandwidth)}, next to {counted(plan.running - 1, 'other job')}."
+        )
+    return lines
+
+
+def missing(plan: JobPlan) -> list[str]:
+    """What the plan leaves out, in parts of a sentence."""
+    return [
+        *(["the job is not placed"] if plan.unplaced else []),
+        *(["it gets less than the policy gives"] if plan.over_capacity else []),
+        *(["figures of the job missing or estimated"] if plan.no_data else []),
+    ]
