@@ -82,10 +82,13 @@ def system_files(system: str | None) -> Iterator[Path]:
 def files_of_jobs(jobs: Path) -> Iterator[Path]:
     """The files that a jobs.yaml names, and itself."""
     from vani.api.plan_forward import profiles_of  # noqa: PLC0415 - only where an output exists
+    from vani.api.plan_place import layout_files_of  # noqa: PLC0415
     from vani.schema.jobs import Jobs  # noqa: PLC0415
 
     yield jobs
-    yield from profiles_of(Jobs.load(jobs), jobs.parent)
+    known = Jobs.load(jobs)
+    yield from profiles_of(known, jobs.parent)
+    yield from layout_files_of(known, jobs.parent).values()
 
 
 def _check_place(path: Path) -> None:
