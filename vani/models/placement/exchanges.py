@@ -22,7 +22,7 @@ _EMPTIEST: Final = (48, 600)
 _TRIED: Final = 64
 _PAIRS: Final = 4_000_000
 _REGROUPED: Final = 200
-_REGROUPED_OF_MANY: Final = 50
+_REGROUPED_OF_MANY: Final = 20
 _MANY: Final = 2_000
 _GROUP: Final = 4
 _TRIED_ANEW: Final = 500
@@ -58,8 +58,7 @@ class _Search:
         new = np.bincount(place[placed], weights=stripes.bytes[placed], minlength=count)
         self.load: Floats = targets.base + new
         self.room: Floats = targets.room - new
-        # Stripes without bytes lie anywhere.
-        held = np.flatnonzero(placed & (stripes.bytes > 0))
+        held = np.flatnonzero(placed)
         held = held[np.argsort(place[held], kind="stable")]
         parts = np.split(held, np.searchsorted(place[held], np.arange(1, count)))
         self.on: list[list[int]] = [part.tolist() for part in parts]
