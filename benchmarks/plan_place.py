@@ -79,7 +79,7 @@ TABLE_2 = (1, 0, 8_589_934_592, 1_073_741_824, 8)
 """The same without PFL; table 5 adds the OSTs."""
 
 
-def testbed(first: int = 0) -> Snapshot:
+def tarazu_machine(first: int = 0) -> Snapshot:
     """The testbed, empty; tables 4 and 5 count OSTs from 1."""
     each = OSTS // SERVERS
     return Snapshot.model_validate(
@@ -132,7 +132,7 @@ def planned(case: Case, method: str = "balanced", *, seeds: int = 5, first: int 
             "seeds": seeds,
         }
     )
-    return place(jobs_of(case), testbed(first), settings)
+    return place(jobs_of(case), tarazu_machine(first), settings)
 
 
 def requests_of(case: Case, *, as_printed: bool = False) -> list[tuple[int, ...]]:

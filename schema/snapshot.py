@@ -11,15 +11,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from vani.errors import DocumentError
 from vani.schema.jobs import Demand, Name
 from vani.schema.model import Model
 
 __all__ = [
+    "BUSY_CPU",
+    "BUSY_MEMORY",
     "IoNode",
     "MetadataServer",
+    "Missing",
     "Rates",
     "Server",
     "Snapshot",
@@ -30,6 +33,10 @@ __all__ = [
 
 MOST_TARGETS = 65_536
 """OST indexes of Lustre are 16 bits."""
+
+BUSY_CPU = 0.7
+BUSY_MEMORY = 0.5
+"""Shares of the metadata server in use from which on OSTs are not allotted anew (Tarazu, section 5.6)."""
 
 Rates = Demand
 """Bytes, data operations and metadata operations per second; a part that is not known is null."""
@@ -89,6 +96,13 @@ class MetadataServer(Model):
     memory: Share | None = Field(default=None, description="share of its memory in use")
 
 
+class Missing(Model):
+    """A part of the machine of which nothing is known now."""
+
+    name: str = Field(description="a server, or `mds`")
+    reason: str = Field(description="why")
+
+
 class Snapshot(Model):
     """What the machine does now."""
 
@@ -112,6 +126,35 @@ class Snapshot(Model):
         default=None, description="storage nodes by forwarding node; null: each reaches all"
     )
     mds: MetadataServer | None = Field(default=None, description="the metadata server; null: not known")
+    no_data: Annotated[list[Missing], Field(max_length=100_000)] = Field(
+        default_factory=list, description="parts whose figures are missing, and why"
+    )
+    notes: Annotated[list[str], Field(max_length=1000)] = Field(
+        default_factory=list, description="what a reader of the figures has to know"
+    )
+
+    @field_serializer("time")
+    def _written(self, time: datetime | None) -> str | None:
+        return None if time is None else time.isoformat().replace("+00:00", "Z")
+
+    def reasons_to_wait(self) -> list[str]:
+        """Why no OSTs should be allotted now: the metadata server is busy; empty where it is not, or not known."""
+        if self.mds is None:
+            return []
+        return [
+            f"the metadata server uses {share:.0%} of its {what}: allot below {most:.0%}".replace("%", " %")
+            for what, share, most in (
+                ("processors", self.mds.cpu, BUSY_CPU),
+                ("memory", self.mds.memory, BUSY_MEMORY),
+            )
+            if share is not None and share >= most
+        ]
+
+    def to_yaml(self) -> str:
+        """Write the snapshot as YAML."""
+        from vani.schema.document import dumps  # noqa: PLC0415
+
+        return dumps(self)
 
     def refuse_contradictions(self, where: str) -> None:
         """Hold the parts against each other; `where` is what errors call the document.

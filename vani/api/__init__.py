@@ -18,6 +18,7 @@ from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.plan_forward import plan_forward
 from vani.api.plan_place import plan_place
+from vani.api.plan_snapshot import plan_snapshot
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -37,6 +38,7 @@ __all__ = [
     "heat_map",
     "plan_forward",
     "plan_place",
+    "plan_snapshot",
     "plot",
     "profile",
     "report",

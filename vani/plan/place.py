@@ -11,7 +11,7 @@ import numpy as np
 from vani.errors import InputError
 from vani.models.placement.bounds import least_level
 from vani.models.placement.extents import Extent
-from vani.models.placement.targets import Floats, Stripes, Targets
+from vani.models.placement.targets import Floats, Stripes, Targets, counted_anew
 from vani.plan.creations import FileToPlace, files_to_place
 from vani.plan.placement_advice import notes_of, pinning
 from vani.plan.placement_figures import allocator_ranges, costs_of
@@ -134,17 +134,22 @@ def _pool(targets: Sequence[Target], snapshot: Snapshot, asked: PlaceSettings) -
     used = np.array([one.used for one in targets], dtype=np.float64)
     names = {one.name: number for number, one in enumerate(snapshot.oss)}
     server = np.array([names.get(one.oss or "", -1) for one in targets], dtype=np.int64)
+    # Loads of servers count for tarazu alone, which says what it lacks of them.
     no_data = [
+        Left(name=one.name, reason=one.reason) for one in snapshot.no_data if one.name.startswith("OST ")
+    ]
+    told = {one.name for one in no_data}
+    no_data += [
         Left(name=f"OST {one.index}", reason="its server is not known: OSS Cost is left out")
         for one in targets
-        if one.oss is None
+        if one.oss is None and f"OST {one.index}" not in told
     ]
     loads = np.zeros(len(targets))
     if asked.method == "tarazu":
         loads, lacks = _server_loads(snapshot, server, asked)
         no_data += lacks
     room = np.maximum(np.floor(asked.ceiling * size) - used, 0)
-    columns = Targets(size, asked.past_weight * used, room, server)
+    columns = Targets(size, asked.past_weight * used, room, counted_anew(server))
     index = np.array([one.index for one in targets], dtype=np.int64)
     sound = np.array([one.state == "ok" for one in targets], dtype=bool)
     return Pool(index, sound, columns, loads, used / size), no_data

@@ -21,9 +21,6 @@ __all__ = ["notes_of", "pinning"]
 _WORTH: Final = 1.05
 """Gain in OST Cost from which on it is worth to choose for Lustre. Ours."""
 
-_BUSY_CPU: Final = 0.70
-_BUSY_MEMORY: Final = 0.50
-
 
 def pinning(after: OstCosts, before: AllocatorRange | None, asked: PlaceSettings) -> tuple[bool, str]:
     """Whether to pin, and why."""
@@ -65,8 +62,7 @@ def notes_of(
     if degraded:
         listed = ", ".join(map(str, degraded[:20])) + (", ..." if len(degraded) > 20 else "")
         found.append(f"degraded OSTs are used, for the others do not suffice: {listed}")
-    found += _on_metadata_server(snapshot)
-    return found
+    return found + snapshot.reasons_to_wait() + list(snapshot.notes)
 
 
 def _on_pinning(
@@ -121,14 +117,3 @@ def _on_stripe_sizes(files: Sequence[FileToPlace]) -> Iterator[str]:
             )
             if len(seen) >= 5:
                 return
-
-
-def _on_metadata_server(snapshot: Snapshot) -> Iterator[str]:
-    if snapshot.mds is None:
-        return
-    cpu, memory = snapshot.mds.cpu, snapshot.mds.memory
-    if (cpu is not None and cpu >= _BUSY_CPU) or (memory is not None and memory >= _BUSY_MEMORY):
-        yield (
-            f"the metadata server is busy: Tarazu allocates below {format_share(_BUSY_CPU)} of its processors and "
-            f"{format_share(_BUSY_MEMORY)} of its memory only (section 5.6)"
-        )

@@ -35,8 +35,7 @@ def costs_of(load: Floats, targets: Targets) -> OstCosts:
     servers = None
     if len(targets) and not np.any(targets.server < 0):
         sizes = targets.server_sizes
-        there = sizes > 0
-        of_server = targets.by_server(load)[there] / sizes[there]
+        of_server = targets.by_server(load) / sizes
         servers = float(of_server.max() / of_server.mean()) if of_server.mean() > 0 else None
     fullest = float(level.max(initial=0.0))
     return OstCosts(ost_cost=fullest / mean if mean > 0 else None, oss_cost=servers, fullest=fullest)

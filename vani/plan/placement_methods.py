@@ -12,7 +12,7 @@ import numpy as np
 from vani.models.placement.allocator import allocate
 from vani.models.placement.balance import balance
 from vani.models.placement.cheapest import cheapest
-from vani.models.placement.targets import Floats, Ints, Stripes, Targets
+from vani.models.placement.targets import Floats, Ints, Stripes, Targets, counted_anew
 
 if TYPE_CHECKING:
     from vani.schema.plan import PlaceSettings
@@ -50,7 +50,7 @@ class Pool:
         return Pool(
             self.index[some],
             self.is_sound[some],
-            Targets(old.size[some], old.base[some], old.room[some], old.server[some]),
+            Targets(old.size[some], old.base[some], old.room[some], counted_anew(old.server[some])),
             self.load[some],
             self.used[some],
         )

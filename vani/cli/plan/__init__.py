@@ -11,6 +11,7 @@ __all__ = ["plan"]
 _COMMANDS = {
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
     "place": ("vani.cli.plan.place:place", "Choose OSTs for files to come."),
+    "snapshot": ("vani.cli.plan.snapshot:snapshot", "Write down what the storage does now."),
 }
 
 

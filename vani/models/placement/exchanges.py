@@ -21,9 +21,7 @@ _EMPTIEST: Final = (48, 600)
 
 _TRIED: Final = 64
 _PAIRS: Final = 4_000_000
-_REGROUPED: Final = 200
-_REGROUPED_OF_MANY: Final = 20
-_MANY: Final = 2_000
+_REGROUPED_IN_VAIN: Final = 30
 _GROUP: Final = 4
 _TRIED_ANEW: Final = 500
 
@@ -89,16 +87,20 @@ class _Search:
         The others are drawn by a fixed seed.
         """
         random = np.random.default_rng(0)
-        for _ in range(_REGROUPED if len(self.place) <= _MANY else _REGROUPED_OF_MANY):
+        in_vain = 0
+        while in_vain < _REGROUPED_IN_VAIN:
             level = self.level
             full = int(np.argmax(level))
             if level[full] <= bound * (1 + _NEAR) or len(level) < _GROUP:
                 return
             others = np.flatnonzero(np.arange(len(level)) != full)
             group = np.concatenate([[full], random.choice(others, _GROUP - 1, replace=False)])
+            in_vain += 1
             if self._regroup(group):
                 while self.lower_target(bound):
                     pass
+                if self.level.max() < level[full] * (1 - _NEAR):
+                    in_vain = 0
 
     def _regroup(self, group: Ints) -> bool:
         held = np.array([one for target in group.tolist() for one in self.on[target]], dtype=np.int64)

@@ -11,7 +11,7 @@ from vani.models.placement.targets import Ints, Stripes, Targets
 __all__ = ["search"]
 
 _MOST_STRIPES: Final = 24
-MOST_TRIED: Final = 60_000
+MOST_TRIED: Final = 6_000
 
 
 def search(

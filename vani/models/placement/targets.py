@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Ints", "Stripes", "Targets"]
+__all__ = ["Floats", "Ints", "Stripes", "Targets", "counted_anew"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -28,7 +28,7 @@ class Targets:
     room
         Bytes that may be added.
     server
-        Its server, counted from 0; -1: not known.
+        Its server, counted from 0 without gaps; -1: not known.
     """
 
     size: Floats
@@ -51,6 +51,14 @@ class Targets:
         found = np.zeros(count)
         np.add.at(found, self.server[known], values[known])
         return found
+
+
+def counted_anew(server: Ints) -> Ints:
+    """The same servers, counted from 0 without gaps; -1 stays."""
+    known = server >= 0
+    found = np.full(len(server), -1, dtype=np.int64)
+    found[known] = np.unique(server[known], return_inverse=True)[1]
+    return found
 
 
 @dataclass(frozen=True)
