@@ -412,5 +412,14 @@ def test_costs_are_those_of_equation_4():
     assert np.isclose(plan.after.oss_cost, 3.0)
 
 
+def test_lustre_s_allocator_is_asked_for_the_same_files():
+    now = machine({}, {}, {}, {"used": 99 * MiB})
+    none = place(jobs_of({"layout": 3, "size": 1 << 40}), now, settings())
+    assert (none.before, none.after.ost_cost is not None, none.pin) == (None, True, False)
+    some = place(jobs_of({"layout": 3}, {"layout": 3, "size": 1 << 40}), now, settings(past_weight=0.0))
+    alone = place(jobs_of({"layout": 3}), now, settings(past_weight=0.0))
+    assert some.allocator == alone.allocator
+
+
 def test_the_testbed_has_seven_servers_with_five_osts():
     assert (len(tarazu_machine().oss), len(tarazu_machine().ost)) == (7, 35)

@@ -100,7 +100,8 @@ def place(
     in_use = pool.is_sound | (held > 0)
     part = pool.part(in_use)
     after = costs_of(part.targets.base + held[in_use], part.targets)
-    ranges = allocator_ranges(stripes, part.targets, settings)
+    placed = [held for held, row in zip(stripes, chosen.of, strict=True) if len(row) == len(held)]
+    ranges = allocator_ranges(placed, part.targets, settings)
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
     mean = float(((part.targets.base + held[in_use]) / part.targets.size).mean())
