@@ -18,7 +18,10 @@ from benchmarks.plan_place import (
     CASES,
     TABLE_1,
     TABLE_2,
+    TABLE_4,
+    TABLE_5,
     Case,
+    cost_of_lists,
     large,
     planned,
     proved_least,
@@ -99,6 +102,12 @@ def test_rows_of_tables_2_and_5_are_reproduced():
         (e,) = file.extents
         assert (e.number, e.start, e.end, e.stripe_size, e.stripe_count) == TABLE_2
         assert len(set(e.osts)) == 8
+
+
+def test_the_lists_of_tables_4_and_5_are_less_even_than_they_can_be():
+    for lists, layout in ((TABLE_4, "PFL-1"), (TABLE_5, "non-PFL")):
+        best = planned(Case("", ((2, 8 * GiB, layout),))).after.ost_cost
+        assert best <= cost_of_lists(lists, layout)
 
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if len(BY_NAME[name].files) == 1])

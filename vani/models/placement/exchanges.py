@@ -23,7 +23,7 @@ _TRIED: Final = 64
 _PAIRS: Final = 4_000_000
 _REGROUPED_IN_VAIN: Final = 30
 _GROUP: Final = 4
-_TRIED_ANEW: Final = 500
+_TRIED_ANEW: Final = 300
 
 
 def exchange(place: Ints, stripes: Stripes, targets: Targets, bound: float, server_bound: float) -> Ints:
