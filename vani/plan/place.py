@@ -95,12 +95,15 @@ def place(
     ]
     stripes = [one.extent.stripes for one in requests]
     largest = max((one.extent.size for one in requests), default=1)
-    chosen = choose(stripes, largest, pool, settings)
+    flow = choose(stripes, largest, pool, settings)
+    # An extent of which a stripe has no OST cannot be set: Lustre chooses all of it.
+    kept = [row if len(row) == len(held) else [] for row, held in zip(flow.of, stripes, strict=True)]
+    chosen = Chosen(kept, flow.is_least)
     held = _held(stripes, chosen, len(pool.index))
     in_use = pool.is_sound | (held > 0)
     part = pool.part(in_use)
     after = costs_of(part.targets.base + held[in_use], part.targets)
-    placed = [held for held, row in zip(stripes, chosen.of, strict=True) if len(row) == len(held)]
+    placed = [held for held, row in zip(stripes, chosen.of, strict=True) if row]
     ranges = allocator_ranges(placed, part.targets, settings)
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
@@ -123,7 +126,7 @@ def place(
         allocator=ranges,
         targets=_uses(snapshot, pool, held),
         files=_placed(files, requests, chosen, pool),
-        unplaced=list(_unplaced(files, requests, chosen, pool, settings)),
+        unplaced=list(_unplaced(files, requests, flow, pool, settings)),
         over_capacity=list(_over(snapshot, pool, held, settings)),
         no_data=no_data + list(_lacks(files)),
         notes=notes_of(files, snapshot, settings, pool, held, after, before, is_least=is_least),
@@ -187,7 +190,7 @@ def _server_loads(snapshot: Snapshot, server: np.ndarray, asked: PlaceSettings) 
 def _held(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int) -> Floats:
     """Bytes that the plan adds to each target."""
     where = [one for row in chosen.of for one in row]
-    what = [size for row, held in zip(chosen.of, stripes, strict=True) for size in held[: len(row)]]
+    what = [size for row, held in zip(chosen.of, stripes, strict=True) if row for size in held]
     held = np.zeros(targets)
     np.add.at(held, np.array(where, dtype=np.int64), np.array(what, dtype=np.float64))
     return held
@@ -195,7 +198,7 @@ def _held(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int) -> Flo
 
 def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -> float | None:
     """The level that the fullest reaches in every placement of what was placed."""
-    placed = [held[: len(row)] for row, held in zip(chosen.of, stripes, strict=True) if row]
+    placed = [held for row, held in zip(chosen.of, stripes, strict=True) if row]
     if not any(map(any, placed)):
         return None
     # Room is a limit of this plan, and levels of others count, too.
@@ -243,11 +246,7 @@ def _placed(
         osts[request.file][request.extent.number] = [index[one] for one in row]
     found = []
     for file, of_file in zip(files, osts, strict=True):
-        whole = {
-            one.number: of_file[one.number]
-            for one in file.extents
-            if len(of_file.get(one.number, [])) == one.count
-        }
+        whole = {number: row for number, row in of_file.items() if row}
         sizes = {one.number: one.settable for one in file.extents}
         found.append(
             PlacedFile(
@@ -271,7 +270,7 @@ def _extent(one: Extent, osts: list[int]) -> PlacedExtent:
         stripe_size=one.size,
         set_stripe_size=one.settable,
         osts=osts,
-        bytes=list(one.stripes[: len(osts)]),
+        bytes=list(one.stripes) if osts else [],
     )
 
 
