@@ -52,7 +52,8 @@ def allocator_ranges(
     stripes = Stripes.of(fitting)
     if not stripes.bytes.sum():
         return []
-    seeds = max(_FEWEST, min(asked.seeds, _WORK // (len(fitting) * len(targets))))
+    work = max(len(fitting) * len(targets), 10 * len(stripes.bytes))
+    seeds = max(_FEWEST, min(asked.seeds, _WORK // work))
     found = []
     for rule, (turn, weighted) in _RULES.items():
         drawn = [

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from vani.models.placement.search import search
+from vani.models.placement.search import MOST_STRIPES, search
 from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 
 __all__ = ["exchange"]
@@ -20,8 +20,12 @@ _EMPTIEST: Final = (48, 600)
 """So many targets are looked at, the emptiest first, and more where these do not help."""
 
 _TRIED: Final = 64
-_PAIRS: Final = 4_000_000
+_SIZES: Final = 64
+_ALIKE: Final = 16
 _REGROUPED_IN_VAIN: Final = 30
+_REGROUPED: Final = 60_000
+"""Stripes times groups: of many stripes fewer groups are tried, since there exchanges alone come near."""
+
 _GROUP: Final = 4
 _TRIED_ANEW: Final = 300
 
@@ -59,8 +63,14 @@ class _Search:
         held = np.flatnonzero(placed)
         held = held[np.argsort(place[held], kind="stable")]
         parts = np.split(held, np.searchsorted(place[held], np.arange(1, count)))
-        self.on: list[list[int]] = [part.tolist() for part in parts]
+        self.on: list[dict[float, list[int]]] = [self._by_size(part) for part in parts]
         self.ceiling = np.inf
+
+    def _by_size(self, some: Ints) -> dict[float, list[int]]:
+        found: dict[float, list[int]] = {}
+        for stripe, size in zip(some.tolist(), self.stripes.bytes[some].tolist(), strict=True):
+            found.setdefault(size, []).append(stripe)
+        return found
 
     @property
     def level(self) -> Floats:
@@ -88,7 +98,9 @@ class _Search:
         """
         random = np.random.default_rng(0)
         in_vain = 0
-        while in_vain < _REGROUPED_IN_VAIN:
+        for _ in range(max(4, min(400, _REGROUPED // (len(self.place) + 1)))):
+            if in_vain == _REGROUPED_IN_VAIN:
+                return
             level = self.level
             full = int(np.argmax(level))
             if level[full] <= bound * (1 + _NEAR) or len(level) < _GROUP:
@@ -103,7 +115,10 @@ class _Search:
                     in_vain = 0
 
     def _regroup(self, group: Ints) -> bool:
-        held = np.array([one for target in group.tolist() for one in self.on[target]], dtype=np.int64)
+        every = [one for target in group.tolist() for alike in self.on[target].values() for one in alike]
+        if len(every) > MOST_STRIPES:
+            return False
+        held = np.array(every, dtype=np.int64)
         inside = np.bincount(self.place[held], weights=self.stripes.bytes[held], minlength=len(self.targets))
         part = self.stripes.chosen(held)
         targets = Targets(
@@ -142,25 +157,28 @@ class _Search:
                 return True
         return False
 
-    def _columns(self, where: Ints | list[int]) -> tuple[Ints, Ints]:
-        """Stripes on some targets, and for each target a place without one (-1); with their targets."""
-        stripe = [number for one in where for number in self.on[one]]
-        owner = [one for one in where for _ in self.on[one]]
-        return (
-            np.array(stripe + [-1] * len(where), dtype=np.int64),
-            np.array(owner + list(where), dtype=np.int64),
-        )
+    def _columns(self, where: Ints | list[int]) -> tuple[Ints, Ints, Floats]:
+        """A stripe of each size on some targets, and for each target a place without one (-1): its target, its bytes.
 
-    def _sizes(self, stripe: Ints) -> Floats:
-        return np.where(stripe >= 0, self.stripes.bytes[stripe], 0.0)
+        Of very many sizes on a target, some from the smallest to the largest.
+        """
+        stripe, owner, held = [], [], []
+        for one in where:
+            sizes = list(self.on[one])
+            if len(sizes) > _SIZES:
+                sizes.sort()
+                sizes = [sizes[number * (len(sizes) - 1) // (_SIZES - 1)] for number in range(_SIZES)]
+            stripe += [self.on[one][size][0] for size in sizes] + [-1]
+            held += [*sizes, 0.0]
+            owner += [one] * (len(sizes) + 1)
+        return np.array(stripe, dtype=np.int64), np.array(owner, dtype=np.int64), np.array(held)
 
     def _best(self, sources: list[int], others: Ints, limit: float) -> bool:
         """The exchange after which the fuller of both targets is emptiest, if below `limit`."""
-        given, here = self._columns(sources)
-        _, kept = np.unique(self._sizes(given), return_index=True)
-        kept = kept[given[kept] >= 0]
-        got, there = self._columns(others)
-        moved = self._sizes(given[kept])[:, None] - self._sizes(got)[None, :]
+        given, here, out = self._columns(sources)
+        kept = np.flatnonzero(given >= 0)
+        got, there, back = self._columns(others)
+        moved = out[kept][:, None] - back[None, :]
         source = here[kept][:, None]
         after = np.maximum(
             (self.load[source] - moved) / self.targets.size[source],
@@ -171,12 +189,10 @@ class _Search:
 
     def _best_between(self, sources: list[int], others: Ints, gap: float) -> bool:
         """The exchange between two servers that comes nearest to levelling them: less than `gap` bytes moved."""
-        given, here = self._columns(sources)
+        given, here, out = self._columns(sources)
         real = np.flatnonzero(given >= 0)
-        got, there = self._columns(others)
-        moved = self._sizes(given[real])[:, None] - self._sizes(got)[None, :]
-        if moved.size > _PAIRS:
-            return False
+        got, there, back = self._columns(others)
+        moved = out[real][:, None] - back[None, :]
         lifted = (self.load[there] + moved) / self.targets.size[there]
         wrong = (moved <= 0) | (moved >= gap) | (self.room[there] < moved)
         wrong |= lifted > self.ceiling * (1 + _NEAR)
@@ -222,8 +238,7 @@ class _Search:
         return False
 
     def _alike(self, stripe: int, where: int) -> list[int]:
-        size = self.stripes.bytes[stripe]
-        return [one for one in self.on[where] if self.stripes.bytes[one] == size]
+        return self.on[where][float(self.stripes.bytes[stripe])][:_ALIKE]
 
     def _meets(self, stripe: int, target: int, besides: int) -> bool:
         """Whether another stripe of its request lies on the target already."""
@@ -233,9 +248,12 @@ class _Search:
         return any(one not in (besides, stripe) for one in found.tolist())
 
     def _move(self, stripe: int, source: int, target: int) -> None:
-        size = self.stripes.bytes[stripe]
-        self.on[source].remove(stripe)
-        self.on[target].append(stripe)
+        size = float(self.stripes.bytes[stripe])
+        alike = self.on[source][size]
+        alike.remove(stripe)
+        if not alike:
+            del self.on[source][size]
+        self.on[target].setdefault(size, []).append(stripe)
         self.place[stripe] = target
         self.load[source] -= size
         self.load[target] += size

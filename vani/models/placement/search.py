@@ -8,9 +8,9 @@ import numpy as np
 
 from vani.models.placement.targets import Ints, Stripes, Targets
 
-__all__ = ["search"]
+__all__ = ["MOST_STRIPES", "search"]
 
-_MOST_STRIPES: Final = 24
+MOST_STRIPES: Final = 24
 MOST_TRIED: Final = 6_000
 
 
@@ -27,7 +27,7 @@ def search(
     Best is the lowest level of the fullest target, then of the fullest server. Of many stripes none is tried, and
     `place` is returned; so it is where no placement has room for all.
     """
-    if len(stripes.bytes) > _MOST_STRIPES:
+    if len(stripes.bytes) > MOST_STRIPES:
         return place, False
     tries = _Tries(stripes, targets, bound, server_bound, most_tried)
     if np.all(place >= 0):
