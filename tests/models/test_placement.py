@@ -94,6 +94,14 @@ def test_a_file_has_the_components_that_it_reaches_and_at_least_one():
     assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB + 1, 35)] == [1, 2]
 
 
+def test_all_targets_are_no_more_than_a_file_may_have_stripes():
+    layout = Layout((Component(MiB, 3), Component(None, -1)))
+    assert [one.count for one in extents(layout, GiB, 3600)] == [3, 1997]
+    assert [one.count for one in extents(layout, GiB, 36)] == [3, 36]
+    twice = Layout((Component(MiB, -1), Component(None, -1)))
+    assert [one.count for one in extents(twice, GiB, 3600)] == [1000, 1000]
+
+
 def test_a_part_on_the_metadata_target_needs_no_ost():
     layout = Layout((Component(MiB, None, on_mdt=True), Component(None, 4)))
     found = extents(layout, 5 * MiB, 35)

@@ -309,6 +309,16 @@ def test_what_lustre_must_choose_itself_is_left_to_it():
         assert why in plan.unplaced[0].reason
 
 
+def test_a_file_on_all_of_very_many_osts_has_as_many_stripes_as_lustre_allows():
+    plan = place(
+        jobs_of({"layout": "-E 1M -c 1 -E -1 -c -1", "size": 1 << 40}),
+        machine(*[{"size": 1 << 45}] * 2100),
+        settings(seeds=1),
+    )
+    check_command(plan.files[0].command)
+    assert [len(one) for one in osts_of(plan)] == [1, 1999]
+
+
 def test_a_file_without_a_layout_is_reckoned_with_one_stripe():
     plan = place(jobs_of({}), machine({}, {}), settings())
     assert [len(one) for one in osts_of(plan)] == [1]

@@ -50,19 +50,21 @@ def extents(layout: Layout, size: int, targets: int, *, as_printed: bool = False
     Parameters
     ----------
     targets
-        What a stripe count of -1 stands for.
+        What a stripe count of -1 stands for, as far as a file may have so many stripes.
     as_printed
         Count bytes by Tarazu's stripe sizes, extent by extent, whether Lustre takes them or not.
     """
     found = []
     stated: int | None = None
+    on_all = sum(part.count == -1 for part in layout.components)
+    wide = max(1, min(targets, 1 + (layout.max_stripes - layout.stripes) // max(1, on_all)))
     for number, (start, part) in enumerate(zip(layout.starts(), layout.components, strict=True), start=1):
         stated = part.size or stated
         if start >= size and number > 1:
             break
         if part.on_mdt:
             continue
-        count = targets if part.count == -1 else part.count or 1
+        count = wide if part.count == -1 else part.count or 1
         whole = (part.end if part.end is not None else max(size, start + 1)) - start
         ours = stated or tarazu_stripe_size(whole, count)
         can = stated or settable(whole, count, part.end)
