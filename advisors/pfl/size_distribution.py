@@ -15,8 +15,9 @@ from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention
 from vani.models.contention import Burst
-from vani.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
+from vani.models.pfl import Layout, layout_for_sizes, usage
 from vani.models.run_time import of_files_s
+from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
 from vani.units import GiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:

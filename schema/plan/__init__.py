@@ -19,9 +19,20 @@ from vani.schema.plan.path import (
     PathSettings,
     RequestSplit,
 )
+from vani.schema.plan.place import (
+    AllocatorRange,
+    OstCosts,
+    PlacedExtent,
+    PlacedFile,
+    PlacePlan,
+    PlaceSettings,
+    Range,
+    TargetUse,
+)
 from vani.schema.plan.replay import JobPeriod, QueuedJob, QueueOutcome, ReplayPlan
 
 __all__ = [
+    "AllocatorRange",
     "Allotment",
     "Balance",
     "Flow",
@@ -34,16 +45,23 @@ __all__ = [
     "Left",
     "MappedNodes",
     "NodeLoad",
+    "OstCosts",
     "Outcome",
     "PathPlan",
     "PathSettings",
+    "PlacePlan",
+    "PlaceSettings",
+    "PlacedExtent",
+    "PlacedFile",
     "Plan",
     "PlanInput",
     "Policy",
     "PoolWorth",
     "QueueOutcome",
     "QueuedJob",
+    "Range",
     "ReplayPlan",
     "RequestSplit",
     "StartedJob",
+    "TargetUse",
 ]

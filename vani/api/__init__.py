@@ -22,8 +22,10 @@ from vani.api.plan_check import plan_check
 from vani.api.plan_forward import plan_forward
 from vani.api.plan_listen import plan_listen, snapshots
 from vani.api.plan_path import plan_path
+from vani.api.plan_place import plan_place
 from vani.api.plan_publish import plan_publish
 from vani.api.plan_replay import plan_replay
+from vani.api.plan_snapshot import plan_snapshot
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -48,8 +50,10 @@ __all__ = [
     "plan_forward",
     "plan_listen",
     "plan_path",
+    "plan_place",
     "plan_publish",
     "plan_replay",
+    "plan_snapshot",
     "plot",
     "profile",
     "report",

@@ -23,15 +23,12 @@ from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
 from vani.units import GiB, MiB, TiB, counted, lfs_size, parse_bytes
 
 __all__ = [
-    "CONFIGURATION_1",
-    "CONFIGURATION_2",
     "STRIPE_UNIT",
     "Component",
     "Layout",
     "Usage",
     "layout_for_sizes",
     "parse_options",
-    "tarazu_stripe_sizes",
     "usage",
 ]
 
@@ -43,6 +40,8 @@ _POOL: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 # lfs-setstripe(1): a layout with a mirror and all its components lies in one extended attribute; ours are far
 # shorter than this.
 _MAX_COMPONENTS: Final = 64
+# OST indexes are 16 bits, and 0xffff stands for any.
+_MOST_OSTS: Final = 0xFFFF
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Component:
 
     `count` is -1 for all targets, None for Data-on-MDT and where it is inherited; `size` None is inherited.
     `overstripe`: `count` may exceed the targets. `extension`: bytes by which a self-extending component grows.
+    `osts`: indexes of its targets, in the order of its stripes; None: Lustre chooses.
     """
 
     end: int | None
@@ -60,6 +60,7 @@ class Component:
     overstripe: bool = False
     pool: str | None = None
     extension: int | None = None
+    osts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -179,19 +180,6 @@ def usage(layout: Layout, size: int, targets: int | None = None, sizes: Sequence
         used += count if rounds else math.ceil(rest / stripe)
         fullest = max(fullest, rounds * stripe + min(rest, stripe))
     return Usage(allocated, used, fullest)
-
-
-def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
-    """Stripe size of each component by Tarazu's rule: its length / its stripes, for a file that ends at `size`.
-
-    Each target then holds one piece. Lustre itself refuses a component whose end is no multiple of its stripe
-    size, so that these sizes serve for comparison; of a layout that is set, they are not taken.
-    """
-    found = []
-    for start, part in zip(layout.starts(), layout.components, strict=True):
-        end = part.end if part.end is not None else max(size, start + 1)
-        found.append(max(1, math.ceil((end - start) / _count(part, None))))
-    return found
 
 
 def layout_for_sizes(
@@ -315,12 +303,23 @@ def _check(part: Component, name: str, start: int, size: int | None, *, first: b
         raise _refused(
             f"has {counted(count, 'stripe')} in {name}", f"take 1 to {MAX_STRIPES}, or -1 for all targets"
         )
+    if part.osts is not None:
+        _check_osts(part.osts, count, name, overstripe=part.overstripe)
     # Lustre's own check (LSE_ALIGN_END): an end lies between two stripes. A self-extending end moves.
     if part.end is not None and size is not None and part.extension is None and part.end % size:
         raise _refused(
             f"has {name} end at {part.end}, inside a stripe of {counted(size, 'byte')}",
             "take a multiple of the stripe size",
         )
+
+
+def _check_osts(osts: tuple[int, ...], count: int | None, name: str, *, overstripe: bool) -> None:
+    if count != len(osts):
+        raise _refused(f"lists {counted(len(osts), 'OST')} for {name}", f"list as many as stripes: {count}")
+    if len(set(osts)) != len(osts) and not overstripe:
+        raise _refused(f"lists an OST twice for {name}", "list each once, or overstripe")
+    if not all(0 <= one < _MOST_OSTS for one in osts):
+        raise _refused(f"lists an OST that cannot be for {name}", f"take indexes of 0 to {_MOST_OSTS - 1}")
 
 
 def _check_dom(part: Component, name: str, *, first: bool) -> None:
@@ -345,6 +344,8 @@ def _options(part: Component, *, plain: bool) -> str:
         words += ["-z", _end(part.extension)]
     if part.pool is not None:
         words += ["-p", part.pool]
+    if part.osts is not None:
+        words += ["-o", ",".join(map(str, part.osts))]
     return " ".join(words)
 
 
@@ -386,12 +387,3 @@ def _read_component(part: Mapping[str, str], before: Component | None, text: str
         )
     except ValueError as error:
         raise InputError(f"{text!r} are no options of `lfs setstripe` ({error})") from None
-
-
-CONFIGURATION_1: Final = Layout(
-    (Component(128 * MiB, 1), Component(512 * MiB, 3), Component(2 * GiB, 8), Component(None, 16))
-)
-"""Tarazu, table 8, configuration 1: 28 stripes."""
-
-CONFIGURATION_2: Final = Layout((Component(128 * MiB, 1), Component(2 * GiB, 12), Component(None, 32)))
-"""Tarazu, table 8, configuration 2: 45 stripes, more than the 35 targets of its testbed."""

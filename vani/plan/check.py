@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vani.errors import InputError
 from vani.plan.checks.findings import Findings
 from vani.plan.checks.io_nodes import check_io_nodes
+from vani.plan.checks.osts import check_osts
 from vani.plan.checks.paths import check_paths
 from vani.schema.standing import Standing
 
@@ -21,6 +22,7 @@ CHECKS: Final[Mapping[str, Callable[[Any, Snapshot], Findings]]] = {
     "forward": check_io_nodes,
     "replay": check_io_nodes,
     "path": check_paths,
+    "place": check_osts,
 }
 """By kind of plan, a function from the plan and a snapshot to findings; see `vani.plan.checks`."""
 

@@ -15,6 +15,8 @@ _COMMANDS = {
     "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
     "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of what the servers publish."),
     "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
+    "place": ("vani.cli.plan.place:place", "Choose OSTs for files to come."),
+    "snapshot": ("vani.cli.plan.snapshot:snapshot", "Write down what the storage does now."),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from vani.render.formats import Formats
 
-__all__ = ["FORMATS", "PATH_FORMATS"]
+__all__ = ["FORMATS", "PATH_FORMATS", "PLACE_FORMATS"]
 
 _DOCUMENTS: Final = {"text": (".txt",), "yaml": (".yaml", ".yml"), "json": (".json",)}
 
@@ -14,3 +14,6 @@ FORMATS: Final[Formats[str]] = Formats(__name__, _DOCUMENTS)
 
 PATH_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "map": (".map",), "gekkofwd": ()})
 """Of plans of paths, also the forwarding node of each compute node."""
+
+PLACE_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "script": (".sh",)})
+"""Of plans of OSTs, also the commands that set them."""

@@ -1,0 +1,139 @@
+"""Plans of kind `place`: which OSTs the stripes of files to come lie on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+from vani.schema.plan.any_plan import Amount, Count, Plan, Share
+
+__all__ = [
+    "AllocatorRange",
+    "OstCosts",
+    "PlacePlan",
+    "PlaceSettings",
+    "PlacedExtent",
+    "PlacedFile",
+    "Range",
+    "TargetUse",
+]
+
+
+class PlaceSettings(Model):
+    """What `vani plan place` was asked."""
+
+    method: Literal["balanced", "tarazu", "lsa"] = Field(
+        description="how OSTs are chosen: the fullest as empty as possible; Tarazu's algorithm 1 as printed; as "
+        "Lustre does"
+    )
+    past_weight: Share = Field(description="weight of bytes that lie there already beside new ones")
+    ceiling: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = Field(
+        description="share of an OST up to which it is filled"
+    )
+    cpu_weight: Amount = Field(description="of a server's processors in its load (tarazu)")
+    memory_weight: Amount = Field(description="of a server's memory in its load (tarazu)")
+    turn: Literal["going-on", "random-start"] = Field(
+        description="where Lustre's turn of OSTs begins for a file: behind the one before, or at random"
+    )
+    window: Share = Field(
+        description="difference of free space, as a share of the most, beyond which Lustre draws OSTs by free space"
+    )
+    seed: Count = Field(
+        description="of the draws of Lustre's allocator; a range has this one and those that follow"
+    )
+    seeds: Count = Field(description="draws of a range")
+
+
+class PlacedExtent(Model):
+    """The part of a file in one component of its layout."""
+
+    number: Count = Field(description="of the component, from 1")
+    start: Count = Field(description="where it begins in the file, bytes")
+    end: Count = Field(description="where it ends; of a last component, where the file is expected to end")
+    stripe_count: Count = Field(description="stripes")
+    stripe_size: Count = Field(
+        description="bytes by which `bytes` are counted; tarazu: the paper's own, length / stripes"
+    )
+    set_stripe_size: Count = Field(
+        description="bytes that `command` sets: the largest that Lustre takes for it"
+    )
+    osts: list[Count] = Field(description="indexes in the order of stripes; empty: Lustre chooses")
+    bytes: list[Count] = Field(description="on each of these OSTs")
+
+
+class PlacedFile(Model):
+    """A file to come."""
+
+    path: str = Field(description="as in jobs.yaml")
+    job: str = Field(description="that creates it")
+    rank: Count | None = Field(description="process that creates it; null: not known")
+    size: Count = Field(description="bytes that it is expected to reach")
+    extents: list[PlacedExtent] = Field(description="components that it reaches")
+    command: str | None = Field(description="that creates it so; null where Lustre chooses all of it")
+
+
+class TargetUse(Model):
+    """What the plan puts on one OST."""
+
+    index: Count = Field(description="as `lfs setstripe -o` counts them")
+    oss: str | None = Field(description="its server; null: not known")
+    state: Literal["ok", "degraded", "offline"] = Field(description="as the snapshot says")
+    used: Count = Field(description="bytes there before")
+    added: Count = Field(description="bytes that the plan adds")
+    share: Amount = Field(description="(used + added) / size")
+
+
+class OstCosts(Model):
+    """How even the load is; 1 is ideal."""
+
+    ost_cost: Amount | None = Field(
+        description="fullest / mean of the OSTs' bytes over size (Tarazu, equation 4), past use by its weight; null: "
+        "no bytes"
+    )
+    oss_cost: Amount | None = Field(
+        description="the same of the servers; null: no bytes, or servers not known"
+    )
+    fullest: Amount = Field(description="the largest of the OSTs' bytes over size, past use by its weight")
+
+
+class Range(Model):
+    """Of many draws."""
+
+    low: Amount = Field(description="the least")
+    median: Amount = Field(description="the middle")
+    high: Amount = Field(description="the largest")
+
+
+class AllocatorRange(Model):
+    """What Lustre's own allocator gives by one of its rules, simulated."""
+
+    rule: Literal["as-set", "going-on", "random-start", "by-space"] = Field(
+        description="as-set: by `turn`, by free space beyond `window`; the others: always so"
+    )
+    ost_cost: Range = Field(description="as `after.ost_cost`")
+    oss_cost: Range | None = Field(description="as `after.oss_cost`; null: servers not known")
+
+
+class PlacePlan(Plan):
+    """Which OSTs the stripes of files to come lie on."""
+
+    kind: Literal["place"] = Field(default="place", description="what is planned: OSTs of files")
+    place: PlaceSettings = Field(description="what was asked")
+    now: OstCosts | None = Field(
+        description="before any of the files; null where nothing counts that lies there"
+    )
+    before: AllocatorRange | None = Field(
+        description="what Lustre's allocator would do with the same files; null: no bytes to place"
+    )
+    after: OstCosts = Field(description="this plan")
+    least: Amount | None = Field(
+        description="an OST Cost below which no placement of what was placed comes, by counting; null: no bytes"
+    )
+    is_least: bool = Field(description="whether `after.ost_cost` was proved to be the least possible")
+    pin: bool = Field(description="whether it is worth to set these OSTs, instead of leaving them to Lustre")
+    pin_reason: str = Field(description="why, or why not")
+    allocator: list[AllocatorRange] = Field(description="Lustre's rules side by side")
+    targets: list[TargetUse] = Field(description="ascending by index")
+    files: list[PlacedFile] = Field(description="in the order of jobs.yaml")

@@ -1,0 +1,186 @@
+"""`vani plan place` and `vani plan snapshot` as a user meets them."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from vani.api import plan_place
+from vani.errors import InputError
+from vani.schema.plan import PlacePlan
+from vani.schema.snapshot import Snapshot
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
+FILES, EMPTY = EXAMPLES / "ior-files.yaml", EXAMPLES / "testbed-empty.yaml"
+FIGURES = EXAMPLES / "figures"
+
+
+def test_a_plan_names_the_layouts_that_it_read_beside_its_jobs_and_snapshot(run, desk):
+    assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "plan.yaml").status == 0
+    plan = PlacePlan.load(desk / "plan.yaml")
+    assert [one.kind for one in plan.inputs] == ["jobs", "snapshot", "layout"]
+    assert plan.after.ost_cost == pytest.approx(1.0254, abs=1e-4)
+    assert plan.is_least
+    assert plan.pin
+
+
+def test_text_says_how_even_it_is_and_whether_to_pin(run):
+    done = run("plan", "place", FILES, "--snapshot", EMPTY)
+    first, second = done.out.splitlines()[:2]
+    assert (done.status, done.err) == (0, "")
+    assert first == "balanced: 16 files, 34.4 GB on 35 of 35 OSTs: OST Cost 1.025, the least possible."
+    assert second.startswith("Worth pinning: OST Cost 1.23 by Lustre's own allocator")
+
+
+def test_a_script_is_written_by_its_name(run, desk):
+    assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "place.sh").status == 0
+    text = (desk / "place.sh").read_text()
+    assert text.startswith("#!/usr/bin/env bash\n")
+    assert text.count("\nplace ") == 16
+    assert (
+        run("plan", "forward", EXAMPLES / "six-jobs.yaml", "--io-nodes", 4, "--format", "script").status == 2
+    )
+
+
+def test_what_is_read_is_not_written_over(run, desk):
+    for name in ("ior-files.yaml", "testbed-empty.yaml", "pfl-1.ini"):
+        shutil.copy(EXAMPLES / name, desk / name)
+    for name in ("ior-files.yaml", "testbed-empty.yaml", "pfl-1.ini"):
+        done = run("plan", "place", "ior-files.yaml", "--snapshot", "testbed-empty.yaml", "-o", name)
+        assert (done.status, "is read by this command" in done.line) == (2, True)
+        assert (desk / name).read_bytes() == (EXAMPLES / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--size-weight", "past=2"], "give past=0..1"),
+        (["--size-weight", "past=nan"], "give past=0..1"),
+        (["--size-weight", "now=1"], "has no 'now'"),
+        (["--size-weight", "1"], "is no weight"),
+        (["--ceiling", "nan"], "above 0, at most 1"),
+        (["--ceiling", "1.5"], "above 0, at most 1"),
+        (["--window", "-1"], "give a share, 0 to 1"),
+        (["--cpu-weight", "inf"], "give 0 or more"),
+        (["--seeds", "0"], "1 to 10,000"),
+        (["--seed", "-1"], "give 0 to"),
+        (["--max-age", "nan"], "give seconds"),
+        (["--max-age", "60"], "--max-age allows"),
+    ],
+)
+def test_figures_that_are_none_are_one_line_and_status_2(run, options, said):
+    done = run("plan", "place", FILES, "--snapshot", EMPTY, *options)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.line
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "said"),
+    [
+        ("ost: [{index: 0, size: 10, used: 11}]", "uses 11 of 10 bytes"),
+        ("ost: [{index: 0, oss: a, size: 10, used: 1}]", "names the OSS 'a', which is not there"),
+        ("ost: [{index: 0, size: .inf, used: 1}]", "ost[0].size is"),
+        ("ost: [{index: 0, size: 9, used: 1}, {index: 0, size: 9, used: 1}]", "is there twice"),
+        ("ost: [{index: 70000, size: 9, used: 1}]", "ost[0].index is 70000"),
+        ("ost: []", "has no OST that serves"),
+    ],
+    ids=range(6),
+)
+def test_snapshots_that_cannot_be_are_one_line_and_status_2(run, desk, snapshot, said):
+    (desk / "now.yaml").write_text(f"schema: vani.snapshot/1\n{snapshot}\n")
+    done = run("plan", "place", FILES, "--snapshot", "now.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith("now.yaml")
+    assert said in done.line
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no configuration of Tarazu's"),
+        ("[Client]\nBuckets = 0\n", "has 0 buckets"),
+        ("[Client]\nBuckets = 1\n[Bucket_1]\nExtent = 1G\nStripe = 1\n", "not reach the end of the file"),
+        ("[Client]\nBuckets = 1\n[Bucket_1]\nExtent = -1\nStripe = many\n", "invalid literal"),
+        ("[Client]\nBuckets = 9\n[Bucket_1]\nExtent = 1%\nStripe = 1\n", "not a size"),
+    ],
+    ids=range(5),
+)
+def test_a_layout_file_that_is_none_is_refused(run, desk, text, said):
+    shutil.copy(FILES, desk / "jobs.yaml")
+    assert run("plan", "place", "jobs.yaml", "--snapshot", EMPTY).line == "pfl-1.ini: no such file"
+    (desk / "pfl-1.ini").write_text(text)
+    done = run("plan", "place", "jobs.yaml", "--snapshot", EMPTY)
+    assert (done.status, done.line.startswith("pfl-1.ini"), said in done.line) == (2, True, True)
+
+
+def test_a_snapshot_is_young_enough_by_the_time_that_is_given():
+    taken = datetime(2026, 1, 1, tzinfo=UTC)
+    assert plan_place(FILES, EMPTY, max_age=60, now=taken.replace(second=59)).kind == "place"
+    with pytest.raises(InputError, match="--max-age allows"):
+        plan_place(FILES, EMPTY, max_age=60, now=taken.replace(minute=2))
+
+
+def test_strict_ends_with_1_where_an_extent_is_left_to_lustre(run, desk):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs: [{name: a, nodes: 1, creations: [{path: /a, size: 9, layout: 36}]}]\n"
+    )
+    done = run("plan", "place", "jobs.yaml", "--snapshot", EMPTY, "--strict")
+    assert (done.status, done.out.partition("\n")[0]) == (1, "Incomplete: 1 extent left to Lustre.")
+
+
+def test_a_snapshot_is_written_and_read_again(run, desk):
+    done = run(
+        "plan", "snapshot", f"oss1={FIGURES / 'oss1.txt'}", f"oss2={FIGURES / 'oss2.prom'}", FIGURES / "client.txt",
+        "--time", "2026-01-01T12:00:00Z", "-o", "now.yaml",
+    )  # fmt: skip
+    assert done.status == 0
+    assert done.err.splitlines()[0].startswith("vani: OST 4: nobody told its size")
+    found = Snapshot.load(desk / "now.yaml")
+    assert (found.time, len(found.ost), found.oss[1].memory) == (
+        datetime(2026, 1, 1, 12, tzinfo=UTC),
+        4,
+        None,
+    )
+    plan = run("plan", "place", FILES, "--snapshot", "now.yaml", "--strict")
+    # OST 4 is not known, and 8 stripes find no 8 OSTs.
+    assert plan.status == 1
+
+
+def test_a_snapshot_is_not_written_over_what_it_is_made_of(run, desk):
+    shutil.copy(FIGURES / "client.txt", desk / "df.txt")
+    done = run("plan", "snapshot", "c=df.txt", "-o", "df.txt")
+    assert (done.status, "is read by this command" in done.line) == (2, True)
+    for arguments, said in ((["no.txt"], "no such file"), (["df.txt", "--time", "noon"], "is no time")):
+        done = run("plan", "snapshot", *arguments)
+        assert (done.status, said in done.line) == (2, True)
+
+
+def test_a_snapshot_is_of_files_or_of_publishers(run):
+    done = run("plan", "snapshot")
+    assert (done.status, "no file to read" in done.line) == (2, True)
+    done = run("plan", "snapshot", "df.txt", "--listen", "tcp://127.0.0.1:5570")
+    assert (done.status, done.line) == (2, "FILE: does not go with --listen; leave one of them out")
+
+
+def test_a_plan_of_osts_is_held_against_the_machine_as_it_is_now(run, desk):
+    assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "plan.yaml").status == 0
+    check = ("plan", "check", "plan.yaml", "--snapshot")
+    assert run(*check, EMPTY).out.startswith("Holds")
+    now = Snapshot.load(EMPTY)
+    for change, why in (
+        ({"state": "offline"}, "OST 0: it is offline"),
+        ({"used": now.ost[0].size}, "are free"),
+        ({"index": 999}, "OST 0: it is not in the snapshot"),
+        ({"oss": now.ost[-1].oss}, "OST 0: it is behind"),
+    ):
+        ost = [now.ost[0].model_copy(update=change), *now.ost[1:]]
+        (desk / "now.yaml").write_text(now.model_copy(update={"ost": ost}).to_yaml())
+        done = run(*check, "now.yaml")
+        assert (done.status, why in done.out) == (1, True), done.out
+    ost = [now.ost[0].model_copy(update={"state": "degraded"}), *now.ost[1:]]
+    (desk / "now.yaml").write_text(now.model_copy(update={"ost": ost}).to_yaml())
+    done = run(*check, "now.yaml")
+    assert (done.status, "OST 0 is degraded since" in done.out) == (0, True)

@@ -1,0 +1,250 @@
+"""Where stripes lie: bytes of each, and OSTs for them."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vani.models.pfl import Component, Layout
+from vani.models.placement.allocator import allocate, in_turn
+from vani.models.placement.balance import balance, levels
+from vani.models.placement.bounds import least_level
+from vani.models.placement.cheapest import cheapest, flow_cost
+from vani.models.placement.extents import extents, settable, stripe_bytes, tarazu_stripe_size
+from vani.models.placement.largest_first import largest_first
+from vani.models.placement.targets import Stripes, Targets
+from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
+from vani.models.tarazu_layout import CONFIGURATION_1
+from vani.units import GiB, MiB
+
+PLAIN = Layout((Component(None, 8),))
+
+
+def targets_of(size=(10.0,) * 4, base=None, room=None, per_server=2) -> Targets:
+    count = len(size)
+    return Targets(
+        np.array(size, dtype=float),
+        np.zeros(count) if base is None else np.array(base, dtype=float),
+        np.full(count, 1e18) if room is None else np.array(room, dtype=float),
+        np.arange(count) // per_server,
+    )
+
+
+# --- bytes of stripes -----------------------------------------------------------------------------
+
+
+def test_a_component_that_a_file_fills_in_part_keeps_its_stripe_size():
+    # Section 4.2: 50 million particles, 7 of 8 stripes of 192 MiB, the twelfth of all is empty.
+    third = extents(CONFIGURATION_1, round(1830.4 * MiB), 35, as_printed=True)[2]
+    assert (third.size, third.count) == (192 * MiB, 8)
+    assert third.stripes[:6] == (192 * MiB,) * 6
+    assert 0 < third.stripes[6] < 192 * MiB
+    assert third.stripes[7] == 0
+
+
+def test_stripe_sizes_that_lustre_refuses_are_replaced_by_the_largest_that_holds_the_same_bytes():
+    printed = extents(CONFIGURATION_1, 8 * GiB, 35, as_printed=True)
+    asked = extents(CONFIGURATION_1, 8 * GiB, 35)
+    assert [one.size for one in printed] == [134217728, 134217728, 201326592, 402653184]
+    assert [one.settable for one in printed] == [128 * MiB, 128 * MiB, 64 * MiB, 384 * MiB]
+    assert [sorted(one.stripes) for one in printed] == [sorted(one.stripes) for one in asked]
+
+
+def test_a_stripe_of_4_gib_and_more_is_cut_into_alike_parts():
+    only = extents(PLAIN, 80 * GiB, 35)[0]
+    assert tarazu_stripe_size(80 * GiB, 8) == 10 * GiB
+    assert only.settable == 3_579_117_568 or only.settable < 4 * GiB
+    assert set(only.stripes) == {10 * GiB}
+
+
+@given(st.integers(0, 1 << 14), st.integers(1, 1 << 14), st.integers(1, 64))
+def test_lustre_takes_every_stripe_size_that_is_set(start, length, count):
+    begin, end = start * STRIPE_UNIT, (start + length) * STRIPE_UNIT
+    size = settable(end - begin, count, end)
+    parts = (Component(begin, 1, STRIPE_UNIT),) if begin else ()
+    Layout((*parts, Component(end, count, size), Component(None, 1, STRIPE_UNIT)))
+    exact, rest = divmod(end - begin, count)
+    if rest == 0 and exact % STRIPE_UNIT == 0:
+        assert set(stripe_bytes(begin, end, size, count)) == {exact}
+
+
+@given(st.integers(1, 1 << 40), st.integers(1, 64))
+def test_a_last_component_has_stripes_that_lustre_takes(size, count):
+    found = settable(size, count, None)
+    assert found % STRIPE_UNIT == 0
+    assert STRIPE_UNIT <= found <= LARGEST_STRIPE
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000), st.integers(1, 400), st.integers(1, 9))
+def test_bytes_by_stripe_are_those_of_counting_each(start, length, size, count):
+    wanted = [0] * count
+    for offset in range(start, start + length):
+        wanted[offset // size % count] += 1
+    assert list(stripe_bytes(start, start + length, size, count)) == wanted
+
+
+def test_a_file_has_the_components_that_it_reaches_and_at_least_one():
+    assert [one.number for one in extents(CONFIGURATION_1, 0, 35)] == [1]
+    assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB, 35)] == [1]
+    assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB + 1, 35)] == [1, 2]
+
+
+def test_all_targets_are_no_more_than_a_file_may_have_stripes():
+    layout = Layout((Component(MiB, 3), Component(None, -1)))
+    assert [one.count for one in extents(layout, GiB, 3600)] == [3, 1997]
+    assert [one.count for one in extents(layout, GiB, 36)] == [3, 36]
+    twice = Layout((Component(MiB, -1), Component(None, -1)))
+    assert [one.count for one in extents(twice, GiB, 3600)] == [1000, 1000]
+
+
+def test_a_part_on_the_metadata_target_needs_no_ost():
+    layout = Layout((Component(MiB, None, on_mdt=True), Component(None, 4)))
+    found = extents(layout, 5 * MiB, 35)
+    assert [(one.number, one.stripes) for one in found] == [(2, (MiB,) * 4)]
+
+
+# --- balanced -------------------------------------------------------------------------------------
+
+
+def all_placements(requests, targets):
+    """Level of the fullest target and of the fullest server of every placement that fits."""
+    ways = [list(permutations(range(len(targets)), len(one))) for one in requests]
+    sizes = np.array([size for one in requests for size in one], dtype=float)
+    stripes = Stripes.of(requests)
+    for chosen in product(*ways):
+        place = np.array([one for way in chosen for one in way], dtype=np.int64)
+        held = np.bincount(place, weights=sizes, minlength=len(targets))
+        if np.all(held <= targets.room):
+            yield levels(place, stripes, targets)
+
+
+SMALL = st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=2), min_size=1, max_size=3)
+
+
+@given(
+    SMALL,
+    st.lists(st.tuples(st.integers(8, 20), st.integers(0, 8), st.integers(0, 30)), min_size=2, max_size=4),
+)
+def test_balanced_is_as_good_as_the_best_of_all_placements(requests, kinds):
+    size, base, room = zip(*kinds, strict=True)
+    targets = targets_of(size, base, room)
+    found = balance(requests, targets)
+    every = list(all_placements(requests, targets)) if max(map(len, requests)) <= len(targets) else []
+    if not every:
+        assert np.any(found.place < 0)
+        return
+    best = min((round(level, 9), round(server, 9)) for level, server in every)
+    level, server = levels(found.place, Stripes.of(requests), targets)
+    assert np.all(found.place >= 0)
+    assert (round(level, 9), round(server, 9)) == best
+    assert found.bound <= level * (1 + 1e-9)
+    assert found.is_least
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=6), min_size=1, max_size=12),
+    st.integers(1, 12),
+    st.integers(200, 4000),
+)
+def test_stripes_of_a_request_lie_on_distinct_targets_with_room_and_whole_or_not_at_all(
+    requests, count, room
+):
+    targets = targets_of((5000.0,) * count, room=(room,) * count)
+    found = balance(requests, targets)
+    stripes = Stripes.of(requests)
+    held = np.zeros(count)
+    for number, one in enumerate(requests):
+        place = found.place[stripes.first[number] : stripes.first[number + 1]]
+        assert np.all(place < 0) or len(set(place.tolist())) == len(one)
+        np.add.at(held, place[place >= 0], np.array(one, dtype=float)[place >= 0])
+    assert np.all(held <= room)
+    assert levels(found.place, stripes, targets)[0] >= 0
+
+
+def test_largest_first_alone_leaves_what_exchanges_mend():
+    requests = [one.stripes for _ in range(16) for one in extents(CONFIGURATION_1, 2 * GiB, 35)]
+    targets = targets_of((10.0 * GiB,) * 35, per_server=5)
+    stripes = Stripes.of(requests)
+    mean = stripes.bytes.sum() / 35 / (10 * GiB)
+    alone = levels(largest_first(requests, stripes, targets), stripes, targets)[0] / mean
+    found = balance(requests, targets)
+    assert alone == pytest.approx(1.0938, abs=1e-4)
+    assert levels(found.place, stripes, targets)[0] / mean == pytest.approx(1.0254, abs=1e-4)
+    assert found.is_least
+
+
+def test_past_use_is_filled_up_first():
+    found = balance([[4], [4], [4]], targets_of((10.0, 10.0), base=(8, 0), per_server=1))
+    assert found.place.tolist().count(1) >= 2
+
+
+def test_one_wide_file_is_bounded_by_its_own_stripes():
+    targets = targets_of((10.0,) * 35)
+    assert least_level(Stripes.of([[2] * 8]), targets) == pytest.approx(0.2)
+
+
+def test_the_same_requests_are_placed_the_same():
+    requests = [[7, 3, 5], [2, 2], [9]] * 20
+    targets = targets_of((100.0,) * 7)
+    assert np.array_equal(balance(requests, targets).place, balance(requests, targets).place)
+
+
+# --- algorithm 1 ----------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(1, 7), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1, max_size=6),
+)
+def test_algorithm_1_costs_what_a_minimum_cost_maximum_flow_costs(counts, kinds):
+    costs = np.array([cost for cost, _ in kinds], dtype=float)
+    capacity = np.array([most for _, most in kinds], dtype=np.int64)
+    found = cheapest(counts, costs, capacity)
+    assert all(len(set(one)) == len(one) for one in found)
+    graph = nx.DiGraph()
+    for request, count in enumerate(counts):
+        graph.add_edge("source", ("r", request), capacity=count, weight=0)
+        for target in range(len(kinds)):
+            graph.add_edge(("r", request), ("o", target), capacity=1, weight=0)
+    for target, (cost, most) in enumerate(kinds):
+        graph.add_edge(("o", target), "sink", capacity=most, weight=cost)
+    flow = nx.max_flow_min_cost(graph, "source", "sink")
+    assert flow_cost(found, costs) == (sum(flow["source"].values()), nx.cost_of_flow(graph, flow))
+
+
+# --- Lustre's allocator ---------------------------------------------------------------------------
+
+
+def test_targets_are_taken_server_by_server():
+    assert in_turn(np.array([0, 0, 0, 1, 1, 2])).tolist() == [0, 3, 5, 1, 4, 2]
+
+
+def test_a_turn_goes_on_from_file_to_file():
+    targets = targets_of((10.0,) * 6, per_server=1)
+    place = allocate([[1] * 4] * 3, targets, seed=3, turn="going-on", weighted=False)
+    assert np.bincount(place).tolist() == [2] * 6
+    assert np.all(np.diff(place) % 6 == 1)
+
+
+def test_beyond_the_window_targets_are_drawn_by_free_space():
+    free = (1000, 1000, 1, 1)
+    targets = targets_of((1000.0,) * 4, room=free, per_server=1)
+    drawn = np.bincount(allocate([[0]] * 400, targets, seed=0, window=0.17), minlength=4)
+    assert drawn[:2].min() > 150
+    even = np.bincount(allocate([[0]] * 400, targets, seed=0, window=1.0), minlength=4)
+    assert even.tolist() == [100] * 4
+
+
+def test_a_seed_gives_the_same_draws_and_another_one_others():
+    targets = targets_of((1000.0,) * 9, per_server=3)
+    draws = [allocate([[5] * 3] * 9, targets, seed=seed, weighted=True).tolist() for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_a_file_with_more_stripes_than_targets_is_left_out():
+    assert allocate([[1] * 3, [1]], targets_of((10.0,) * 2), seed=0).tolist()[:3] == [-1] * 3

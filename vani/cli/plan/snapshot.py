@@ -1,0 +1,63 @@
+"""`vani plan snapshot`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from vani.cli.options import output_option
+from vani.cli.output import emit
+from vani.cli.places import check_places
+from vani.errors import one_line
+
+__all__ = ["snapshot"]
+
+
+def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no time; write 2026-01-01T12:00:00Z", ctx=ctx, param=param
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[NAME=]FILE...")
+@output_option()
+@click.option(
+    "--time", callback=_time, help="When it was printed; by default when the oldest file was written."
+)
+@click.option(
+    "--file-system", metavar="NAME", help="The Lustre file system, where the files tell of several."
+)
+@click.option(
+    "--listen",
+    metavar="ENDPOINT",
+    help="Not files, but what servers publish there within a minute (see `vani plan listen`).",
+)
+def snapshot(
+    files: tuple[str, ...],
+    output: Path | None,
+    time: datetime | None,
+    file_system: str | None,
+    listen: str | None,
+) -> None:
+    """Write down what the storage does now, as `vani plan` reads it (vani.snapshot/1).
+
+    FILEs hold what `lfs df`, `lctl get_param`, an exporter of Prometheus, or /proc/loadavg, /proc/meminfo and
+    /proc/cpuinfo printed, alone or one behind the other. NAME is the server where that was; a client needs none.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.api.plan_snapshot import named_file  # noqa: PLC0415
+
+    check_places([output], [named_file(one)[0] for one in files])
+    found = api.plan_snapshot(files, time=time, file_system=file_system, listen=listen)
+    emit(found.to_yaml(), output)
+    for one in found.no_data:
+        click.echo(f"vani: {one_line(one.name)}: {one_line(one.reason)}", err=True)

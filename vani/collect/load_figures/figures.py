@@ -1,0 +1,73 @@
+"""What was read so far of OSTs and servers; what nobody told stays None."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["Figures", "OfServer", "OfTarget", "target_of"]
+
+_TARGET: Final = re.compile(r"(?P<system>[\w.-]+?)-(?P<kind>OST|MDT)(?P<index>[0-9a-fA-F]{4})(?![0-9a-fA-F])")
+
+
+@dataclass
+class OfTarget:
+    """Of one OST: bytes that it can hold, bytes that can still be written, its server, and how it is."""
+
+    size: int | None = None
+    available: int | None = None
+    server: str | None = None
+    is_degraded: bool = False
+    is_offline: bool = False
+
+
+@dataclass
+class OfServer:
+    """Of one server: load average, processors, bytes of memory; `has_mdt`: it serves metadata."""
+
+    load: float | None = None
+    processors: set[str] = field(default_factory=set)
+    memory: float | None = None
+    memory_available: float | None = None
+    has_mdt: bool = False
+
+    @property
+    def cpu_share(self) -> float | None:
+        """Load average over processors, at most 1."""
+        if self.load is None or not self.processors:
+            return None
+        return min(1.0, self.load / len(self.processors))
+
+    @property
+    def memory_share(self) -> float | None:
+        """Share of its memory that is in use."""
+        if not self.memory or self.memory_available is None:
+            return None
+        return min(1.0, max(0.0, 1 - self.memory_available / self.memory))
+
+
+@dataclass
+class Figures:
+    """All that was read: OSTs by file system and index, servers by name.
+
+    `nameless` are figures of a server that the file does not name.
+    """
+
+    targets: dict[tuple[str, int], OfTarget] = field(default_factory=dict)
+    servers: dict[str, OfServer] = field(default_factory=dict)
+    nameless: OfServer = field(default_factory=OfServer)
+
+    def target(self, system: str, index: int) -> OfTarget:
+        """What is known of an OST."""
+        return self.targets.setdefault((system, index), OfTarget())
+
+    def server(self, name: str | None) -> OfServer:
+        """What is known of a server."""
+        return self.nameless if name is None else self.servers.setdefault(name, OfServer())
+
+
+def target_of(text: str) -> tuple[str, str, int] | None:
+    """File system, `OST` or `MDT`, and index of the first target that a text names: scratch-OST001f is 31."""
+    match = _TARGET.search(text)
+    return (match["system"], match["kind"], int(match["index"], 16)) if match else None

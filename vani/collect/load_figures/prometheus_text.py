@@ -1,0 +1,90 @@
+"""Prometheus' text format: metrics of Lustre exporters and of the node exporter.
+
+Names are those of HPE's and Whamcloud's exporters (kilobytes) and of later ones (kibibytes), which all mean KiB, and
+of Prometheus' own node exporter. A server is known by the label `instance`, which a federated page has.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from vani.collect.load_figures.figures import Figures, target_of
+from vani.units import KiB
+
+__all__ = ["read_prometheus_text"]
+
+_LINE: Final = re.compile(
+    r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*$"
+)
+_LABEL: Final = re.compile(r"(\w+)=\"((?:[^\"\\]|\\.)*)\"")
+_LUSTRE: Final = re.compile(r"lustre_(capacity|available|free)_ki(?:lo|bi)bytes")
+_NODE: Final = frozenset(
+    {"node_load1", "node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"}
+)
+
+
+def read_prometheus_text(text: str, figures: Figures, server: str | None) -> bool:
+    """Whether the text has such metrics; what they tell goes into `figures`. `server`: of those without `instance`."""
+    known = False
+    sizes: dict[tuple[str, int], dict[str, int]] = {}
+    for line in text.splitlines():
+        match = None if line.startswith("#") else _LINE.match(line)
+        if match is None:
+            continue
+        name, labels = match["name"], dict(_LABEL.findall(match["labels"] or ""))
+        value = _number(match["value"])
+        host = labels.get("instance", "").rpartition(":")[0] or labels.get("instance") or server
+        if name in _NODE:
+            known = True
+            if value is not None:
+                _read_node(name, labels, value, figures, host)
+        elif name.startswith("lustre_"):
+            found = target_of(labels.get("target", ""))
+            known |= found is not None
+            if found is None:
+                continue
+            system, kind, index = found
+            if kind == "MDT":
+                figures.server(host).has_mdt = True
+                continue
+            target = figures.target(system, index)
+            if host is not None:
+                target.server = host
+            if value is None:
+                continue
+            if (size := _LUSTRE.fullmatch(name)) is not None:
+                sizes.setdefault((system, index), {})[size[1]] = round(value) * KiB
+            elif name == "lustre_degraded":
+                target.is_degraded |= value == 1
+    for place, told in sizes.items():
+        target = figures.target(*place)
+        if target.size is None and "capacity" in told:
+            target.size, target.available = told["capacity"], told.get("available", told.get("free"))
+    return known
+
+
+def _number(text: str) -> float | None:
+    """A finite number that is not negative; None for all else, which nobody measured."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and 0 <= found < 1 << 62 else None
+
+
+def _read_node(
+    name: str, labels: Mapping[str, str], value: float, figures: Figures, host: str | None
+) -> None:
+    server = figures.server(host)
+    if name == "node_load1":
+        server.load = value
+    elif name == "node_cpu_seconds_total":
+        if "cpu" in labels:
+            server.processors.add(labels["cpu"])
+    elif name == "node_memory_MemTotal_bytes":
+        server.memory = value
+    else:
+        server.memory_available = value

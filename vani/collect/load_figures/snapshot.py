@@ -1,0 +1,157 @@
+"""A snapshot of the machine from files with what its servers and clients printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from vani.collect.load_figures.figures import Figures, OfServer, OfTarget
+from vani.collect.load_figures.lctl_parameters import read_lctl_parameters
+from vani.collect.load_figures.lfs_df import read_lfs_df
+from vani.collect.load_figures.proc_files import read_proc_files
+from vani.collect.load_figures.prometheus_text import read_prometheus_text
+from vani.errors import InputError
+from vani.schema.snapshot import Missing, Snapshot
+
+__all__ = ["read_snapshot"]
+
+_MOST_BYTES: Final = 256 << 20
+
+
+def read_snapshot(
+    files: Sequence[tuple[Path, str | None]],
+    *,
+    time: datetime | None = None,
+    file_system: str | None = None,
+) -> Snapshot:
+    """A snapshot; what it lacks stands under `no_data`.
+
+    Parameters
+    ----------
+    files
+        Files, each with the server where it was printed; None: a client, or not known.
+    time
+        When it was printed; None: when the oldest of the files was written.
+    file_system
+        The one whose OSTs are wanted; None: there is but one.
+
+    Raises
+    ------
+    InputError
+        A file that cannot be read or tells nothing, several file systems, or figures that cannot be.
+    """
+    figures = Figures()
+    for path, server in files:
+        text = _text(path)
+        if server is None:
+            figures.nameless = OfServer()
+        known = [
+            read_lfs_df(text, figures, str(path)),
+            read_lctl_parameters(text, figures, server),
+            read_prometheus_text(text, figures, server),
+            read_proc_files(text, figures, server),
+        ]
+        if not any(known):
+            raise InputError(
+                "tells nothing that a snapshot holds",
+                where=path,
+                todo="give what `lfs df`, `lctl get_param`, an exporter of Prometheus or /proc/loadavg printed",
+            )
+        if server is None and (figures.nameless.load is not None or figures.nameless.memory is not None):
+            raise InputError(
+                "has the load of a server, and does not say of which",
+                where=path,
+                todo=f"give it as NAME={path}",
+            )
+    taken = time or datetime.fromtimestamp(min(int(path.stat().st_mtime) for path, _ in files), tz=UTC)
+    return _snapshot(figures, taken, _only(figures, file_system))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError("no such file", where=path) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({why})", where=path) from error
+    if len(content) > _MOST_BYTES:
+        raise InputError(f"is longer than {_MOST_BYTES >> 20} MiB", where=path, todo="give what is of OSTs")
+    return content.decode(errors="backslashreplace")
+
+
+def _only(figures: Figures, wanted: str | None) -> Mapping[int, OfTarget]:
+    """The OSTs of one file system."""
+    systems = sorted({system for system, _ in figures.targets})
+    if wanted is not None and wanted not in systems:
+        there = ", ".join(systems[:5]) or "none"
+        raise InputError(f"no OST of {wanted!r} was found", where="--file-system", todo=f"there is {there}")
+    if wanted is None and len(systems) > 1:
+        raise InputError(
+            f"OSTs of {', '.join(systems[:5])} were found", todo="choose one with --file-system NAME"
+        )
+    return {
+        index: target
+        for (system, index), target in sorted(figures.targets.items(), key=lambda one: one[0])
+        if wanted in (None, system)
+    }
+
+
+def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget]) -> Snapshot:
+    lacks: list[Missing] = []
+    kept: list[dict[str, object]] = []
+    for index, one in targets.items():
+        if not one.size or one.available is None:
+            away = " (it does not answer)" if one.is_offline else ""
+            lacks.append(_missing(f"OST {index}", f"nobody told its size and free space{away}: left out"))
+            continue
+        if one.available > one.size:
+            raise InputError(
+                f"OST {index} has {one.available:,} of {one.size:,} bytes left",
+                todo="look where that comes from",
+            )
+        kept.append(
+            {
+                "index": index,
+                "oss": one.server,
+                "size": one.size,
+                "used": one.size - one.available,
+                "state": "offline" if one.is_offline else "degraded" if one.is_degraded else "ok",
+            }
+        )
+    serving = {one["oss"] for one in kept} - {None}
+    lacks += [
+        _missing(f"OST {one['index']}", "its server is not known: `lctl get_param osc.*.ost_conn_uuid` tells")
+        for one in kept
+        if one["oss"] is None
+    ]
+    metadata = [name for name, one in figures.servers.items() if name not in serving and one.has_mdt]
+    strange = sorted(set(figures.servers) - serving - set(metadata))
+    lacks += [_missing(name, "serves no OST that is known: its load is left out") for name in strange]
+    servers = {name: figures.servers.get(str(name), OfServer()) for name in sorted(map(str, serving))}
+    lacks += [
+        _missing(name, f"tells no load of its {what}")
+        for name, one in servers.items()
+        for what, share in (("processors", one.cpu_share), ("memory", one.memory_share))
+        if share is None
+    ]
+    mds = figures.servers[metadata[0]] if len(metadata) == 1 else None
+    return Snapshot.model_validate(
+        {
+            "time": time,
+            "oss": [
+                {"name": name, "cpu": one.cpu_share, "memory": one.memory_share}
+                for name, one in servers.items()
+            ],
+            "ost": kept,
+            "no_data": lacks,
+            "mds": None if mds is None else {"cpu": mds.cpu_share, "memory": mds.memory_share},
+        }
+    )
+
+
+def _missing(name: str, reason: str) -> Missing:
+    return Missing(name=name, reason=reason)

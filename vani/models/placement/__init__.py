@@ -1,0 +1,1 @@
+"""Where stripes of files lie: bytes of each stripe, and ways to choose targets for them."""

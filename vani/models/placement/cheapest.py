@@ -1,0 +1,50 @@
+"""Algorithm 1 of Tarazu as printed: a minimum-cost maximum flow from requests to targets.
+
+An arc from a request to a target costs the load of the target's server, one from a target to the sink the target's own
+cost: neither depends on the request, nor on how many stripes come. So the cheapest target takes as many requests as it
+may, then the next: the flow of least cost (it is a polymatroid, on which this is exact), and all stripes of a batch
+pile up on the cheapest targets. Each target takes those requests that have most stripes left, which leaves most room
+for the targets to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vani.models.placement.targets import Floats, Ints
+
+__all__ = ["cheapest", "flow_cost"]
+
+
+def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[int]]:
+    """Targets of each request, in the order in which they were taken; fewer than its stripes where none is left.
+
+    Parameters
+    ----------
+    counts
+        Stripes of each request.
+    costs
+        Of a stripe on each target: load of its server + its own cost.
+    capacity
+        Stripes that each target takes, at most one per request.
+    """
+    left = np.array(counts, dtype=np.int64)
+    found: list[list[int]] = [[] for _ in counts]
+    for target in np.argsort(costs, kind="stable").tolist():
+        taken = min(int(capacity[target]), int(np.count_nonzero(left)))
+        if taken <= 0:
+            continue
+        # Of requests with as many left, the first.
+        chosen = np.lexsort((np.arange(len(left)), -left))[:taken]
+        left[chosen] -= 1
+        for request in chosen.tolist():
+            found[request].append(target)
+    return found
+
+
+def flow_cost(found: Sequence[Sequence[int]], costs: Floats) -> tuple[int, float]:
+    """Stripes that have a target, and what they cost together."""
+    taken = np.bincount([one for targets in found for one in targets], minlength=len(costs))
+    return int(taken.sum()), float(np.dot(taken, costs))

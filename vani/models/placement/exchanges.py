@@ -1,0 +1,261 @@
+"""Lower the fullest target, then the fullest server, by moving stripes and by exchanging two.
+
+Each exchange lowers the fullest and lifts nobody to its level, so that the search ends. It stops at a bound that no
+placement can beat, where no single exchange helps, or after a number of steps that grows with the number of targets.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from vani.models.placement.search import MOST_STRIPES, search
+from vani.models.placement.targets import Floats, Ints, Stripes, Targets
+
+__all__ = ["exchange"]
+
+_NEAR: Final = 1e-9
+_EMPTIEST: Final = (48, 600)
+"""So many targets are looked at, the emptiest first, and more where these do not help."""
+
+_TRIED: Final = 64
+_SIZES: Final = 64
+_ALIKE: Final = 16
+_REGROUPED_IN_VAIN: Final = 30
+_REGROUPED: Final = 60_000
+"""Stripes times groups: of many stripes fewer groups are tried, since there exchanges alone come near."""
+
+_GROUP: Final = 4
+_TRIED_ANEW: Final = 300
+
+
+def exchange(place: Ints, stripes: Stripes, targets: Targets, bound: float, server_bound: float) -> Ints:
+    """A placement that is no fuller, whatever is looked at: the fullest target first, then the fullest server.
+
+    Parameters
+    ----------
+    place
+        Target by stripe; -1 is kept.
+    bound, server_bound
+        Levels below which the fullest target and server cannot come.
+    """
+    search = _Search(place, stripes, targets)
+    for _ in range(4 * len(targets) + 500):
+        if not search.lower_target(bound):
+            break
+    search.regroup(bound)
+    search.ceiling = float(search.level.max(initial=0.0))
+    for _ in range(4 * len(targets.server_sizes) + 500):
+        if not search.lower_server(server_bound):
+            break
+    return search.place
+
+
+class _Search:
+    def __init__(self, place: Ints, stripes: Stripes, targets: Targets) -> None:
+        self.place, self.stripes, self.targets = place.copy(), stripes, targets
+        placed = place >= 0
+        count = len(targets)
+        new = np.bincount(place[placed], weights=stripes.bytes[placed], minlength=count)
+        self.load: Floats = targets.base + new
+        self.room: Floats = targets.room - new
+        held = np.flatnonzero(placed)
+        held = held[np.argsort(place[held], kind="stable")]
+        parts = np.split(held, np.searchsorted(place[held], np.arange(1, count)))
+        self.on: list[dict[float, list[int]]] = [self._by_size(part) for part in parts]
+        self.ceiling = np.inf
+
+    def _by_size(self, some: Ints) -> dict[float, list[int]]:
+        found: dict[float, list[int]] = {}
+        for stripe, size in zip(some.tolist(), self.stripes.bytes[some].tolist(), strict=True):
+            found.setdefault(size, []).append(stripe)
+        return found
+
+    @property
+    def level(self) -> Floats:
+        return self.load / self.targets.size
+
+    def lower_target(self, bound: float) -> bool:
+        """Take something from the fullest target; False where it cannot be done or need not be."""
+        level = self.level
+        full = int(np.argmax(level))
+        if level[full] <= bound * (1 + _NEAR) or not self.on[full]:
+            return False
+        others = np.flatnonzero(np.arange(len(level)) != full)
+        for many in _EMPTIEST:
+            near = others if len(others) <= many else others[np.argpartition(level[others], many)[:many]]
+            if self._best([full], near, limit=float(level[full])):
+                return True
+            if len(near) == len(others):
+                break
+        return False
+
+    def regroup(self, bound: float) -> None:
+        """Where exchanges do not help: place the stripes of the fullest target and a few others anew, in every way.
+
+        The others are drawn by a fixed seed.
+        """
+        random = np.random.default_rng(0)
+        in_vain = 0
+        for _ in range(max(4, min(400, _REGROUPED // (len(self.place) + 1)))):
+            if in_vain == _REGROUPED_IN_VAIN:
+                return
+            level = self.level
+            full = int(np.argmax(level))
+            if level[full] <= bound * (1 + _NEAR) or len(level) < _GROUP:
+                return
+            others = np.flatnonzero(np.arange(len(level)) != full)
+            group = np.concatenate([[full], random.choice(others, _GROUP - 1, replace=False)])
+            in_vain += 1
+            if self._regroup(group):
+                while self.lower_target(bound):
+                    pass
+                if self.level.max() < level[full] * (1 - _NEAR):
+                    in_vain = 0
+
+    def _regroup(self, group: Ints) -> bool:
+        every = [one for target in group.tolist() for alike in self.on[target].values() for one in alike]
+        if len(every) > MOST_STRIPES:
+            return False
+        held = np.array(every, dtype=np.int64)
+        inside = np.bincount(self.place[held], weights=self.stripes.bytes[held], minlength=len(self.targets))
+        part = self.stripes.chosen(held)
+        targets = Targets(
+            self.targets.size[group],
+            (self.load - inside)[group],
+            (self.room + inside)[group],
+            np.full(len(group), -1, dtype=np.int64),
+        )
+        place = np.searchsorted(np.sort(group), self.place[held])
+        place = np.argsort(group)[place]
+        found = search(place, part, targets, 0.0, 0.0, most_tried=_TRIED_ANEW)[0]
+        if np.array_equal(found, place):
+            return False
+        for stripe, before, after in zip(
+            held.tolist(), group[place].tolist(), group[found].tolist(), strict=True
+        ):
+            if before != after:
+                self._move(stripe, before, after)
+        return True
+
+    def lower_server(self, bound: float) -> bool:
+        """Take something from the fullest server without lifting any target above the fullest one."""
+        sizes = self.targets.server_sizes
+        if len(sizes) < 2:
+            return False
+        level = self.targets.by_server(self.load) / sizes
+        full = int(np.argmax(level))
+        if level[full] <= bound * (1 + _NEAR):
+            return False
+        sources = np.flatnonzero(self.targets.server == full).tolist()
+        for low in np.argsort(level, kind="stable")[:4]:
+            if level[low] >= level[full]:
+                break
+            gap = (level[full] - level[low]) / (1 / sizes[full] + 1 / sizes[low])
+            if self._best_between(sources, np.flatnonzero(self.targets.server == low), float(gap)):
+                return True
+        return False
+
+    def _columns(self, where: Ints | list[int]) -> tuple[Ints, Ints, Floats]:
+        """A stripe of each size on some targets, and for each target a place without one (-1): its target, its bytes.
+
+        Of very many sizes on a target, some from the smallest to the largest.
+        """
+        stripe, owner, held = [], [], []
+        for one in where:
+            sizes = list(self.on[one])
+            if len(sizes) > _SIZES:
+                sizes.sort()
+                sizes = [sizes[number * (len(sizes) - 1) // (_SIZES - 1)] for number in range(_SIZES)]
+            stripe += [self.on[one][size][0] for size in sizes] + [-1]
+            held += [*sizes, 0.0]
+            owner += [one] * (len(sizes) + 1)
+        return np.array(stripe, dtype=np.int64), np.array(owner, dtype=np.int64), np.array(held)
+
+    def _best(self, sources: list[int], others: Ints, limit: float) -> bool:
+        """The exchange after which the fuller of both targets is emptiest, if below `limit`."""
+        given, here, out = self._columns(sources)
+        kept = np.flatnonzero(given >= 0)
+        got, there, back = self._columns(others)
+        moved = out[kept][:, None] - back[None, :]
+        source = here[kept][:, None]
+        after = np.maximum(
+            (self.load[source] - moved) / self.targets.size[source],
+            (self.load[there] + moved) / self.targets.size[there],
+        )
+        after[(moved <= 0) | (self.room[there] < moved)] = np.inf
+        return self._first_allowed(after, limit * (1 - _NEAR), given, here, kept, got, there)
+
+    def _best_between(self, sources: list[int], others: Ints, gap: float) -> bool:
+        """The exchange between two servers that comes nearest to levelling them: less than `gap` bytes moved."""
+        given, here, out = self._columns(sources)
+        real = np.flatnonzero(given >= 0)
+        got, there, back = self._columns(others)
+        moved = out[real][:, None] - back[None, :]
+        lifted = (self.load[there] + moved) / self.targets.size[there]
+        wrong = (moved <= 0) | (moved >= gap) | (self.room[there] < moved)
+        wrong |= lifted > self.ceiling * (1 + _NEAR)
+        after = np.where(wrong, np.inf, np.abs(moved - gap / 2))
+        return self._first_allowed(after, np.inf, given, here, real, got, there)
+
+    def _first_allowed(
+        self,
+        after: Floats,
+        limit: float,
+        given: Ints,
+        here: Ints,
+        kept: Ints,
+        got: Ints,
+        there: Ints,
+    ) -> bool:
+        flat = after.ravel()
+        fitting = np.flatnonzero(flat < limit)
+        if not len(fitting):
+            return False
+        if len(fitting) > _TRIED:
+            fitting = fitting[np.argpartition(flat[fitting], _TRIED)[:_TRIED]]
+        for one in fitting[np.argsort(flat[fitting], kind="stable")].tolist():
+            row, column = divmod(one, after.shape[1])
+            source, target = int(here[kept[row]]), int(there[column])
+            if self._swap_alike(int(given[kept[row]]), source, int(got[column]), target):
+                return True
+        return False
+
+    def _swap_alike(self, give: int, source: int, take: int, target: int) -> bool:
+        """Exchange two stripes, or others of the same sizes where one request would meet itself."""
+        for out in self._alike(give, source):
+            if self._meets(out, target, besides=take):
+                continue
+            if take < 0:
+                self._move(out, source, target)
+                return True
+            for back in self._alike(take, target):
+                if not self._meets(back, source, besides=out) and not self._meets(out, target, besides=back):
+                    self._move(out, source, target)
+                    self._move(back, target, source)
+                    return True
+        return False
+
+    def _alike(self, stripe: int, where: int) -> list[int]:
+        return self.on[where][float(self.stripes.bytes[stripe])][:_ALIKE]
+
+    def _meets(self, stripe: int, target: int, besides: int) -> bool:
+        """Whether another stripe of its request lies on the target already."""
+        request = int(self.stripes.request[stripe])
+        first, end = int(self.stripes.first[request]), int(self.stripes.first[request + 1])
+        found = np.flatnonzero(self.place[first:end] == target) + first
+        return any(one not in (besides, stripe) for one in found.tolist())
+
+    def _move(self, stripe: int, source: int, target: int) -> None:
+        size = float(self.stripes.bytes[stripe])
+        alike = self.on[source][size]
+        alike.remove(stripe)
+        if not alike:
+            del self.on[source][size]
+        self.on[target].setdefault(size, []).append(stripe)
+        self.place[stripe] = target
+        self.load[source] -= size
+        self.load[target] += size
+        self.room[source] += size
+        self.room[target] -= size

@@ -1,0 +1,69 @@
+"""Tarazu's layouts (table 8), the stripe sizes that it gives them, and the configuration of its clients (figure 12)."""
+
+from __future__ import annotations
+
+import configparser
+import math
+from typing import Final
+
+from vani.errors import InputError
+from vani.models.pfl import Component, Layout
+from vani.units import GiB, MiB, parse_bytes
+
+__all__ = ["CONFIGURATION_1", "CONFIGURATION_2", "parse_buckets", "tarazu_stripe_sizes"]
+
+_MOST: Final = 64
+
+CONFIGURATION_1: Final = Layout(
+    (Component(128 * MiB, 1), Component(512 * MiB, 3), Component(2 * GiB, 8), Component(None, 16))
+)
+"""Tarazu, table 8, configuration 1: 28 stripes."""
+
+CONFIGURATION_2: Final = Layout((Component(128 * MiB, 1), Component(2 * GiB, 12), Component(None, 32)))
+"""Tarazu, table 8, configuration 2: 45 stripes, more than the 35 targets of its testbed."""
+
+
+def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
+    """Stripe size of each component by Tarazu's rule: its length / its stripes, for a file that ends at `size`.
+
+    Each target then holds one piece. Lustre itself refuses a component whose end is no multiple of its stripe
+    size, so that these sizes serve for comparison; of a layout that is set, they are not taken.
+    """
+    found = []
+    for start, part in zip(layout.starts(), layout.components, strict=True):
+        end = part.end if part.end is not None else max(size, start + 1)
+        found.append(max(1, math.ceil((end - start) / max(1, part.count or 1))))
+    return found
+
+
+def parse_buckets(text: str, where: str) -> Layout:
+    """Read the layout of `[Client] Buckets = n` and `[Bucket_i] Extent, Stripe`; an extent of -1 ends with the file.
+
+    Raises
+    ------
+    InputError
+        It is no such configuration, or a layout that Lustre refuses; `where` is what the message calls it.
+    """
+    parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"), interpolation=None)
+    try:
+        parser.read_string(text)
+        number = parser.getint("Client", "Buckets")
+        if not 1 <= number <= _MOST:
+            raise InputError(f"has {number:,} buckets", where=where, todo=f"give 1 to {_MOST}")
+        parts = [_bucket(parser, f"Bucket_{one}") for one in range(1, number + 1)]
+    except (configparser.Error, ValueError) as error:
+        said = str(error).replace("\n", " ")
+        raise InputError(
+            f"is no configuration of Tarazu's ({said})",
+            where=where,
+            todo="give [Client] Buckets = n, then [Bucket_1] Extent = 128M, Stripe = 1, ... and Extent = -1 last",
+        ) from None
+    try:
+        return Layout(tuple(parts))
+    except InputError as error:
+        raise InputError(error.what, where=where, todo=error.todo) from None
+
+
+def _bucket(parser: configparser.ConfigParser, name: str) -> Component:
+    end = parser.get(name, "Extent").strip()
+    return Component(None if end == "-1" else parse_bytes(end), parser.getint(name, "Stripe"))

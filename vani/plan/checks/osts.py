@@ -1,0 +1,46 @@
+"""Plans of OSTs: whether they still serve and have room for what the plan puts there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.plan.checks.findings import Findings
+from vani.schema.plan import Left
+from vani.units import format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.plan import PlacePlan
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["check_osts"]
+
+
+def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
+    """Hold the OSTs that get bytes against the snapshot.
+
+    Broken is an OST that is not there, is offline, has not as much free as the plan adds, or belongs to another server.
+    One that is fuller than it was, or degraded since, is a note: files of the plan may lie there already.
+    """
+    there = {one.index: one for one in snapshot.ost}
+    used = [one for one in plan.targets if one.added]
+    if not used:
+        return Findings(notes=["the plan puts nothing on any OST"])
+    found = Findings()
+    for use in used:
+        name, now = f"OST {use.index}", there.get(use.index)
+        if now is None:
+            found += Findings(broken=[Left(name=name, reason="it is not in the snapshot")])
+            continue
+        if now.state == "offline":
+            found += Findings(broken=[Left(name=name, reason="it is offline")])
+        elif now.state == "degraded" and use.state == "ok":
+            found += Findings(notes=[f"{name} is degraded since"])
+        if now.oss is not None and use.oss is not None and now.oss != use.oss:
+            found += Findings(broken=[Left(name=name, reason=f"it is behind {now.oss}, not {use.oss}")])
+        free = now.size - now.used
+        if use.added > free:
+            reason = f"{format_bytes(use.added)} are to come, {format_bytes(free)} are free"
+            found += Findings(broken=[Left(name=name, reason=reason)])
+        elif now.used + use.added > plan.place.ceiling * now.size:
+            found += Findings(notes=[f"{name} will be above the ceiling of {plan.place.ceiling:g}"])
+    return found

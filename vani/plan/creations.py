@@ -1,0 +1,130 @@
+"""The files that jobs are going to create: their layouts, and what each component of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import InputError, one_line
+from vani.models.pfl import Component, Layout, parse_options
+from vani.models.placement.extents import Extent, extents
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Creation, Jobs
+
+__all__ = ["MOST_STRIPES", "FileToPlace", "files_to_place", "is_layout_file"]
+
+MOST_STRIPES: Final = 2_000_000
+"""Of all files; more do not fit into a document that anybody reads, and take minutes."""
+
+_ONE_STRIPE: Final = Layout((Component(None, 1),))
+
+
+@dataclass(frozen=True)
+class FileToPlace:
+    """A file that a job is going to create. `lack` says what its description is missing."""
+
+    job: str
+    creation: Creation
+    layout: Layout
+    extents: tuple[Extent, ...]
+    lack: str | None
+
+
+def is_layout_file(layout: int | str | None) -> bool:
+    """Whether a layout names a file with Tarazu's buckets: it is neither a count nor options."""
+    return isinstance(layout, str) and not layout.strip().startswith("-") and not layout.strip().isdigit()
+
+
+def files_to_place(
+    jobs: Jobs, layouts: Mapping[str, Layout], targets: int, where: str, *, as_printed: bool
+) -> list[FileToPlace]:
+    """Every file of every job, in their order.
+
+    Parameters
+    ----------
+    layouts
+        What the files with Tarazu's buckets hold, by the name that the jobs give them.
+    targets
+        OSTs that serve: what a stripe count of -1 stands for.
+    where
+        What errors call the document of jobs.
+
+    Raises
+    ------
+    InputError
+        No files, a path that no command can name, two files of one path, a layout that Lustre refuses, or more stripes
+        than can be planned.
+    """
+    found: list[FileToPlace] = []
+    known: dict[tuple[object, int], tuple[Layout, tuple[Extent, ...], str | None]] = {}
+    seen: set[str] = set()
+    stripes = 0
+    for place, job, creation in _creations(jobs, where):
+        _check_path(creation.path, seen, place)
+        key = (creation.layout, creation.size)
+        if key not in known:
+            layout, lack = _layout(creation, layouts, place)
+            if any(part.end is not None and part.end < creation.size for part in layout.components[-1:]):
+                raise InputError("the layout ends before the file", where=place, todo="end it with -E -1")
+            parts = tuple(extents(layout, creation.size, targets, as_printed=as_printed))
+            known[key] = layout, parts, lack
+        layout, parts, lack = known[key]
+        stripes += sum(one.count for one in parts)
+        if stripes > MOST_STRIPES:
+            raise InputError(
+                f"the files have more than {MOST_STRIPES:,} stripes together",
+                where=where,
+                todo="plan the files of one step, or with fewer stripes each",
+            )
+        found.append(FileToPlace(job, creation, layout, parts, lack))
+    if not found:
+        raise InputError("no job creates a file", where=where, todo="give jobs their `creations`")
+    return found
+
+
+def _creations(jobs: Jobs, where: str) -> Iterator[tuple[str, str, Creation]]:
+    for number, job in enumerate(jobs.jobs):
+        for at, one in enumerate(job.creations or []):
+            yield f"{where}: jobs[{number}].creations[{at}]", job.name, one
+
+
+def _check_path(path: str, seen: set[str], where: str) -> None:
+    wrong = None
+    if not path.startswith("/"):
+        wrong = "is no absolute path", "begin it with /"
+    elif "\0" in path or any("\ud800" <= sign <= "\udfff" for sign in path):
+        wrong = "holds a character that no path can", "leave it out"
+    elif path.endswith("/"):
+        wrong = "is a folder", "name the file"
+    elif path in seen:
+        wrong = "is created twice", "leave one of them out"
+    if wrong is not None:
+        shown = one_line(path.encode("utf-8", "backslashreplace").decode())
+        raise InputError(f"{shown[:200]} {wrong[0]}", where=where, todo=wrong[1])
+    seen.add(path)
+
+
+def _layout(creation: Creation, layouts: Mapping[str, Layout], where: str) -> tuple[Layout, str | None]:
+    asked = creation.layout
+    try:
+        if asked is None:
+            return _ONE_STRIPE, "no layout: reckoned with one stripe, as Lustre's default is"
+        if isinstance(asked, int):
+            return Layout((Component(None, asked),)), None
+        if is_layout_file(asked):
+            return layouts[asked], None
+        text = asked.strip()
+        if text.isdigit():
+            return Layout((Component(None, int(text)),)), None
+        layout = parse_options(text if _is_composite(text) else f"-E -1 {text}")
+    except InputError as error:
+        raise InputError(error.what, where=f"{where}.layout", todo=error.todo) from None
+    if any(part.count is None and not part.on_mdt for part in layout.components):
+        return layout, "no stripe count in its layout: reckoned with one stripe"
+    return layout, None
+
+
+def _is_composite(text: str) -> bool:
+    return any(word.startswith(("-E", "--component-end")) for word in text.split())

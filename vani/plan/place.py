@@ -1,0 +1,329 @@
+"""Which OSTs the stripes of files to come lie on: from jobs and the state of a machine to a plan (Tarazu)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.models.placement.bounds import least_level
+from vani.models.placement.extents import Extent
+from vani.models.placement.targets import Floats, Stripes, Targets, counted_anew
+from vani.plan.creations import FileToPlace, files_to_place
+from vani.plan.placement_advice import notes_of, pinning
+from vani.plan.placement_figures import allocator_ranges, costs_of
+from vani.plan.placement_methods import Chosen, Pool, choose
+from vani.plan.setstripe import setstripe
+from vani.schema.advice import Expected
+from vani.schema.plan import (
+    AllocatorRange,
+    Left,
+    OstCosts,
+    PlacedExtent,
+    PlacedFile,
+    PlacePlan,
+    PlaceSettings,
+    PlanInput,
+    TargetUse,
+)
+from vani.units import counted, format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.models.pfl import Layout
+    from vani.schema.jobs import Jobs
+    from vani.schema.snapshot import Snapshot, Target
+
+__all__ = ["place"]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """An extent that gets OSTs: where it is in the plan, and what it holds."""
+
+    file: int
+    extent: Extent
+
+
+def place(
+    jobs: Jobs,
+    snapshot: Snapshot,
+    settings: PlaceSettings,
+    *,
+    layouts: Mapping[str, Layout] | None = None,
+    inputs: Sequence[PlanInput] = (),
+    where: str = "jobs",
+    where_snapshot: str = "snapshot",
+    version: str = "",
+) -> PlacePlan:
+    """Choose OSTs for every extent of every file that the jobs are going to create.
+
+    Parameters
+    ----------
+    layouts
+        Layouts of Tarazu's .ini files, by the name that the jobs give them.
+    where, where_snapshot
+        What errors call the documents.
+
+    Raises
+    ------
+    InputError
+        Documents that contradict themselves, no files, no OST that serves, or a layout that Lustre refuses.
+    """
+    jobs.refuse_twins(where)
+    snapshot.refuse_contradictions(where_snapshot)
+    targets = sorted((one for one in snapshot.ost if one.state != "offline"), key=lambda one: one.index)
+    if not targets:
+        raise InputError(
+            "has no OST that serves", where=where_snapshot, todo="list `ost` that are not offline"
+        )
+    pool, no_data = _pool(targets, snapshot, settings)
+    files = files_to_place(
+        jobs,
+        layouts or {},
+        int(pool.is_sound.sum()) or len(pool.index),
+        where,
+        as_printed=settings.method == "tarazu",
+    )
+    requests = [
+        _Request(number, extent)
+        for number, file in enumerate(files)
+        for extent in file.extents
+        if extent.why_free is None
+    ]
+    stripes = [one.extent.stripes for one in requests]
+    largest = max((one.extent.size for one in requests), default=1)
+    flow = choose(stripes, largest, pool, settings)
+    # An extent of which a stripe has no OST cannot be set: Lustre chooses all of it.
+    kept = [row if len(row) == len(held) else [] for row, held in zip(flow.of, stripes, strict=True)]
+    chosen = Chosen(kept, flow.is_least)
+    held = _held(stripes, chosen, len(pool.index))
+    in_use = pool.is_sound | (held > 0)
+    part = pool.part(in_use)
+    after = costs_of(part.targets.base + held[in_use], part.targets)
+    placed = [held for held, row in zip(stripes, chosen.of, strict=True) if row]
+    ranges = allocator_ranges(placed, part.targets, settings)
+    before = ranges[0] if ranges else None
+    least = _least(stripes, chosen, part.targets)
+    mean = float(((part.targets.base + held[in_use]) / part.targets.size).mean())
+    cost = None if least is None or mean <= 0 else max(1.0, least / mean)
+    is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
+    pin, why = pinning(after, before, settings)
+    return PlacePlan(
+        version=version,
+        inputs=list(inputs),
+        place=settings,
+        now=costs_of(pool.targets.base, pool.targets) if np.any(pool.targets.base > 0) else None,
+        before=before,
+        after=after,
+        expected=_expected(before, after, settings),
+        least=cost,
+        is_least=is_least,
+        pin=pin,
+        pin_reason=why,
+        allocator=ranges,
+        targets=_uses(snapshot, pool, held),
+        files=_placed(files, requests, chosen, pool),
+        unplaced=list(_unplaced(files, requests, flow, pool, settings)),
+        over_capacity=list(_over(snapshot, pool, held, settings)),
+        no_data=no_data + list(_lacks(files)),
+        notes=notes_of(files, snapshot, settings, pool, held, after, before, is_least=is_least),
+    )
+
+
+def _pool(targets: Sequence[Target], snapshot: Snapshot, asked: PlaceSettings) -> tuple[Pool, list[Left]]:
+    size = np.array([one.size for one in targets], dtype=np.float64)
+    used = np.array([one.used for one in targets], dtype=np.float64)
+    names = {one.name: number for number, one in enumerate(snapshot.oss)}
+    server = np.array([names.get(one.oss or "", -1) for one in targets], dtype=np.int64)
+    # Loads of servers count for tarazu alone, which says what it lacks of them.
+    no_data = [
+        Left(name=one.name, reason=one.reason) for one in snapshot.no_data if one.name.startswith("OST ")
+    ]
+    told = {one.name for one in no_data}
+    no_data += [
+        Left(name=f"OST {one.index}", reason="its server is not known: OSS Cost is left out")
+        for one in targets
+        if one.oss is None and f"OST {one.index}" not in told
+    ]
+    loads = np.zeros(len(targets))
+    if asked.method == "tarazu":
+        loads, lacks = _server_loads(snapshot, server, asked)
+        no_data += lacks
+    room = np.maximum(np.floor(asked.ceiling * size) - used, 0)
+    columns = Targets(size, asked.past_weight * used, room, counted_anew(server))
+    index = np.array([one.index for one in targets], dtype=np.int64)
+    sound = np.array([one.state == "ok" for one in targets], dtype=bool)
+    return Pool(index, sound, columns, loads, used / size), no_data
+
+
+def _server_loads(snapshot: Snapshot, server: np.ndarray, asked: PlaceSettings) -> tuple[Floats, list[Left]]:
+    """Load of each target's server; a figure that is missing is the mean of the others, never 0."""
+    found = np.zeros(len(server))
+    lacks: list[Left] = []
+    used = set(server.tolist()) - {-1}
+    for name, weight in (("cpu", asked.cpu_weight), ("memory", asked.memory_weight)):
+        if not weight:
+            continue
+        known = {number: getattr(one, name) for number, one in enumerate(snapshot.oss) if number in used}
+        told = [value for value in known.values() if value is not None]
+        if not told:
+            lacks.append(
+                Left(name="servers", reason=f"no {name} figure of any: their load counts without it")
+            )
+            continue
+        mean = sum(told) / len(told)
+        lacks += [
+            Left(
+                name=snapshot.oss[number].name, reason=f"no {name} figure: the mean of the others, {mean:.2g}"
+            )
+            for number, value in known.items()
+            if value is None
+        ]
+        values = [mean if known.get(one) is None else known[one] for one in server.tolist()]
+        found += weight * np.array(values, dtype=np.float64)
+    return found, lacks
+
+
+def _held(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int) -> Floats:
+    """Bytes that the plan adds to each target."""
+    where = [one for row in chosen.of for one in row]
+    what = [size for row, held in zip(chosen.of, stripes, strict=True) if row for size in held]
+    held = np.zeros(targets)
+    np.add.at(held, np.array(where, dtype=np.int64), np.array(what, dtype=np.float64))
+    return held
+
+
+def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -> float | None:
+    """The level that the fullest reaches in every placement of what was placed."""
+    placed = [held for row, held in zip(chosen.of, stripes, strict=True) if row]
+    if not any(map(any, placed)):
+        return None
+    # Room is a limit of this plan, and levels of others count, too.
+    free = Targets(targets.size, targets.base, targets.size * 1e9, targets.server)
+    return least_level(Stripes.of(placed), free)
+
+
+def _expected(before: AllocatorRange | None, after: OstCosts, asked: PlaceSettings) -> Expected | None:
+    if before is None or not after.ost_cost:
+        return None
+    drawn = before.ost_cost
+    return Expected(
+        metric="ost_cost",
+        before=drawn.median,
+        after=after.ost_cost,
+        speedup=drawn.median / after.ost_cost,
+        low=drawn.low / after.ost_cost,
+        high=drawn.high / after.ost_cost,
+        method=f"fullest / mean; before: Lustre's allocator, turns {asked.turn}, beyond {format_share(asked.window)} "
+        "by free space, the median of simulated draws; low and high: least and most of them",
+    )
+
+
+def _uses(snapshot: Snapshot, pool: Pool, held: Floats) -> list[TargetUse]:
+    added = {int(index): round(size) for index, size in zip(pool.index, held.tolist(), strict=True)}
+    return [
+        TargetUse(
+            index=one.index,
+            oss=one.oss,
+            state=one.state,
+            used=one.used,
+            added=added.get(one.index, 0),
+            share=(one.used + added.get(one.index, 0)) / one.size,
+        )
+        for one in sorted(snapshot.ost, key=lambda one: one.index)
+    ]
+
+
+def _placed(
+    files: Sequence[FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool
+) -> list[PlacedFile]:
+    index = pool.index.tolist()
+    osts: list[dict[int, list[int]]] = [{} for _ in files]
+    for request, row in zip(requests, chosen.of, strict=True):
+        osts[request.file][request.extent.number] = [index[one] for one in row]
+    found = []
+    for file, of_file in zip(files, osts, strict=True):
+        whole = {number: row for number, row in of_file.items() if row}
+        sizes = {one.number: one.settable for one in file.extents}
+        found.append(
+            PlacedFile(
+                path=file.creation.path,
+                job=file.job,
+                rank=file.creation.rank,
+                size=file.creation.size,
+                extents=[_extent(one, of_file.get(one.number, [])) for one in file.extents],
+                command=setstripe(file.creation.path, file.layout, sizes, whole) if whole else None,
+            )
+        )
+    return found
+
+
+def _extent(one: Extent, osts: list[int]) -> PlacedExtent:
+    return PlacedExtent(
+        number=one.number,
+        start=one.start,
+        end=one.end,
+        stripe_count=one.count,
+        stripe_size=one.size,
+        set_stripe_size=one.settable,
+        osts=osts,
+        bytes=list(one.stripes) if osts else [],
+    )
+
+
+def _unplaced(
+    files: Sequence[FileToPlace],
+    requests: Sequence[_Request],
+    chosen: Chosen,
+    pool: Pool,
+    asked: PlaceSettings,
+) -> Iterator[Left]:
+    for file in files:
+        for one in file.extents:
+            if one.why_free is not None:
+                yield Left(name=_name(file, one), reason=f"{one.why_free}; Lustre chooses")
+    for request, row in zip(requests, chosen.of, strict=True):
+        one, count = request.extent, len(pool.index)
+        if len(row) == one.count:
+            continue
+        if one.count > count:
+            why = f"needs {counted(one.count, 'OST')} of its own, and {count:,} serve"
+        elif asked.method == "tarazu":
+            why = (
+                f"{one.count - len(row):,} of {counted(one.count, 'stripe')} have no OST: below "
+                f"{format_share(asked.ceiling)} there is no room for more stripes of the largest size of all"
+            )
+        else:
+            why = (
+                f"no {counted(one.count, 'OST')} have room for {format_bytes(max(one.stripes))} each below "
+                f"{format_share(asked.ceiling)}"
+            )
+        yield Left(name=_name(files[request.file], one), reason=f"{why}; Lustre chooses")
+
+
+def _over(snapshot: Snapshot, pool: Pool, held: Floats, asked: PlaceSettings) -> Iterator[Left]:
+    """OSTs that this plan fills above the ceiling: only Lustre's own allocator does."""
+    size = {one.index: one for one in snapshot.ost}
+    for index, added, room in zip(
+        pool.index.tolist(), held.tolist(), pool.targets.room.tolist(), strict=True
+    ):
+        if added > room:
+            full = (size[index].used + added) / size[index].size
+            yield Left(
+                name=f"OST {index}",
+                reason=f"filled to {format_share(full)}, above {format_share(asked.ceiling)}",
+            )
+
+
+def _lacks(files: Sequence[FileToPlace]) -> Iterator[Left]:
+    for file in files:
+        if file.lack is not None:
+            yield Left(name=file.creation.path, reason=file.lack)
+
+
+def _name(file: FileToPlace, extent: Extent) -> str:
+    whole = len(file.layout.components) == 1
+    return file.creation.path if whole else f"{file.creation.path}, extent {extent.number}"

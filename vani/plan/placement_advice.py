@@ -1,0 +1,119 @@
+"""What a reader of a placement has to know: whether to pin at all, and what its figures rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.units import counted, format_share
+
+if TYPE_CHECKING:
+    from vani.models.placement.targets import Floats
+    from vani.plan.creations import FileToPlace
+    from vani.plan.placement_methods import Pool
+    from vani.schema.plan import AllocatorRange, OstCosts, PlaceSettings
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["notes_of", "pinning"]
+
+_WORTH: Final = 1.05
+"""Gain in OST Cost from which on it is worth to choose for Lustre. Ours."""
+
+
+def pinning(after: OstCosts, before: AllocatorRange | None, asked: PlaceSettings) -> tuple[bool, str]:
+    """Whether to pin, and why."""
+    if before is None or after.ost_cost is None:
+        return False, "no bytes are placed"
+    if asked.method == "lsa":
+        return False, "these are the OSTs that Lustre's own allocator may choose"
+    median = before.ost_cost.median
+    gain = median / after.ost_cost
+    figures = f"OST Cost {median:.2f} by Lustre's own allocator, {after.ost_cost:.2f} by this plan"
+    if gain < 1:
+        return False, f"{figures}, which is worse"
+    if gain < _WORTH:
+        return False, f"{figures}: that is not worth switching Lustre's own balancing off"
+    return True, figures
+
+
+def notes_of(
+    files: Sequence[FileToPlace],
+    snapshot: Snapshot,
+    asked: PlaceSettings,
+    pool: Pool,
+    held: Floats,
+    after: OstCosts,
+    before: AllocatorRange | None,
+    *,
+    is_least: bool,
+) -> list[str]:
+    """Notes, most important first."""
+    found = list(_on_pinning(snapshot, files, asked, before))
+    found += _on_widths(files, pool, after, is_least=is_least)
+    if asked.method == "tarazu":
+        found += _on_stripe_sizes(files)
+        found.append(
+            "algorithm 1 has linear costs: all stripes of a batch pile up on the cheapest OSTs until these have no "
+            "room; --method balanced spreads them"
+        )
+    degraded = pool.index[~pool.is_sound & (held > 0)].tolist()
+    if degraded:
+        listed = ", ".join(map(str, degraded[:20])) + (", ..." if len(degraded) > 20 else "")
+        found.append(f"degraded OSTs are used, for the others do not suffice: {listed}")
+    return found + snapshot.reasons_to_wait() + list(snapshot.notes)
+
+
+def _on_pinning(
+    snapshot: Snapshot, files: Sequence[FileToPlace], asked: PlaceSettings, before: AllocatorRange | None
+) -> Iterator[str]:
+    yield (
+        "an OST list (-o) switches Lustre's own balancing off: it does not see what others write until then, and a "
+        "file cannot be made while one of its OSTs is away"
+    )
+    free = [one.size - one.used for one in snapshot.ost if one.state == "ok"]
+    jobs = {one.job for one in files}
+    if free and max(free) - min(free) <= asked.window * max(free) and len(jobs) == 1 and before is not None:
+        yield (
+            f"free space differs by no more than {format_share(asked.window)} and one job creates all files: Lustre "
+            f"takes OSTs in turn, which is even where nobody else writes (here OST Cost {before.ost_cost.median:.2f})"
+        )
+
+
+def _on_widths(files: Sequence[FileToPlace], pool: Pool, after: OstCosts, *, is_least: bool) -> Iterator[str]:
+    count = int(pool.is_sound.sum())
+    if (
+        len(files) == 1
+        and len(files[0].extents) == 1
+        and not np.any(pool.targets.base > 0)
+        and after.ost_cost
+    ):
+        one = files[0].extents[0]
+        if one.count < count and is_least:
+            yield (
+                f"one file of {counted(one.count, 'stripe')} on {counted(count, 'OST')} has OST Cost "
+                f"{after.ost_cost:.4g} whatever is done; more stripes lower it"
+            )
+
+
+def _on_stripe_sizes(files: Sequence[FileToPlace]) -> Iterator[str]:
+    seen = set()
+    for file in files:
+        for one in file.extents:
+            key = (one.size, one.settable, one.number)
+            if one.size == one.settable or key in seen:
+                continue
+            seen.add(key)
+            part = sum(one.stripes) < one.size * one.count
+            yield (
+                f"extent {one.number} has stripes of {one.size:,} bytes by the paper, which Lustre refuses; commands "
+                f"set {one.settable:,}, "
+                + (
+                    "which spreads what the file has in it more evenly"
+                    if part
+                    else "which puts the same bytes on each OST"
+                )
+            )
+            if len(seen) >= 5:
+                return

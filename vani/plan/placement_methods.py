@@ -1,0 +1,120 @@
+"""Choose OSTs for requests by each method: first those that are sound, and degraded ones only for what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vani.models.placement.allocator import allocate
+from vani.models.placement.balance import balance
+from vani.models.placement.cheapest import cheapest
+from vani.models.placement.targets import Floats, Ints, Stripes, Targets, counted_anew
+
+if TYPE_CHECKING:
+    from vani.schema.plan import PlaceSettings
+
+__all__ = ["Chosen", "Pool", "choose"]
+
+Request = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """OSTs that serve.
+
+    Attributes
+    ----------
+    index
+        Their indexes, ascending.
+    is_sound
+        Not degraded.
+    load
+        Of their servers, weighted as asked (tarazu).
+    used
+        Share of their bytes in use, 0..1.
+    """
+
+    index: Ints
+    is_sound: np.ndarray
+    targets: Targets
+    load: Floats
+    used: Floats
+
+    def part(self, some: np.ndarray) -> Pool:
+        """Some of the OSTs, as a mask."""
+        old = self.targets
+        return Pool(
+            self.index[some],
+            self.is_sound[some],
+            Targets(old.size[some], old.base[some], old.room[some], counted_anew(old.server[some])),
+            self.load[some],
+            self.used[some],
+        )
+
+    def after(self, held: Floats) -> Pool:
+        """The same with so many bytes on each."""
+        old = self.targets
+        return replace(
+            self,
+            targets=Targets(old.size, old.base + held, np.maximum(old.room - held, 0), old.server),
+        )
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Position in the pool by stripe, for each request; fewer than its stripes, or none, where it has no place.
+
+    `is_least`: whether the fullest OST was proved to be as empty as can be.
+    """
+
+    of: list[list[int]]
+    is_least: bool
+
+
+def choose(requests: Sequence[Request], largest: int, pool: Pool, asked: PlaceSettings) -> Chosen:
+    """Choose OSTs; `largest` is the largest stripe of all requests, by which tarazu counts room."""
+    sound = np.flatnonzero(pool.is_sound)
+    first = _choose(requests, largest, pool.part(pool.is_sound), asked)
+    found = [[int(sound[one]) for one in row] for row in first.of]
+    left = [number for number, row in enumerate(found) if len(row) < len(requests[number])]
+    if not left or bool(np.all(pool.is_sound)):
+        return Chosen(found, first.is_least)
+    held = np.zeros(len(pool.index))
+    for request, row in zip(requests, found, strict=True):
+        np.add.at(held, np.array(row, dtype=np.int64), np.array(request[: len(row)], dtype=np.float64))
+    if asked.method == "tarazu":
+        degraded = np.flatnonzero(~pool.is_sound)
+        rest = [requests[number][len(found[number]) :] for number in left]
+        second = _choose(rest, largest, pool.after(held).part(~pool.is_sound), asked)
+        for number, row in zip(left, second.of, strict=True):
+            found[number] += [int(degraded[one]) for one in row]
+    else:
+        second = _choose([requests[number] for number in left], largest, pool.after(held), asked)
+        for number, row in zip(left, second.of, strict=True):
+            found[number] = row
+    return Chosen(found, is_least=False)
+
+
+def _choose(requests: Sequence[Request], largest: int, pool: Pool, asked: PlaceSettings) -> Chosen:
+    if not requests or not len(pool.index):
+        return Chosen([[] for _ in requests], is_least=False)
+    if asked.method == "tarazu":
+        capacity = np.floor(pool.targets.room / max(1, largest)).astype(np.int64)
+        counts = [len(one) for one in requests]
+        return Chosen(cheapest(counts, pool.load + pool.used, capacity), is_least=False)
+    if asked.method == "lsa":
+        place = allocate(requests, pool.targets, asked.seed, turn=asked.turn, window=asked.window)
+        return Chosen(_rows(requests, place), is_least=False)
+    found = balance(requests, pool.targets)
+    return Chosen(_rows(requests, found.place), found.is_least)
+
+
+def _rows(requests: Sequence[Request], place: Ints) -> list[list[int]]:
+    first = Stripes.of(requests).first.tolist()
+    flat = place.tolist()
+    rows = [flat[begin:end] for begin, end in pairwise(first)]
+    return [row if row and row[0] >= 0 else [] for row in rows]

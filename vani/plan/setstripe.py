@@ -1,0 +1,46 @@
+"""The `lfs setstripe` line that creates a file on chosen OSTs; whatever it is, Lustre takes it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from vani.models.pfl import Component, Layout
+from vani.models.placement.extents import settable
+from vani.units import MiB
+
+__all__ = ["setstripe"]
+
+
+def setstripe(path: str, layout: Layout, sizes: Mapping[int, int], osts: Mapping[int, Sequence[int]]) -> str:
+    """The command, each word quoted.
+
+    Components that the file is not expected to reach are set, too, without OSTs, for it may grow beyond.
+
+    Parameters
+    ----------
+    sizes
+        Stripe size by number of component, of those that the file reaches.
+    osts
+        Their OSTs; Lustre chooses those of a component that is not there.
+
+    Raises
+    ------
+    InputError
+        Lustre would refuse it.
+    """
+    parts: list[Component] = []
+    for number, (start, part) in enumerate(zip(layout.starts(), layout.components, strict=True), start=1):
+        if part.on_mdt:
+            parts.append(part)
+            continue
+        size = part.size or sizes.get(number)
+        if size is None:
+            size = MiB if part.end is None else settable(part.end - start, max(1, part.count or 1), part.end)
+        chosen = osts.get(number)
+        if chosen is None:
+            parts.append(replace(part, count=part.count or 1, size=size))
+        else:
+            parts.append(replace(part, count=len(chosen), size=size, osts=tuple(chosen)))
+    return f"lfs setstripe {Layout(tuple(parts), layout.max_stripes).to_options()} {shlex.quote(path)}"

@@ -1,0 +1,105 @@
+"""Plans of kind `place`: which OSTs the stripes of files to come lie on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.render.plan.table import table
+from vani.units import counted, format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.plan import PlacedFile, PlacePlan, Range
+
+__all__ = ["body", "missing"]
+
+_RULES: Final = {
+    "as-set": "Lustre, as set",
+    "going-on": "  in turn, going on",
+    "random-start": "  in turn, each file from a random OST",
+    "by-space": "  at random by free space",
+}
+_OSTS: Final = 16
+
+
+def body(plan: PlacePlan) -> list[str]:
+    """How even it is, and which file lies where."""
+    return [
+        _headline(plan),
+        _pinning(plan),
+        "",
+        *table(("", "OST Cost", "OSS Cost", "fullest OST"), list(_costs(plan))),
+        "",
+        *table(("file", "extent", "bytes", "stripe size", "OSTs"), list(_rows(plan.files)), left=1),
+    ]
+
+
+def missing(plan: PlacePlan) -> list[str]:
+    """What the plan leaves out, in parts of a sentence."""
+    parts = []
+    if plan.unplaced:
+        parts.append(f"{counted(len(plan.unplaced), 'extent')} left to Lustre")
+    if plan.over_capacity:
+        parts.append(f"{counted(len(plan.over_capacity), 'OST')} above the ceiling")
+    if plan.no_data:
+        parts.append(f"{counted(len(plan.no_data), 'figure')} missing")
+    return parts
+
+
+def _headline(plan: PlacePlan) -> str:
+    used = sum(one.added > 0 for one in plan.targets)
+    added = sum(one.added for one in plan.targets)
+    text = (
+        f"{plan.place.method}: {counted(len(plan.files), 'file')}, {format_bytes(added)} on {used:,} of "
+        f"{counted(len(plan.targets), 'OST')}"
+    )
+    if plan.after.ost_cost is None:
+        return f"{text}."
+    text += f": OST Cost {plan.after.ost_cost:.4g}"
+    if plan.is_least:
+        return f"{text}, the least possible."
+    return f"{text} (no placement comes below {plan.least:.4g})." if plan.least is not None else f"{text}."
+
+
+def _pinning(plan: PlacePlan) -> str:
+    return f"{'Worth pinning' if plan.pin else 'Better left to Lustre'}: {one_line(plan.pin_reason)}."
+
+
+def _costs(plan: PlacePlan) -> Iterable[tuple[str, ...]]:
+    if plan.now is not None:
+        yield "now", *_three(plan.now.ost_cost, plan.now.oss_cost, plan.now.fullest)
+    for one in plan.allocator:
+        yield _RULES[one.rule], _range(one.ost_cost), _range(one.oss_cost), ""
+    yield plan.place.method, *_three(plan.after.ost_cost, plan.after.oss_cost, plan.after.fullest)
+
+
+def _three(ost: float | None, oss: float | None, fullest: float) -> tuple[str, str, str]:
+    return _cost(ost), _cost(oss), format_share(fullest)
+
+
+def _cost(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def _range(found: Range | None) -> str:
+    if found is None:
+        return "unknown"
+    if f"{found.low:.3f}" == f"{found.high:.3f}":
+        return f"{found.median:.3f}"
+    return f"{found.median:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def _rows(files: Sequence[PlacedFile]) -> Iterable[tuple[str, ...]]:
+    for file in files:
+        name = one_line(file.path)
+        for one in file.extents:
+            osts = " ".join(map(str, one.osts[:_OSTS])) + (" ..." if len(one.osts) > _OSTS else "")
+            yield (
+                name,
+                str(one.number),
+                f"{sum(one.bytes):,}",
+                f"{one.stripe_size:,}",
+                osts or "Lustre's choice",
+            )
+            name = ""
