@@ -17,6 +17,8 @@ from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_interactions import plan_interactions
+from vani.api.plan_store import Stored, plan_store
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -26,6 +28,7 @@ __all__ = [
     "JUDGED_FILES",
     "Characterised",
     "Reported",
+    "Stored",
     "advise",
     "baseline_figures",
     "characterise",
@@ -35,6 +38,8 @@ __all__ = [
     "files_of_gate",
     "heat_map",
     "plan_forward",
+    "plan_interactions",
+    "plan_store",
     "plot",
     "profile",
     "report",

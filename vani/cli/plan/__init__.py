@@ -10,6 +10,8 @@ __all__ = ["plan"]
 
 _COMMANDS = {
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "store": ("vani.cli.plan.store:store", "Keep in a database where files are to lie."),
+    "interactions": ("vani.cli.plan.interactions:interactions", "Write what such a database keeps, as CSV."),
 }
 
 
