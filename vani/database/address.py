@@ -64,7 +64,9 @@ def address_of(text: str) -> Address:
             raise InputError("names no file of SQLite", where="--database", todo="give the file's path")
         return Address(_file(url.database), None, url.database)
     if url.drivername not in _DRIVERS:
-        raise InputError(f"{one_line(url.drivername)[:40]!r} is no kind of database", where="--database", todo=todo)
+        raise InputError(
+            f"{one_line(url.drivername)[:40]!r} is no kind of database", where="--database", todo=todo
+        )
     name, package, extra = _DRIVERS[url.drivername]
     if find_spec(package) is None:
         raise InputError(f"{url.drivername} needs {package}", todo=f"pip install 'vani-io[{extra}]'")
@@ -75,8 +77,15 @@ def address_of(text: str) -> Address:
 
 
 def server(address: Address) -> Engine:
-    """What speaks with a server; it gives up after ten seconds where nobody answers or somebody holds a lock."""
+    """What speaks with a server; it gives up after ten seconds where nobody answers or somebody holds a lock.
+
+    Raises
+    ------
+    InputError
+        It cannot be reached or refuses this user, or a setting in the URL is none.
+    """
     from sqlalchemy import create_engine  # noqa: PLC0415
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
     from sqlalchemy.pool import NullPool  # noqa: PLC0415
 
     assert address.url is not None
@@ -85,7 +94,19 @@ def server(address: Address) -> Engine:
     else:
         waits = f"SET SESSION lock_wait_timeout={_WAIT_S}, innodb_lock_wait_timeout={_WAIT_S}"
         options = {"connect_timeout": _WAIT_S, "init_command": waits}
-    return create_engine(address.url, poolclass=NullPool, connect_args=options, hide_parameters=True)
+    engine = create_engine(address.url, poolclass=NullPool, connect_args=options, hide_parameters=True)
+    try:
+        engine.connect().close()
+    except SQLAlchemyError as error:
+        raise in_words(error, address) from error
+    except (AttributeError, TypeError, ValueError) as error:
+        # What drivers make of settings that they do not know; it may repeat them.
+        raise InputError(
+            "a setting behind `?` is not understood",
+            where=address.shown,
+            todo="see the driver's documentation",
+        ) from error
+    return engine
 
 
 def in_words(error: Exception, address: Address) -> InputError:
@@ -95,7 +116,9 @@ def in_words(error: Exception, address: Address) -> InputError:
     line = next((one.strip() for one in told.splitlines() if one.strip()), type(cause).__name__)
     if address.secret:
         line = line.replace(address.secret, "***")
-    return InputError(f"the database says: {line[:300]}", where=address.shown, todo=_next_step(line.lower(), address))
+    return InputError(
+        f"the database says: {line[:300]}", where=address.shown, todo=_next_step(line.lower(), address)
+    )
 
 
 def _next_step(line: str, address: Address) -> str:

@@ -60,7 +60,9 @@ def readable(path: Path) -> Path:
         if not path.is_file():
             raise InputError("is no file of SQLite", where=path, todo="name one")
     except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=path, todo="name another file") from error
+        raise InputError(
+            f"cannot be read ({error.strerror})", where=path, todo="name another file"
+        ) from error
     return path
 
 
@@ -145,7 +147,9 @@ def _refuse_foreign(old: sqlite3.Connection, path: Path) -> None:
     names = [name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     if other := [name for name in names if not name.startswith(_OWN)]:
         raise InputError(
-            f"is a database of another program (table {other[0][:60]!r})", where=path, todo="name another file"
+            f"is a database of another program (table {other[0][:60]!r})",
+            where=path,
+            todo="name another file",
         )
 
 

@@ -64,7 +64,9 @@ def read_csv(text: str, where: str) -> list[Interaction]:
                 continue
             if len(cells) != len(columns):
                 raise InputError(
-                    f"has {len(cells)} cells for {len(columns)} columns", where=line, todo="quote what has commas"
+                    f"has {len(cells)} cells for {len(columns)} columns",
+                    where=line,
+                    todo="quote what has commas",
                 )
             found.append(_row(dict(zip(columns, cells, strict=True)), line))
     except csv.Error as error:
@@ -143,5 +145,7 @@ def _row(cells: dict[str, str], line: str) -> Interaction:
 def _integer(text: str, name: str, line: str) -> int:
     # Python refuses to read a number of thousands of digits, and takes digits of other scripts.
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise InputError(f"{name} is {one_line(text)[:40]!r}", where=line, todo="give a whole number, 0 or more")
+        raise InputError(
+            f"{name} is {one_line(text)[:40]!r}", where=line, todo="give a whole number, 0 or more"
+        )
     return int(text)

@@ -129,10 +129,14 @@ def _refuse_wrong(row: Interaction) -> None:
     if row.osts and len(row.osts) != row.stripe_count:
         listed = counted(len(row.osts), "OST")
         raise InputError(
-            f"stripe count is {row.stripe_count:,}, but {listed} listed", where=where, todo="list one per stripe"
+            f"stripe count is {row.stripe_count:,}, but {listed} listed",
+            where=where,
+            todo="list one per stripe",
         )
     if len(set(row.osts)) != len(row.osts):
-        raise InputError("an OST is listed twice", where=where, todo="stripes of an extent lie on distinct OSTs")
+        raise InputError(
+            "an OST is listed twice", where=where, todo="stripes of an extent lie on distinct OSTs"
+        )
     if wrong := [ost for ost in row.osts if not 0 <= ost <= _LARGEST_OST]:
         raise InputError(f"OST {wrong[0]}", where=where, todo=f"indices are 0 to {_LARGEST_OST:,}")
 

@@ -70,7 +70,9 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
             return []
     with _told(address), engine.connect() as connection:
         if not _has_table(connection, address):
-            raise InputError("holds no interactions", where=address.shown, todo="fill it with `vani plan store`")
+            raise InputError(
+                "holds no interactions", where=address.shown, todo="fill it with `vani plan store`"
+            )
         try:
             found = [from_row(tuple(row)) for row in connection.execute(wanted)]
         except (TypeError, ValueError) as error:
@@ -126,8 +128,13 @@ def _alone(connection: Connection) -> Iterator[None]:
     kind = connection.dialect.name
     if kind == "postgresql":
         connection.exec_driver_sql("LOCK TABLE vani_interaction IN SHARE ROW EXCLUSIVE MODE")
-    if kind in {"mariadb", "mysql"} and connection.exec_driver_sql("SELECT GET_LOCK('vani_interaction', 10)").scalar() != 1:
-        raise InputError("the table is locked", where="--database", todo="try again when the other program is done")
+    if (
+        kind in {"mariadb", "mysql"}
+        and connection.exec_driver_sql("SELECT GET_LOCK('vani_interaction', 10)").scalar() != 1
+    ):
+        raise InputError(
+            "the table is locked", where="--database", todo="try again when the other program is done"
+        )
     yield
 
 
@@ -140,6 +147,6 @@ def _told(address: Address) -> Iterator[None]:
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise in_words(error, address) from error
     except UnicodeError as error:
-        raise InputError("holds or names what is no text", where=address.shown, todo="name another one") from error
-
-
+        raise InputError(
+            "holds or names what is no text", where=address.shown, todo="name another one"
+        ) from error

@@ -13,7 +13,9 @@ from vani.database.interactions.interaction import Interaction
 __all__ = ["INTERACTIONS", "file_hash", "from_row", "to_row"]
 
 # MariaDB and MySQL compare text without regard to case unless told.
-_EXACT: Final = Text().with_variant(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
+_EXACT: Final = Text().with_variant(
+    mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"
+)
 
 INTERACTIONS: Final = Table(
     "vani_interaction",
