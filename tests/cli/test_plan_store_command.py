@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from vani.database.interactions import table
+
 ROWS = """\
 file_name,file_size,extent_id,extent_start,extent_end,stripe_size,stripe_count,mpi_rank,ost_list
 /lustre/a.0,8589934592,1,0,134217728,134217728,1,0,10
@@ -157,8 +159,6 @@ def test_rows_that_are_none_leave_the_database_as_it_was(run, desk, rows):
 
 
 def test_a_failure_while_a_new_file_is_filled_leaves_none(run, desk, rows, monkeypatch):
-    from vani.database.interactions import table
-
     monkeypatch.setattr(table, "to_row", lambda one: {"file_hash": None})
     assert run("plan", "store", rows, "--database", "now.sqlite").status == 2
     assert sorted(path.name for path in desk.iterdir()) == ["rows.csv"]

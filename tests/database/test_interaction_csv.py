@@ -8,6 +8,7 @@ import pytest
 
 from vani.database.interactions import (
     Interaction,
+    is_csv,
     lustre_objections,
     read_csv,
     refuse_contradictions,
@@ -130,7 +131,5 @@ def test_extents_of_a_file_neither_overlap_nor_leave_gaps(second, said):
 
 
 def test_a_table_is_told_from_a_plan_by_its_first_line():
-    from vani.database.interactions import is_csv
-
     assert is_csv(TABLES_1_AND_4) and is_csv(TABLES_2_AND_5)
     assert not is_csv("schema: vani.plan/1\n") and not is_csv('"') and not is_csv("")

@@ -7,17 +7,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from building import HERE, Built, build, missing
+from building import HERE, SOURCES, Built, build, missing
 
 from vani.database.interactions import Interaction, store
+from vani.database.interactions.table import INTERACTIONS
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -357,6 +356,21 @@ def test_a_log_that_cannot_be_written_stops_nothing(desk):
     desk.run("cp", "source", "a", VANI_PLACE_LOG="/nowhere/log")
     desk.run("cp", "source", "b", VANI_PLACE_LOG="/dev/full")
     assert desk.placed() == {"a": PLAIN, "b": PLAIN}
+
+
+def test_the_sources_are_in_the_source_distribution_and_not_in_the_wheel():
+    build_of = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert "/preload" in build_of["sdist"]["include"]
+    assert "preload" not in [*build_of["wheel"]["packages"], *build_of["wheel"]["force-include"]]
+
+
+def test_the_table_and_its_hash_are_those_that_the_library_knows():
+    source = (SOURCES / "lookup.c").read_text()
+    asked = "extent_start, extent_end, stripe_size, stripe_count, ost_list"
+    assert f"SELECT {asked} FROM {INTERACTIONS.name}" in source
+    assert set(asked.split(", ")) | {"file_hash", "file_name"} <= {column.name for column in INTERACTIONS.c}
 
 
 @pytest.fixture(scope="session")
