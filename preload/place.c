@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 struct config vani_config;
 _Thread_local enum doing vani_doing;
-_Thread_local const char *vani_mpi_name;
+_Thread_local const struct mpi_names *vani_mpi_names;
 /* Another descriptor of a file that liblustreapi has made and not yet given a layout. */
 static _Thread_local int made __attribute__((tls_model("initial-exec"))) = -1;
 static _Thread_local const char *making __attribute__((tls_model("initial-exec")));
@@ -126,6 +125,14 @@ static int create(int folder, const char *path, int flags, mode_t mode, const st
     return fd;
 }
 
+/* Within MPI_File_open, only the file itself. */
+static bool wanted(const char *name)
+{
+    const struct mpi_names *names = vani_mpi_names;
+
+    return names == NULL || strcmp(names->whole, name) == 0 || strcmp(names->without_kind, name) == 0;
+}
+
 int vani_place(int folder, const char *path, int flags, mode_t mode)
 {
     char name[PATH_MAX];
@@ -136,8 +143,7 @@ int vani_place(int folder, const char *path, int flags, mode_t mode)
         return -1;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     vani_doing = LOOKING_UP;
-    if (vani_name(folder, path, name) && (vani_mpi_name == NULL || strcmp(vani_mpi_name, name) == 0) &&
-        vani_lookup(name, &layout)) {
+    if (vani_name(folder, path, name) && wanted(name) && vani_lookup(name, &layout)) {
         if (layout.count == 0)
             vani_log("unknown", name);
         else

@@ -2,6 +2,7 @@
 #ifndef VANI_PLACE_H
 #define VANI_PLACE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +22,12 @@ extern struct config vani_config;
 enum doing { NOTHING, LOOKING_UP, CONNECTING, CREATING };
 extern _Thread_local enum doing vani_doing __attribute__((tls_model("initial-exec")));
 
-/* Absolute name of the file that MPI_File_open was asked for on this thread, or NULL. */
-extern _Thread_local const char *vani_mpi_name __attribute__((tls_model("initial-exec")));
+/* What MPI_File_open was asked for on this thread, or NULL: absolute names of the file. Some libraries take the kind
+ * of file system in front of the name for a part of it, others do not. */
+struct mpi_names {
+    char whole[PATH_MAX], without_kind[PATH_MAX];
+};
+extern _Thread_local const struct mpi_names *vani_mpi_names __attribute__((tls_model("initial-exec")));
 
 /* One component of a layout. */
 struct extent {

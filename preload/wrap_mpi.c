@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 
 /* Without mpi.h: communicators, infos and files are integers in some libraries and pointers in others, and pass
@@ -27,17 +26,18 @@ static const char *without_kind(const char *path)
 EXPORTED int MPI_File_open(void *communicator, const char *path, int mode, void *info, void *file)
 {
     static file_open_call *real;
-    const char *outer = vani_mpi_name;
-    char name[PATH_MAX];
+    const struct mpi_names *outer = vani_mpi_names;
+    struct mpi_names names;
     int status;
 
     if (real == NULL && (*(void **)&real = dlsym(RTLD_NEXT, "MPI_File_open")) == NULL)
         *(void **)&real = dlsym(RTLD_NEXT, "PMPI_File_open");
     if (real == NULL)
         return MPI_ERR_OTHER;
-    if (vani_config.database != NULL && path != NULL && vani_name(AT_FDCWD, without_kind(path), name))
-        vani_mpi_name = name;
+    if (vani_config.database != NULL && path != NULL && vani_name(AT_FDCWD, path, names.whole) &&
+        vani_name(AT_FDCWD, without_kind(path), names.without_kind))
+        vani_mpi_names = &names;
     status = real(communicator, path, mode, info, file);
-    vani_mpi_name = outer;
+    vani_mpi_names = outer;
     return status;
 }
