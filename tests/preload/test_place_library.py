@@ -11,12 +11,13 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from building import HERE, SOURCES, Built, build, missing
 
-from vani.database.interactions import Interaction, store
-from vani.database.interactions.table import INTERACTIONS
+from vani.database.interactions import Interaction, read, store
+from vani.database.interactions.table import INTERACTIONS, file_hash
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -170,6 +171,21 @@ def test_only_exact_names_get_a_layout(desk):
     assert desk.told() == ["unknown a.locktest", "unknown A", "unknown a ", "unknown folder/a", "unknown aa"]
 
 
+def test_a_name_with_the_hash_of_another_one_gets_no_layout(desk):
+    seen: dict[int, str] = {}
+    random = Random(1)
+    names = (f"a{random.getrandbits(64):016x}" for _ in range(1_000_000))
+    one, other = next(
+        (seen[code], name)
+        for name in names
+        if seen.setdefault(code := file_hash(f"{desk.folder}/work/{name}"), name) != name
+    )
+    desk.plan(one)
+    desk.run("sh", "-c", f"echo >{other}; echo >{one}")
+    assert desk.placed() == {one: PLAIN}
+    assert read(str(desk.database), f"{desk.folder}/work/{other}") == []
+
+
 def test_a_file_that_exists_is_opened_as_ever(desk):
     desk.plan("source")
     desk.run("sh", "-c", "echo more >>source")
@@ -297,7 +313,8 @@ def test_a_program_sees_the_same_with_and_without_the_library(desk, fails):
 
 
 def test_a_program_that_closes_all_its_files_goes_on(desk):
-    desk.plan("a.open", "a.open64")
+    # Of so many, the second lookup needs pages that the first did not read.
+    desk.plan("a.open", "a.open64", *(f"other.{i}" for i in range(20_000)))
     bare = desk.run(desk.built.calls, ".", "closed", library=False).stdout
     for name in ("a.open", "a.open64"):
         (desk.folder / "work" / name).unlink()
