@@ -16,6 +16,7 @@
 
 /* Of sqlite3.h, whose figures are promised never to change. */
 enum { SQLITE_OK = 0, SQLITE_ROW = 100, SQLITE_DONE = 101, SQLITE_NULL = 5 };
+enum { SQLITE_DBCONFIG_ENABLE_VIEW = 1015 };
 enum { SQLITE_OPEN_READONLY = 0x1, SQLITE_OPEN_URI = 0x40, SQLITE_OPEN_NOMUTEX = 0x8000 };
 
 enum { MOST_EXTENTS = 4096 };
@@ -36,6 +37,7 @@ static struct {
     const unsigned char *(*column_text)(struct sqlite3_stmt *, int);
     int (*column_type)(struct sqlite3_stmt *, int);
     int (*reset)(struct sqlite3_stmt *);
+    int (*db_config)(struct sqlite3 *, int, ...);
 } sqlite;
 
 /* Guards all that follows, and is held across fork(). */
@@ -68,7 +70,7 @@ bool vani_lookup_begin(void)
     owner = getpid();
 #define FIND(name) ((*(void **)&sqlite.name = dlsym(library, "sqlite3_" #name)) != NULL)
     return FIND(open_v2) && FIND(prepare_v2) && FIND(bind_int64) && FIND(bind_text) && FIND(step) &&
-           FIND(column_int64) && FIND(column_text) && FIND(column_type) && FIND(reset) &&
+           FIND(column_int64) && FIND(column_text) && FIND(column_type) && FIND(reset) && FIND(db_config) &&
            pthread_atfork(before_fork, after_fork, in_child) == 0;
 #undef FIND
 }
@@ -132,6 +134,8 @@ static bool connect_database(void)
     status = sqlite.open_v2(name, &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     vani_doing = LOOKING_UP;
     if (status != SQLITE_OK || database_fd < 0 || fstat(database_fd, &database_stat) != 0 ||
+        /* A view in place of the table could keep the program busy for ever; SQLite before 3.30 cannot forbid it. */
+        (sqlite.db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, (int *)NULL), false) ||
         sqlite.prepare_v2(database, QUERY, -1, &query, NULL) != SQLITE_OK) {
         database = NULL;
         query = NULL;

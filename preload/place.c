@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,14 @@ static int create(int folder, const char *path, int flags, mode_t mode, const st
     return fd;
 }
 
+/* A handler of a signal, as far as that can be told: it may have stopped the program while memory was allocated. */
+static bool handles_signal(void)
+{
+    stack_t stack;
+
+    return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
 /* Within MPI_File_open, only the file itself. */
 static bool wanted(const char *name)
 {
@@ -139,8 +148,11 @@ int vani_place(int folder, const char *path, int flags, mode_t mode)
     struct extents layout;
     int cancel, fd = -1, saved = errno;
 
-    if (vani_config.database == NULL || vani_doing != NOTHING || path == NULL || (flags & (O_DIRECTORY | O_PATH)))
+    if (vani_config.database == NULL || vani_doing != NOTHING || path == NULL || (flags & (O_DIRECTORY | O_PATH)) ||
+        handles_signal()) {
+        errno = saved;
         return -1;
+    }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     vani_doing = LOOKING_UP;
     if (vani_name(folder, path, name) && wanted(name) && vani_lookup(name, &layout)) {

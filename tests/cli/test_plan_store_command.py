@@ -105,12 +105,13 @@ def test_a_plan_that_places_no_files_is_refused(run, desk):
             lambda path: made(path, "CREATE TABLE moz_places (id)"),
             "is a database of another program (table 'moz_places')",
         ),
+        (lambda path: made(path, "CREATE VIEW vani_interaction AS SELECT 1 AS id"), "the database says: "),
         (
             lambda path: made(path, "CREATE TABLE vani_interaction (id)"),
             "is that of another version or program",
         ),
     ],
-    ids=["text", "damaged", "folder", "device", "foreign", "other-version"],
+    ids=["text", "damaged", "folder", "device", "foreign", "view", "other-version"],
 )
 def test_what_is_no_database_of_vani_is_refused_and_stays(run, desk, rows, make, said):
     make(desk / "now.sqlite")

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +156,29 @@ static void vforked(void)
     show("parent", open("a.open64", O_CREAT | O_WRONLY, 0644));
 }
 
+static void crashed(int signal)
+{
+    int fd = open("a.open", O_CREAT | O_WRONLY, 0644);
+
+    (void)signal;
+    if (fd < 0 || write(fd, "crash\n", 6) != 6)
+        _exit(1);
+    close(fd);
+}
+
+/* A handler of crashes with a stack of its own, as most have. */
+static void handler(void)
+{
+    static char memory[1 << 16];
+    stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
+
+    if (sigaltstack(&stack, NULL) != 0 || sigaction(SIGUSR1, &action, NULL) != 0)
+        abort();
+    raise(SIGUSR1);
+    show("after", open("a.open64", O_CREAT | O_WRONLY, 0644));
+}
+
 static long nanoseconds(clockid_t clock)
 {
     struct timespec now;
@@ -203,5 +227,7 @@ int main(int count, char **arguments)
         closed();
     else if (strcmp(arguments[2], "vfork") == 0)
         vforked();
+    else if (strcmp(arguments[2], "handler") == 0)
+        handler();
     return 0;
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -37,6 +39,9 @@ CALLS = [
     "fopen-a",
 ]
 CALLS += ["fopen-x", "fopen64", "freopen", "freopen64", "masked", "fopen-masked", "freopen-masked"]
+ENDLESS = """\
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS file_hash, 'x' AS file_name,
+i AS extent_start, i AS extent_end, i AS stripe_size, i AS stripe_count, '' AS ost_list FROM n"""
 UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
 
 
@@ -258,6 +263,7 @@ def made(work: Path) -> list[tuple[object, ...]]:
         "no text",
         "damaged",
         "foreign",
+        "view",
         "refused",
     ],
 )
@@ -288,16 +294,13 @@ def test_a_program_sees_the_same_with_and_without_the_library(desk, fails):
     elif fails == "damaged":
         content = desk.database.read_bytes()
         desk.database.write_bytes(content[:4096] + os.urandom(len(content) - 4096))
-    elif fails == "foreign":
+    elif fails in {"foreign", "view"}:
         desk.database.unlink()
-        subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                f"import sqlite3; sqlite3.connect({str(desk.database)!r}).execute('CREATE TABLE t (x)')",
-            ],
-            check=True,
+        statement = (
+            "CREATE TABLE t (x)" if fails == "foreign" else f"CREATE VIEW vani_interaction AS {ENDLESS}"
         )
+        with closing(sqlite3.connect(desk.database)) as other:
+            other.execute(statement)
     shutil.copytree(desk.folder / "work", desk.folder / "bare", symlinks=True)
     (desk.folder / "bare").chmod(0o777)
     bare = desk.run(desk.built.calls, ".", "every", library=False, cwd="bare")
@@ -328,6 +331,13 @@ def test_a_child_of_vfork_allocates_nothing_and_its_parent_goes_on(desk):
     assert done.stdout.startswith("child 0\n")
     assert list(desk.placed()) == ["a.open64"]
     assert (desk.folder / "work" / "a.open").exists()
+
+
+def test_a_handler_of_a_signal_looks_nothing_up(desk):
+    desk.plan("a.open", "a.open64")
+    desk.run(desk.built.calls, ".", "handler")
+    assert list(desk.placed()) == ["a.open64"]
+    assert (desk.folder / "work" / "a.open").read_text() == "crash\n"
 
 
 def test_threads_and_forks_make_all_their_files_with_a_layout(desk):

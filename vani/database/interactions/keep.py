@@ -110,7 +110,8 @@ def _has_table(connection: Connection, address: Address) -> bool:
     from vani.database.interactions.table import INTERACTIONS  # noqa: PLC0415
 
     found = inspect(connection)
-    if not found.has_table(INTERACTIONS.name):
+    # Not a view, which could go on for ever.
+    if INTERACTIONS.name not in found.get_table_names():
         return False
     columns = {column["name"] for column in found.get_columns(INTERACTIONS.name)}
     if columns != {column.name for column in INTERACTIONS.c}:
