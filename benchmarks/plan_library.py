@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,12 +98,12 @@ def measure(built: Built, place: Path, files: int, repeats: int, rows: int) -> N
         print(f"a program that makes no file: {begun[0]:.2f} ms without, {begun[1]:.2f} ms with the library")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[2])
     parser.add_argument("--memory", type=Path, default=Path("/dev/shm"), help="a folder in memory")
     parser.add_argument("--disk", type=Path, default=Path("/var/tmp"), help="a folder on a disk")
     parser.add_argument("--repeats", type=int, default=15)
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     if (why := missing()) is not None:
         print(f"not measured: {why}")
         return
