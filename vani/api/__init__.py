@@ -20,12 +20,14 @@ from vani.api.model_fit import model_evaluate, model_fit
 from vani.api.model_predict import model_predict
 from vani.api.plan_check import plan_check
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_interactions import plan_interactions
 from vani.api.plan_listen import plan_listen, snapshots
 from vani.api.plan_path import plan_path
 from vani.api.plan_place import plan_place
 from vani.api.plan_publish import plan_publish
 from vani.api.plan_replay import plan_replay
 from vani.api.plan_snapshot import plan_snapshot
+from vani.api.plan_store import Stored, plan_store
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -35,6 +37,7 @@ __all__ = [
     "JUDGED_FILES",
     "Characterised",
     "Reported",
+    "Stored",
     "advise",
     "baseline_figures",
     "characterise",
@@ -48,12 +51,14 @@ __all__ = [
     "model_predict",
     "plan_check",
     "plan_forward",
+    "plan_interactions",
     "plan_listen",
     "plan_path",
     "plan_place",
     "plan_publish",
     "plan_replay",
     "plan_snapshot",
+    "plan_store",
     "plot",
     "profile",
     "report",

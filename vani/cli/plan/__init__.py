@@ -17,6 +17,8 @@ _COMMANDS = {
     "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
     "place": ("vani.cli.plan.place:place", "Choose OSTs for files to come."),
     "snapshot": ("vani.cli.plan.snapshot:snapshot", "Write down what the storage does now."),
+    "store": ("vani.cli.plan.store:store", "Keep in a database where files are to lie."),
+    "interactions": ("vani.cli.plan.interactions:interactions", "Write what such a database keeps, as CSV."),
 }
 
 

@@ -1,0 +1,231 @@
+"""`vani plan store` and `vani plan interactions` as a user meets them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from vani.database.interactions import table
+from vani.schema.plan import PlacePlan
+
+ROWS = """\
+file_name,file_size,extent_id,extent_start,extent_end,stripe_size,stripe_count,mpi_rank,ost_list
+/lustre/a.0,8589934592,1,0,134217728,134217728,1,0,10
+/lustre/a.0,8589934592,2,134217728,,134217728,3,0,24 29 34
+/lustre/b.0,,1,0,,1048576,4,,
+"""
+
+
+@pytest.fixture
+def rows(desk: Path) -> Path:
+    path = desk / "rows.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def bytes_below(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_what_is_stored_is_listed_in_a_form_that_can_be_stored(run, desk, rows):
+    done = run("plan", "store", rows, "--database", "now.sqlite")
+    assert (done.status, done.out, done.err) == (0, "", "stored 3 extents of 2 files\n")
+    assert run("plan", "interactions", "--database", "now.sqlite").out == ROWS
+    one = run("plan", "interactions", "--database", "now.sqlite", "/lustre/b.0")
+    assert one.out.splitlines()[1:] == ["/lustre/b.0,,1,0,,1048576,4,,"]
+    assert run("plan", "interactions", "--database", "sqlite:///now.sqlite", "-o", "again.csv").status == 0
+    assert run("plan", "store", "again.csv", "--database", "again.sqlite", "--quiet").err == ""
+    assert run("plan", "interactions", "--database", "again.sqlite").out == ROWS
+    assert sorted(path.name for path in desk.iterdir()) == [
+        "again.csv",
+        "again.sqlite",
+        "now.sqlite",
+        "rows.csv",
+    ]
+
+
+def test_a_file_that_is_not_kept_is_an_empty_table_and_a_line(run, rows):
+    run("plan", "store", rows, "--database", "now.sqlite")
+    done = run("plan", "interactions", "--database", "now.sqlite", "/lustre/a\n")
+    assert (done.status, done.line) == (0, "nothing is kept of /lustre/a\\n")
+    assert done.out == ROWS.splitlines(keepends=True)[0]
+
+
+def test_a_layout_that_lustre_refuses_is_stored_and_said(run, desk):
+    (desk / "rows.csv").write_text(ROWS.replace(",134217728,1,0,10", ",100663296,1,0,10"))
+    done = run("plan", "store", "rows.csv", "--database", "now.sqlite", "--quiet")
+    assert (done.status, done.line) == (
+        0,
+        "Lustre will refuse this layout and use its default: /lustre/a.0: "
+        "extent end 134,217,728 is no multiple of its stripe size 100,663,296",
+    )
+
+
+def test_the_environment_names_the_database(run, rows, monkeypatch):
+    monkeypatch.setenv("VANI_DATABASE", "now.sqlite")
+    assert run("plan", "store", rows).status == 0
+    assert run("plan", "interactions").out == ROWS
+
+
+def test_a_program_that_has_the_file_open_keeps_what_it_opened(run, desk, rows):
+    run("plan", "store", rows, "--database", "now.sqlite")
+    with closing(sqlite3.connect("file:now.sqlite?mode=ro&immutable=1", uri=True)) as job:
+        counted = "SELECT count(*) FROM vani_interaction"
+        assert job.execute(counted).fetchone() == (3,)
+        (desk / "more.csv").write_text(ROWS.replace("/lustre/a", "/lustre/c"))
+        run("plan", "store", "more.csv", "--database", "now.sqlite")
+        assert job.execute(counted).fetchone() == (3,)
+    assert len(run("plan", "interactions", "--database", "now.sqlite").out.splitlines()) == 6
+
+
+def test_a_plan_that_places_no_files_is_refused(run, desk):
+    six = Path(__file__).resolve().parents[2] / "examples" / "plan" / "six-jobs.yaml"
+    run("plan", "forward", six, "--io-nodes", 12, "-o", "plan.yaml")
+    done = run("plan", "store", "plan.yaml", "--database", "now.sqlite")
+    assert done.status == 2
+    assert done.line.startswith(
+        "plan.yaml: is a plan of kind 'forward', which places no files; give one of kind"
+    )
+    assert not (desk / "now.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda path: path.write_text("schema: vani.plan/1\n"),
+            "file is not a database; name a file of SQLite",
+        ),
+        (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(4080)), "the database says: "),
+        (lambda path: path.mkdir(), "is a folder, not a file to write"),
+        (lambda path: path.symlink_to("/dev/null"), "is no file of SQLite"),
+        (
+            lambda path: made(path, "CREATE TABLE moz_places (id)"),
+            "is a database of another program (table 'moz_places')",
+        ),
+        (lambda path: made(path, "CREATE VIEW vani_interaction AS SELECT 1 AS id"), "the database says: "),
+        (
+            lambda path: made(path, "CREATE TABLE vani_interaction (id)"),
+            "is that of another version or program",
+        ),
+    ],
+    ids=["text", "damaged", "folder", "device", "foreign", "view", "other-version"],
+)
+def test_what_is_no_database_of_vani_is_refused_and_stays(run, desk, rows, make, said):
+    make(desk / "now.sqlite")
+    before = bytes_below(desk)
+    done = run("plan", "store", rows, "--database", "now.sqlite")
+    assert done.status == 2
+    assert said in done.line
+    assert bytes_below(desk) == before
+    assert run("plan", "interactions", "--database", "now.sqlite").status == 2
+
+
+def made(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(statement)
+
+
+def test_a_read_only_database_is_not_replaced(run, desk, rows):
+    run("plan", "store", rows, "--database", "now.sqlite")
+    (desk / "now.sqlite").chmod(0o444)
+    done = run("plan", "store", rows, "--database", "now.sqlite")
+    assert (done.status, done.line.startswith("now.sqlite: is read-only, and is not replaced")) == (2, True)
+
+
+def test_a_locked_database_is_refused_after_a_while(run, desk, rows, monkeypatch):
+    monkeypatch.setattr("vani.database.sqlite_file._WAIT_S", 0.1)
+    run("plan", "store", rows, "--database", "now.sqlite")
+    with closing(sqlite3.connect("now.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        done = run("plan", "store", rows, "--database", "now.sqlite")
+        assert (done.status, done.line) == (
+            2,
+            "now.sqlite: the database says: database is locked; try again when the other program is done",
+        )
+    assert run("plan", "interactions", "--database", "now.sqlite").out == ROWS
+
+
+def test_rows_that_are_none_leave_the_database_as_it_was(run, desk, rows):
+    run("plan", "store", rows, "--database", "now.sqlite")
+    before = bytes_below(desk)["now.sqlite"]
+    rows.write_text(ROWS.replace("/lustre/b.0", "b.0"))
+    done = run("plan", "store", rows, "--database", "now.sqlite")
+    assert (done.status, done.line.startswith("b.0: is no absolute path")) == (2, True)
+    assert bytes_below(desk)["now.sqlite"] == before
+    assert run("plan", "store", rows, "--database", "new.sqlite").status == 2
+    assert not (desk / "new.sqlite").exists()
+
+
+def test_a_failure_while_a_new_file_is_filled_leaves_none(run, desk, rows, monkeypatch):
+    monkeypatch.setattr(table, "to_row", lambda one: {"file_hash": None})
+    assert run("plan", "store", rows, "--database", "now.sqlite").status == 2
+    assert sorted(path.name for path in desk.iterdir()) == ["rows.csv"]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (
+            "postgresql://me:geheim@127.0.0.1:1/runs",
+            "postgresql://me:***@127.0.0.1:1/runs: the database says: ",
+        ),
+        (
+            "mariadb://me:geheim@127.0.0.1:1/runs?ssl=geheim",
+            "mariadb://me:***@127.0.0.1:1/runs: a setting behind `?` is not understood",
+        ),
+        ("postgresql://me:geheim@127.0.0.1:1", "the URL names no database"),
+        ("oracle://me:geheim@h/x", "'oracle' is no kind of database; give FILE.sqlite, "),
+        ("postgresql://me:ge@heim:x@h", "is no URL of a database"),
+        ("sqlite://", "names no file of SQLite"),
+        ("sqlite:///now.sqlite?mode=memory", "names no file of SQLite"),
+        ("-", "names no file"),
+        (":memory:", "names no file"),
+        ("", "names no file"),
+        ("nowhere.sqlite", "nowhere.sqlite: no such database; make it with `vani plan store`"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_line_without_its_password(run, rows, url, said):
+    shown = run("plan", "interactions", "--database", url)
+    assert shown.status == 2
+    assert said in shown.line
+    assert "geheim" not in shown.line
+    if "://" in url:
+        stored = run("plan", "store", rows, "--database", url)
+        assert stored.status == 2
+        assert "geheim" not in stored.line
+
+
+def test_a_missing_library_is_named_with_the_extra_that_brings_it(run, monkeypatch):
+    monkeypatch.setattr("vani.database.address.find_spec", lambda name: None)
+    done = run("plan", "interactions", "--database", "now.sqlite")
+    assert (done.status, done.line) == (2, "databases need SQLAlchemy; pip install 'vani-io[database]'")
+
+
+def test_the_database_is_not_overwritten_by_its_own_listing(run, rows):
+    run("plan", "store", rows, "--database", "now.sqlite")
+    done = run("plan", "interactions", "--database", "now.sqlite", "-o", "now.sqlite")
+    assert (done.status, "is read by this command" in done.line) == (2, True)
+    assert run("plan", "store", rows, "--database", rows).status == 2
+
+
+def test_a_plan_of_osts_is_stored_with_stripes_that_lustre_takes(run, desk):
+    examples = Path(__file__).resolve().parents[2] / "examples" / "plan"
+    snapshot = examples / "testbed-empty.yaml"
+    assert (
+        run("plan", "place", examples / "ior-files.yaml", "--snapshot", snapshot, "-o", "plan.yaml").status
+        == 0
+    )
+    done = run("plan", "store", "plan.yaml", "--database", "now.sqlite")
+    assert (done.status, done.line) == (0, "stored 48 extents of 16 files")
+    first, *rows = run("plan", "interactions", "--database", "now.sqlite").out.splitlines()
+    assert len(rows) == 48
+    plan = PlacePlan.load(desk / "plan.yaml")
+    third = dict(zip(first.split(","), rows[2].split(","), strict=True))
+    extent = plan.files[0].extents[2]
+    # 192 MiB, as Tarazu has it, do not divide the end of 2 GiB.
+    assert (third["stripe_size"], extent.set_stripe_size) == ("67108864", 64 << 20)
+    assert third["ost_list"] == " ".join(map(str, extent.osts))

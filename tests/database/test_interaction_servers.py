@@ -1,0 +1,181 @@
+"""The interaction database in SQLite, PostgreSQL and MariaDB, each for real."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from database_servers import mariadb, postgresql
+from sqlalchemy import create_engine, inspect, text
+
+from vani.database.address import address_of, server
+from vani.database.interactions import Interaction, read, store, table
+from vani.database.sqlite_file import engine_of
+from vani.errors import InputError
+
+ONE = Interaction("/lustre/a.0", 8 << 30, 1, 0, None, 1 << 30, 2, 0, (3, 1))
+ODD = [
+    "/lustre/A.0",
+    "/lustre/a.0 ",
+    "/lustre/ä.0",
+    "/lustre/a\n.0",
+    '/lustre/it\'s "so", %s :x ?',
+    "/lustre/😀",
+    "/lustre/" + "x" * 4000,
+]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield str(tmp_path_factory.mktemp("database") / "a file?#%.sqlite")
+    else:
+        with {"postgresql": postgresql, "mariadb": mariadb}[request.param]() as url:
+            yield url
+
+
+@pytest.fixture(autouse=True)
+def empty(database: str) -> None:
+    address = address_of(database)
+    if address.file is not None:
+        address.file.unlink(missing_ok=True)
+    else:
+        with server(address).begin() as connection:
+            connection.execute(text("DROP TABLE IF EXISTS vani_interaction"))
+
+
+def tell(database: str, statement: str) -> None:
+    address = address_of(database)
+    engine = server(address) if address.file is None else engine_of(address.file, "rw")
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+
+
+def test_what_is_stored_is_read_again_by_its_exact_path(database):
+    named = [replace(ONE, file=name, mpi_rank=number) for number, name in enumerate(ODD)]
+    assert store([ONE, *named], database) == [ONE, *named]
+    assert read(database) == [ONE, *named]
+    for one in [ONE, *named]:
+        assert read(database, one.file) == [one]
+    assert read(database, "/lustre/a") == read(database, "/lustre/a.0\0") == read(database, "\udc80") == []
+
+
+def test_the_largest_figures_and_those_that_nobody_knows_are_kept(database):
+    most = Interaction(
+        "/m", 2**63 - 1, 2**31 - 1, 0, 2**63 - 1, 2**63 - 1, 2000, 2**31 - 1, tuple(range(2000))
+    )
+    none = Interaction("/n", None, 1, 0, None, 65536, 4, None, ())
+    store([most, none], database)
+    assert read(database) == [most, none]
+
+
+def test_a_file_that_is_stored_again_replaces_its_rows_and_no_other(database):
+    parts = [replace(ONE, extent_end=1 << 31), replace(ONE, extent_id=2, extent_start=1 << 31)]
+    other = replace(ONE, file="/lustre/b")
+    store([*parts, other], database)
+    assert read(database, ONE.file) == parts
+    store([ONE], database)
+    assert read(database) == [other, ONE]
+
+
+def test_many_files_are_stored_in_one_go(database):
+    rows = [replace(ONE, file=f"/lustre/{number}") for number in range(3000)]
+    for _ in range(2):
+        store(rows, database)
+    assert read(database) == rows
+
+
+def test_two_that_store_the_same_at_once_leave_it_once(database):
+    store([], database)
+    rows = [replace(ONE, file=f"/lustre/{number}") for number in range(50)]
+    failed: list[BaseException] = []
+
+    def again() -> None:
+        try:
+            for _ in range(4):
+                store(rows, database)
+        except BaseException as error:
+            failed.append(error)
+
+    both = [threading.Thread(target=again) for _ in range(3)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert not failed
+    assert read(database) == rows
+
+
+def test_what_fails_half_way_leaves_the_database_as_it_was(database, monkeypatch):
+    store([ONE], database)
+    sound = table.to_row
+    monkeypatch.setattr(table, "to_row", lambda one: {**sound(one), "stripe_size": None})
+    with pytest.raises(InputError, match="the database says: "):
+        store([replace(ONE, mpi_rank=7)], database)
+    assert read(database) == [ONE]
+
+
+def test_a_table_of_another_shape_is_refused_and_kept(database):
+    store([], database)
+    tell(database, "ALTER TABLE vani_interaction ADD COLUMN more INTEGER")
+    for use in (lambda: store([ONE], database), lambda: read(database)):
+        with pytest.raises(
+            InputError, match="its table vani_interaction is that of another version or program"
+        ):
+            use()
+
+
+def test_rows_that_another_program_wrote_and_are_none_are_refused(database):
+    store([ONE], database)
+    tell(database, "UPDATE vani_interaction SET ost_list = 'first'")
+    with pytest.raises(InputError, match="holds rows that are none"):
+        read(database)
+
+
+def test_the_path_itself_is_no_key(database):
+    store([ONE], database)
+    address = address_of(database)
+    engine = server(address) if address.file is None else engine_of(address.file)
+    assert [one["column_names"] for one in inspect(engine).get_indexes("vani_interaction")] == [["file_hash"]]
+    engine.dispose()
+
+
+def test_a_database_without_the_table_holds_no_interactions(database):
+    address = address_of(database)
+    if address.file is not None:
+        create_engine(f"sqlite:///{address.file}").connect().close()
+        address.file.touch()
+    with pytest.raises(InputError, match="holds no interactions; fill it with `vani plan store`"):
+        read(database)
+
+
+def test_a_wrong_name_of_a_database_is_one_line_without_the_password(database):
+    address = address_of(database)
+    if address.url is None:
+        pytest.skip("a file has no password")
+    wrong = address.url.set(database="nowhere", password="geheim", drivername=address.url.get_backend_name())
+    with pytest.raises(InputError) as found:
+        read(wrong.render_as_string(hide_password=False))
+    assert "geheim" not in str(found.value) and "\n" not in str(found.value) and ":***@" in str(found.value)
+
+
+def test_a_table_that_another_program_holds_is_refused_after_a_while(database, monkeypatch):
+    monkeypatch.setattr("vani.database.address._WAIT_S", 1)
+    monkeypatch.setattr("vani.database.sqlite_file._WAIT_S", 0.2)
+    store([ONE], database)
+    address = address_of(database)
+    engine = server(address) if address.file is None else engine_of(address.file, "rw")
+    hold = {
+        "postgresql": "LOCK TABLE vani_interaction",
+        "mysql": "LOCK TABLES vani_interaction WRITE",
+        "mariadb": "LOCK TABLES vani_interaction WRITE",
+    }
+    with engine.connect() as connection:
+        connection.exec_driver_sql(hold.get(engine.dialect.name, "DELETE FROM vani_interaction"))
+        with pytest.raises(
+            InputError, match=r"the database says: .*(lock|Lock).*; try again when the other program is done"
+        ):
+            store([replace(ONE, mpi_rank=1)], database)
+    assert read(database) == [ONE]

@@ -1,0 +1,35 @@
+"""`vani plan interactions`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani.cli.options import output_option
+from vani.cli.output import emit
+from vani.cli.places import check_places
+from vani.cli.plan.database import database_file, database_option
+from vani.errors import one_line
+
+__all__ = ["interactions"]
+
+
+@click.command()
+@click.argument("path", required=False)
+@database_option
+@output_option()
+def interactions(path: str | None, database: str, output: Path | None) -> None:
+    """Write what the interaction database keeps, of the file PATH or of all, as CSV.
+
+    PATH is exact, as the program names the file. The columns are those of Tarazu's tables; `vani plan store`
+    takes them.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.database.interactions import write_csv  # noqa: PLC0415
+
+    check_places([output], [database_file(database)])
+    found = api.plan_interactions(database, path)
+    emit(write_csv(found), output)
+    if path is not None and not found:
+        click.echo(f"vani: nothing is kept of {one_line(path)}", err=True)

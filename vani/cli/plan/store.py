@@ -1,0 +1,39 @@
+"""`vani plan store`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani.cli.options import FILE, quiet_option
+from vani.cli.places import check_places
+from vani.cli.plan.database import database_file, database_option
+from vani.errors import one_line
+from vani.units import counted
+
+__all__ = ["store"]
+
+_SHOWN = 5
+
+
+@click.command()
+@click.argument("plan", type=FILE)
+@database_option
+@quiet_option
+def store(plan: Path, database: str, quiet: bool) -> None:
+    """Keep where files are to lie, for the placement library and for other plans.
+
+    PLAN is a plan of kind `place`, or a CSV with the columns that `vani plan interactions` writes. What the
+    database held of the same files before is replaced; all is stored or nothing.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_places([file for file in [database_file(database)] if file is not None], [plan])
+    done = api.plan_store(plan, database)
+    for told in done.objections[:_SHOWN]:
+        click.echo(f"vani: Lustre will refuse this layout and use its default: {one_line(told)}", err=True)
+    if (more := len(done.objections) - _SHOWN) > 0:
+        click.echo(f"vani: and so those of {counted(more, 'other file')}", err=True)
+    if not quiet:
+        click.echo(f"stored {counted(done.extents, 'extent')} of {counted(done.files, 'file')}", err=True)

@@ -1,0 +1,144 @@
+"""Where a database is: a file of SQLite, or a server by its URL. Passwords are never printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Engine
+
+__all__ = ["Address", "address_of", "in_words", "server"]
+
+_DRIVERS: Final = {
+    "postgresql": ("postgresql+psycopg", "psycopg", "postgresql"),
+    "postgres": ("postgresql+psycopg", "psycopg", "postgresql"),
+    "postgresql+psycopg": ("postgresql+psycopg", "psycopg", "postgresql"),
+    "mariadb": ("mariadb+pymysql", "pymysql", "mariadb"),
+    "mariadb+pymysql": ("mariadb+pymysql", "pymysql", "mariadb"),
+    "mysql": ("mysql+pymysql", "pymysql", "mariadb"),
+    "mysql+pymysql": ("mysql+pymysql", "pymysql", "mariadb"),
+}
+"""By scheme: SQLAlchemy's name, the driver's package, and the extra that brings it."""
+_WAIT_S: Final = 10
+"""How long to wait for a server, and for those who hold a lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A file of SQLite, or the URL of a server: one of the two; and how to name it in a message."""
+
+    file: Path | None
+    url: URL | None
+    shown: str
+    secret: str = ""
+
+
+def address_of(text: str) -> Address:
+    """Read what `--database` was given: a URL where it has `://`, else the path of a file.
+
+    Raises
+    ------
+    InputError
+        A URL that is none or of another kind of server, or a library that is not installed.
+    """
+    if find_spec("sqlalchemy") is None:
+        raise InputError("databases need SQLAlchemy", todo="pip install 'vani-io[database]'")
+    if "://" not in text:
+        return Address(_file(text), None, text)
+    from sqlalchemy import make_url  # noqa: PLC0415 - `vani --help` pays for no library
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+    todo = "give FILE.sqlite, postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE"
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        # Not repeated: a part of it may be a password.
+        raise InputError("is no URL of a database", where="--database", todo=todo) from None
+    if url.drivername == "sqlite":
+        if not url.database or url.query or url.host:
+            raise InputError("names no file of SQLite", where="--database", todo="give the file's path")
+        return Address(_file(url.database), None, url.database)
+    if url.drivername not in _DRIVERS:
+        raise InputError(
+            f"{one_line(url.drivername)[:40]!r} is no kind of database", where="--database", todo=todo
+        )
+    name, package, extra = _DRIVERS[url.drivername]
+    if find_spec(package) is None:
+        raise InputError(f"{url.drivername} needs {package}", todo=f"pip install 'vani-io[{extra}]'")
+    if not url.database:
+        raise InputError("the URL names no database", where="--database", todo=todo)
+    shown = url.set(query={}).render_as_string(hide_password=True)
+    return Address(None, url.set(drivername=name), shown, str(url.password or ""))
+
+
+def server(address: Address) -> Engine:
+    """What speaks with a server; it gives up after ten seconds where nobody answers or somebody holds a lock.
+
+    Raises
+    ------
+    InputError
+        It cannot be reached or refuses this user, or a setting in the URL is none.
+    """
+    from sqlalchemy import create_engine  # noqa: PLC0415
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+    from sqlalchemy.pool import NullPool  # noqa: PLC0415
+
+    assert address.url is not None
+    if address.url.get_backend_name() == "postgresql":
+        options = {"connect_timeout": _WAIT_S, "options": f"-c lock_timeout={_WAIT_S}s"}
+    else:
+        waits = f"SET SESSION lock_wait_timeout={_WAIT_S}, innodb_lock_wait_timeout={_WAIT_S}"
+        options = {"connect_timeout": _WAIT_S, "init_command": waits}
+    engine = create_engine(address.url, poolclass=NullPool, connect_args=options, hide_parameters=True)
+    try:
+        engine.connect().close()
+    except SQLAlchemyError as error:
+        raise in_words(error, address) from error
+    except (AttributeError, TypeError, ValueError) as error:
+        # What drivers make of settings that they do not know; it may repeat them.
+        raise InputError(
+            "a setting behind `?` is not understood",
+            where=address.shown,
+            todo="see the driver's documentation",
+        ) from error
+    return engine
+
+
+def in_words(error: Exception, address: Address) -> InputError:
+    """What went wrong with a database, as one line without the password."""
+    cause = getattr(error, "orig", None) or error
+    told = cause.args[1] if len(cause.args) > 1 and isinstance(cause.args[1], str) else str(cause)
+    line = next((one.strip() for one in told.splitlines() if one.strip()), type(cause).__name__)
+    if address.secret:
+        line = line.replace(address.secret, "***")
+    return InputError(
+        f"the database says: {line[:300]}", where=address.shown, todo=_next_step(line.lower(), address)
+    )
+
+
+def _next_step(line: str, address: Address) -> str:
+    for word, todo in (
+        ("locked", "try again when the other program is done"),
+        ("lock timeout", "try again when the other program is done"),
+        ("lock wait", "try again when the other program is done"),
+        ("not a database", "name a file of SQLite"),
+        ("malformed", "restore it, or name another file"),
+        ("readonly", "name a file in a folder that can be written"),
+        ("full", "free some space"),
+    ):
+        if word in line:
+            return todo
+    if address.file is not None:
+        return "see whether the file can be read and written"
+    return "see whether the server runs, and whether user, password and database are right"
+
+
+def _file(text: str) -> Path:
+    if not text or "\0" in text or text == "-" or text.startswith(":memory:"):
+        raise InputError("names no file", where="--database", todo="give FILE.sqlite or a URL")
+    return Path(text)

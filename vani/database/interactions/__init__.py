@@ -1,0 +1,23 @@
+"""The interaction database: on which OSTs the extents of each file are to lie, as Tarazu keeps it (tables 1, 2, 4, 5).
+
+The library in `preload/` looks files up in it, in SQLite; PostgreSQL and MariaDB keep it for a whole machine.
+"""
+
+from vani.database.interactions.csv_text import is_csv, read_csv, write_csv
+from vani.database.interactions.interaction import (
+    Interaction,
+    lustre_objections,
+    refuse_contradictions,
+)
+from vani.database.interactions.keep import read, store
+
+__all__ = [
+    "Interaction",
+    "is_csv",
+    "lustre_objections",
+    "read",
+    "read_csv",
+    "refuse_contradictions",
+    "store",
+    "write_csv",
+]

@@ -1,0 +1,161 @@
+"""One row of the interaction database, and what no rows of a file may say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import attrgetter
+
+from vani.errors import InputError, one_line
+from vani.units import GiB, KiB, counted
+
+__all__ = ["Interaction", "lustre_objections", "refuse_contradictions"]
+
+LONGEST_PATH = 4095
+"""Bytes; Linux opens no file with a longer one."""
+MOST_STRIPES = 2000
+"""LOV_MAX_STRIPE_COUNT of Lustre."""
+_LARGEST = 2**63 - 1
+"""What a BIGINT of SQL holds; no file is larger."""
+_LARGEST_OST = 65_534
+"""An index is 16 bits in `lfs setstripe`, and -1 is any."""
+_STRIPE_UNIT = 64 * KiB
+_STRIPE_LIMIT = 4 * GiB
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """An extent of a file, and where it is to lie: a row of Tarazu's tables.
+
+    A file with one row gets a plain layout, one with several a component for each.
+
+    Parameters
+    ----------
+    file
+        Its absolute path, exactly as the program names it.
+    file_size
+        Bytes that the file is expected to have; None where nobody knows.
+    extent_id
+        Number of the extent in the file, from 1.
+    extent_start, extent_end
+        Bytes; the end is exclusive, and None is the end of the file.
+    stripe_size
+        Bytes.
+    mpi_rank
+        The process that creates the file; None where it does not matter.
+    osts
+        Indices of OSTs, one per stripe, in order; empty leaves the choice to Lustre.
+    """
+
+    file: str
+    file_size: int | None
+    extent_id: int
+    extent_start: int
+    extent_end: int | None
+    stripe_size: int
+    stripe_count: int
+    mpi_rank: int | None
+    osts: tuple[int, ...]
+
+
+def refuse_contradictions(rows: Iterable[Interaction]) -> list[Interaction]:
+    """The rows by file and extent, in order of the files.
+
+    Raises
+    ------
+    InputError
+        A path that no program can open, figures out of range, or extents of a file that overlap or leave a gap.
+    """
+    by_file: dict[str, list[Interaction]] = {}
+    for row in rows:
+        _refuse_wrong(row)
+        by_file.setdefault(row.file, []).append(row)
+    for extents in by_file.values():
+        extents.sort(key=attrgetter("extent_start"))
+        _refuse_gaps(extents)
+    return [row for extents in by_file.values() for row in extents]
+
+
+def lustre_objections(rows: Sequence[Interaction]) -> list[str]:
+    """What Lustre does not accept, a sentence per file: these files get the default layout.
+
+    Parameters
+    ----------
+    rows
+        As `refuse_contradictions` gives them.
+    """
+    told = []
+    for file, extents in groupby(rows, key=attrgetter("file")):
+        found = list(extents)
+        why = next((why for row in found if (why := _objection(row, last=row is found[-1]))), None)
+        if why is not None:
+            told.append(f"{one_line(file)}: {why}")
+    return told
+
+
+def _objection(row: Interaction, *, last: bool) -> str | None:
+    if row.stripe_size % _STRIPE_UNIT:
+        return f"stripe size {row.stripe_size:,} is no multiple of 65,536"
+    if row.stripe_size >= _STRIPE_LIMIT:
+        return f"stripe size {row.stripe_size:,} is not below 4 GiB"
+    # The last component is set to the end of the file, so that it may grow beyond what was expected.
+    if not last and row.extent_end is not None and row.extent_end % row.stripe_size:
+        return f"extent end {row.extent_end:,} is no multiple of its stripe size {row.stripe_size:,}"
+    return None
+
+
+def _refuse_wrong(row: Interaction) -> None:
+    where = one_line(row.file)[:200] or "a file"
+    try:
+        size = len(row.file.encode())
+    except UnicodeEncodeError:
+        raise InputError("the path is no text in UTF-8", where=where, todo="rename the file") from None
+    if not row.file.startswith("/") or "\0" in row.file:
+        raise InputError("is no absolute path", where=where, todo="name files as programs open them, from /")
+    if size > LONGEST_PATH:
+        raise InputError(f"the path has {size:,} bytes", where=where, todo=f"{LONGEST_PATH:,} is the most")
+    for name, value, least, most in (
+        ("file size", row.file_size, 0, _LARGEST),
+        ("extent id", row.extent_id, 0, 2**31 - 1),
+        ("extent start", row.extent_start, 0, _LARGEST),
+        ("extent end", row.extent_end, row.extent_start + 1, _LARGEST),
+        ("stripe size", row.stripe_size, 1, _LARGEST),
+        ("stripe count", row.stripe_count, 1, MOST_STRIPES),
+        ("MPI rank", row.mpi_rank, 0, 2**31 - 1),
+    ):
+        if value is not None and not least <= value <= most:
+            raise InputError(f"{name} is {value:,}", where=where, todo=f"give {least:,} to {most:,}")
+    if row.osts and len(row.osts) != row.stripe_count:
+        listed = counted(len(row.osts), "OST")
+        raise InputError(
+            f"stripe count is {row.stripe_count:,}, but {listed} listed",
+            where=where,
+            todo="list one per stripe",
+        )
+    if len(set(row.osts)) != len(row.osts):
+        raise InputError(
+            "an OST is listed twice", where=where, todo="stripes of an extent lie on distinct OSTs"
+        )
+    if wrong := [ost for ost in row.osts if not 0 <= ost <= _LARGEST_OST]:
+        raise InputError(f"OST {wrong[0]}", where=where, todo=f"indices are 0 to {_LARGEST_OST:,}")
+
+
+def _refuse_gaps(extents: Sequence[Interaction]) -> None:
+    where = one_line(extents[0].file)[:200]
+    if len({row.extent_id for row in extents}) != len(extents):
+        raise InputError("an extent id is given twice", where=where, todo="number the extents of a file")
+    if len({row.file_size for row in extents}) > 1:
+        raise InputError("the extents tell two file sizes", where=where, todo="give one")
+    if extents[0].extent_start != 0:
+        raise InputError(
+            f"the first extent starts at {extents[0].extent_start:,}", where=where, todo="begin at 0"
+        )
+    for row, following in pairwise(extents):
+        if row.extent_end != following.extent_start:
+            end = "the end of the file" if row.extent_end is None else f"{row.extent_end:,}"
+            raise InputError(
+                f"an extent ends at {end}, the next one starts at {following.extent_start:,}",
+                where=where,
+                todo="let each start where the one before ends",
+            )

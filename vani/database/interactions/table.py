@@ -1,0 +1,81 @@
+"""The table of interactions in SQL."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy.dialects import mysql
+
+from vani.database.interactions.interaction import Interaction
+
+__all__ = ["INTERACTIONS", "file_hash", "from_row", "to_row"]
+
+# MariaDB and MySQL compare text without regard to case unless told.
+_EXACT: Final = Text().with_variant(
+    mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"
+)
+
+INTERACTIONS: Final = Table(
+    "vani_interaction",
+    MetaData(),
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("file_hash", BigInteger, nullable=False),
+    Column("file_name", _EXACT, nullable=False),
+    Column("file_size", BigInteger),
+    Column("extent_id", Integer, nullable=False),
+    Column("extent_start", BigInteger, nullable=False),
+    Column("extent_end", BigInteger),
+    Column("stripe_size", BigInteger, nullable=False),
+    Column("stripe_count", Integer, nullable=False),
+    Column("mpi_rank", Integer),
+    Column("ost_list", _EXACT, nullable=False),
+    # Of the path: paths are longer than the keys of MariaDB and MySQL may be.
+    Index("vani_interaction_file_hash", "file_hash"),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+    mariadb_engine="InnoDB",
+    mariadb_charset="utf8mb4",
+)
+"""The columns of Tarazu's tables, and a hash to find a file by; `preload/lookup.c` knows their names."""
+
+
+def file_hash(path: str) -> int:
+    """CRC-32 of a path, as `preload/lookup.c` computes it; whoever looks up by it compares the paths, too."""
+    return zlib.crc32(path.encode())
+
+
+def to_row(one: Interaction) -> dict[str, object]:
+    """An interaction as values of the table."""
+    return {
+        "file_hash": file_hash(one.file),
+        "file_name": one.file,
+        "file_size": one.file_size,
+        "extent_id": one.extent_id,
+        "extent_start": one.extent_start,
+        "extent_end": one.extent_end,
+        "stripe_size": one.stripe_size,
+        "stripe_count": one.stripe_count,
+        "mpi_rank": one.mpi_rank,
+        "ost_list": " ".join(map(str, one.osts)),
+    }
+
+
+def from_row(values: tuple[object, ...]) -> Interaction:
+    """An interaction from the values of `INTERACTIONS.c[2:]`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Another program wrote what is no figure.
+    """
+    name, size, extent, start, end, stripe, count, rank, osts = values
+    if not (isinstance(name, str) and isinstance(osts, str)):
+        raise TypeError("a name is no text")
+    figures = (extent, start, stripe, count)
+    if not all(type(one) is int for one in figures) or not all(
+        one is None or type(one) is int for one in (size, end, rank)
+    ):
+        raise TypeError("a figure is no whole number")
+    return Interaction(name, size, extent, start, end, stripe, count, rank, tuple(map(int, osts.split())))  # type: ignore[arg-type]

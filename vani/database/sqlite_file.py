@@ -1,0 +1,163 @@
+"""A file of SQLite that readers may take for immutable: whoever changes it puts another one in its place.
+
+A program that has it open keeps what it opened, so that a job that runs is not disturbed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from vani.atomic import destination, refuse_read_only
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+__all__ = ["engine_of", "readable", "replaced"]
+
+_WAIT_S: Final = 10.0
+_OWN: Final = ("vani_", "alembic_", "sqlite_")
+"""How names of tables begin that may be in a database of Vani."""
+
+
+def engine_of(path: Path, mode: str = "ro") -> Engine:
+    """What reads a file (`ro`), or writes into it, too (`rw`); it makes none.
+
+    What is begun is a transaction that covers the making of tables, too.
+    """
+    from sqlalchemy import create_engine, event  # noqa: PLC0415 - `vani --help` pays for no library
+    from sqlalchemy.pool import NullPool  # noqa: PLC0415
+
+    engine = create_engine(
+        "sqlite://", creator=lambda: _connect(path, mode), poolclass=NullPool, hide_parameters=True
+    )
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: object) -> None:
+        # Python's own module would begin only at the first INSERT.
+        connection.exec_driver_sql("BEGIN")  # type: ignore[attr-defined]
+
+    return engine
+
+
+def readable(path: Path) -> Path:
+    """The file, if it is one.
+
+    Raises
+    ------
+    InputError
+        There is none, or it is a folder.
+    """
+    try:
+        if not path.exists():
+            raise InputError("no such database", where=path, todo="make it with `vani plan store`")
+        if not path.is_file():
+            raise InputError("is no file of SQLite", where=path, todo="name one")
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", where=path, todo="name another file"
+        ) from error
+    return path
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Yield a copy of the database, which takes its place when the block ends without an error.
+
+    Where there is none, the copy is empty. Others that do the same wait until this is done.
+
+    Raises
+    ------
+    InputError
+        It is read-only, locked, no database, or one of another program.
+    sqlite3.Error
+        What SQLite says of it besides.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError("is no file of SQLite", where=path, todo="name a file")
+    refuse_read_only(path)
+    place = destination(path)
+    copy = place.with_name(f".{place.name}.{os.urandom(8).hex()}.partial")
+    try:
+        with _no_room(path), _held(place) as old:
+            _refuse_foreign(old, path)
+            # By a connection of its own: one that holds the lock would wait for itself.
+            with closing(_connect(place, "ro")) as source, closing(_connect(copy, "rwc")) as new:
+                source.backup(new)
+                # A reader of an immutable file would not look into a log beside it.
+                new.execute("PRAGMA journal_mode=DELETE").fetchall()
+            yield copy
+            # SQLite's own permissions depend on nothing but the mask.
+            copy.chmod(place.stat().st_mode & 0o777)
+            copy.replace(place)
+    finally:
+        for suffix in ("", "-journal"):
+            copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    name = quote(os.fsencode(path.absolute()))
+    return sqlite3.connect(f"file:{name}?mode={mode}", uri=True, timeout=_WAIT_S, isolation_level=None)
+
+
+@contextmanager
+def _held(place: Path) -> Iterator[sqlite3.Connection]:
+    """Keep others from changing the database; an empty one is made where there is none, and goes after an error."""
+    made = _made(place)
+    with closing(_locked(place)) as connection:
+        try:
+            yield connection
+        except BaseException:
+            if made:
+                place.unlink(missing_ok=True)
+            raise
+
+
+def _made(place: Path) -> bool:
+    """Make an empty file, which SQLite takes for an empty database, unless there is one."""
+    try:
+        with place.open("xb"):
+            return True
+    except FileExistsError:
+        return False
+
+
+def _locked(place: Path) -> sqlite3.Connection:
+    """Open the database that has this name and hold it; not one that was replaced while we waited."""
+    while True:
+        before = place.stat()
+        connection = _connect(place, "rw")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            if os.path.samestat(before, place.stat()):
+                return connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+
+
+def _refuse_foreign(old: sqlite3.Connection, path: Path) -> None:
+    names = [name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    if other := [name for name in names if not name.startswith(_OWN)]:
+        raise InputError(
+            f"is a database of another program (table {other[0][:60]!r})",
+            where=path,
+            todo="name another file",
+        )
+
+
+@contextmanager
+def _no_room(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", where=path, todo="free some space, or name another file"
+        ) from error
