@@ -1,0 +1,61 @@
+"""What happened between events, in a bounded number of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from vani.plan.simulate.rates import Floats, Ints
+
+__all__ = ["Step", "Steps"]
+
+_MOST: Final = 400
+
+
+@dataclass(frozen=True)
+class Step:
+    """From `begin` to `end`, in seconds."""
+
+    begin: float
+    end: float
+    moved: Floats
+    """Bytes by job."""
+    carried: Floats
+    """Seconds of full use by kind of resource, over all its members."""
+    most: Floats
+    """The same of its busiest member."""
+
+
+@dataclass
+class Steps:
+    """Steps of a run; where they become too many, neighbours are joined.
+
+    `kind` tells of each resource which of the `kinds` it is.
+    """
+
+    kind: Ints
+    kinds: int
+    kept: list[Step] = field(default_factory=list)
+
+    def add(self, begin: float, end: float, moved: Floats, carried: Floats) -> None:
+        """Note a step; `carried` is by resource."""
+        most = np.zeros(self.kinds)
+        np.maximum.at(most, self.kind, carried)
+        carried = np.bincount(self.kind, carried, minlength=self.kinds)
+        self.kept.append(Step(begin, end, moved, carried, most))
+        if len(self.kept) > 2 * _MOST:
+            self.kept = [_joined(*self.kept[n : n + 2]) for n in range(0, len(self.kept), 2)]
+
+
+def _joined(one: Step, other: Step | None = None) -> Step:
+    if other is None:
+        return one
+    return Step(
+        one.begin,
+        other.end,
+        one.moved + other.moved,
+        one.carried + other.carried,
+        one.most + other.most,
+    )
