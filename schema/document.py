@@ -62,6 +62,7 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "diff": {},
     "jobs": {},
     "plan": {},
+    "scenario": {},
     "snapshot": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""

@@ -55,9 +55,9 @@ class Change:
 class Workload:
     """Flows, each a chain of segments that pass one after the other.
 
-    Flow `f` has the segments `chain[f]` to `chain[f + 1]`; `amount[s]` is what each flow of segment `s` moves and
-    `use` what it takes of resources; `count[f]` equal flows stand in one row; `is_bytes[s]` tells bytes from
-    operations.
+    Flow `f` has the segments `chain[f, 0]` up to `chain[f, 1]`, which flows of several phases may share; `amount[s]`
+    is what each flow of segment `s` moves and `use` what it takes of resources; `count[f]` equal flows stand in one
+    row; `is_bytes[s]` is false of operations, and of bytes that another segment of the flow counts.
     """
 
     use: Usage
@@ -149,8 +149,8 @@ class _Clock:
         self.changed = 0
         self.tolerance, self.wanted = tolerance, probes
         self.now = 0.0
-        self.at = work.chain[:-1].copy()
-        self.rest = work.amount[np.minimum(self.at, len(work.amount) - 1)].copy()
+        self.at = work.chain[:, 0].copy()
+        self.rest = work.amount[self.at]
         self.active = np.zeros(0, dtype=np.int64)
         self.phase_of = np.zeros(flows, dtype=np.int64)
         self.job_of = np.zeros(flows, dtype=np.int64)
@@ -195,7 +195,7 @@ class _Clock:
             first = float(ends.min())
             if first == math.inf and coming == math.inf:
                 break
-            step = min(self._horizon(ends, first), coming - self.now)
+            step = min(self._horizon(first), coming - self.now)
             self._move(counted, rates, bound, ends, step)
         began = ~np.isnan(self.found.flow_begin)
         self.found.flow_end[began & np.isnan(self.found.flow_end)] = math.inf
@@ -248,7 +248,7 @@ class _Clock:
             (at_once if begin <= self.now else self.due).append((begin, follower))
         return at_once
 
-    def _horizon(self, ends: Floats, first: float) -> float:
+    def _horizon(self, first: float) -> float:
         if not self.tolerance:
             return first
         age = self.now + first - float(self.found.flow_begin[self.active].max())
@@ -288,7 +288,7 @@ class _Clock:
 
     def _end_segments(self, flows: Ints, times: Floats) -> None:
         self.at[flows] += 1
-        last = self.at[flows] >= self.work.chain[flows + 1]
+        last = self.at[flows] >= self.work.chain[flows, 1]
         going = flows[~last]
         self.rest[going] = self.work.amount[self.at[going]]
         ended = flows[last]
