@@ -17,6 +17,7 @@ from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_simulate import plan_simulate
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -35,6 +36,7 @@ __all__ = [
     "files_of_gate",
     "heat_map",
     "plan_forward",
+    "plan_simulate",
     "plot",
     "profile",
     "report",

@@ -10,6 +10,7 @@ __all__ = ["plan"]
 
 _COMMANDS = {
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "simulate": ("vani.cli.plan.simulate:simulate", "Play what happens when jobs share a machine."),
 }
 
 
