@@ -134,11 +134,11 @@ class ScenarioJob(Model):
 class Placement(Model):
     """Where the files of jobs lie."""
 
-    policy: Literal["round_robin", "random", "weighted", "lsa", "least_used"] = Field(
+    policy: Literal["round_robin", "random_start", "random", "weighted", "lsa", "least_used"] = Field(
         default="lsa",
-        description="round_robin goes on from a random start; random draws targets, weighted by their free bytes; "
-        "lsa: round_robin while free bytes differ by less than `window`, then weighted; least_used: those with the "
-        "fewest bytes, of servers first",
+        description="round_robin goes on from a random start; random_start begins anew at random for each component of "
+        "a file; random draws targets, weighted by their free bytes; lsa: round_robin while free bytes differ by less "
+        "than `window`, then weighted; least_used: those with the fewest bytes, of servers first",
     )
     window: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
         default=0.17, description="share of the largest free bytes (lsa)"

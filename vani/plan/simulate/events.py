@@ -94,16 +94,12 @@ class Run:
     bound: Floats
     """Seconds of flows by job (rows) and by what bound them (columns: kinds of resources, last the flow's own cap)."""
     events: int = 0
+    elapsed: float = 0.0
+    """When the last event was."""
     overuse: float = 0.0
     """Largest use over capacity, less 1."""
     steps: list[Step] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
-
-    @property
-    def end(self) -> float:
-        """When the last flow that ends did."""
-        ended = self.phase_end[np.isfinite(self.phase_end)]
-        return float(ended.max()) if len(ended) else 0.0
 
 
 def run(
@@ -197,6 +193,7 @@ class _Clock:
                 break
             step = min(self._horizon(first), coming - self.now)
             self._move(counted, rates, bound, ends, step)
+        self.found.elapsed = self.now
         began = ~np.isnan(self.found.flow_begin)
         self.found.flow_end[began & np.isnan(self.found.flow_end)] = math.inf
         if self.steps is not None:
@@ -241,7 +238,7 @@ class _Clock:
     def _ended(self, number: int, time: float) -> list[tuple[float, int]]:
         """A phase is over: those after it that begin at once; the others wait for their time."""
         self.found.phase_end[number] = time
-        at_once = []
+        at_once: list[tuple[float, int]] = []
         for follower in self.followers.get(number, ()):
             phase = self.work.phases[follower]
             begin = max(time + phase.delay, phase.at)
@@ -260,11 +257,13 @@ class _Clock:
         moved = np.where(over, self.rest[active], rates * step)
         self.rest[active] -= moved
         lengths = np.diff(use.first)
-        carried = np.bincount(use.resource, use.load * np.repeat(moved, lengths), minlength=len(self.full))
+        carried = np.bincount(
+            use.resource, use.load * np.repeat(moved, lengths), minlength=len(self.full)
+        ).astype(np.float64)
         self._hold(use, rates, lengths)
         jobs = self.job_of[active]
         bytes_moved = np.where(work.is_bytes[self.at[active]], moved * work.count[active], 0.0)
-        by_job = np.bincount(jobs, bytes_moved, minlength=work.jobs)
+        by_job = np.bincount(jobs, bytes_moved, minlength=work.jobs).astype(np.float64)
         spent = np.minimum(ends, step) * work.count[active]
         # The cap's column is the last one.
         column = self.kind_of[bound]

@@ -225,17 +225,17 @@ class _Builder:
         key = (number, phase.file_set, len(paths), str(self.layout or phase.layout))
         if key not in self.file_sets:
             self.file_sets[key] = self._placed(job.name, paths, sizes)
-        for (size, parts), own in zip(sizes, self.file_sets[key], strict=True):
+        for (size, parts), lists in zip(sizes, self.file_sets[key], strict=True):
             # A file that an earlier phase left smaller grows into further components.
-            while len(own) < len(parts) and size > parts[len(own)].start:
-                own.append(self.placer.one(size, parts, len(own)))
+            while len(lists) < len(parts) and size > parts[len(lists)].start:
+                lists.append(self.placer.one(size, parts, len(lists)))
         in_turn = (phase.pieces or self.pieces) == "in_turn"
-        for (size, parts), own, users in zip(sizes, self.file_sets[key], owners, strict=True):
+        for (size, parts), lists, users in zip(sizes, self.file_sets[key], owners, strict=True):
             for place, process in enumerate(users):
                 found[process] += parts_of(
                     size,
                     parts,
-                    own,
+                    lists,
                     place,
                     len(users),
                     in_turn=in_turn,
@@ -320,7 +320,7 @@ class _Builder:
             targets, share = np.array(part.target), np.array(part.share)
             legs.append(("whole", np.zeros(1, dtype=np.int64), one))
             servers, inverse = np.unique(machine.targets.server[targets], return_inverse=True)
-            legs.append(("server", servers, np.bincount(inverse, share)))
+            legs.append(("server", servers, np.bincount(inverse, share).astype(np.float64)))
             legs.append(("target", targets, share))
         cap = machine.process.of(reads=reads) if machine.process is not None else np.inf
         if operation in {"stage_in", "stage_out"}:

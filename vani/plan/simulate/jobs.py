@@ -63,7 +63,8 @@ def jobs_of(
     InputError
         Two jobs of one name, or more phases than can be played.
     """
-    found, lacks = [], []
+    found: list[Job] = []
+    lacks: list[tuple[str, str]] = []
     for one in scenario.workload:
         if one.phases is not None:
             found.append(Job(one.name, one.nodes, one.processes or one.nodes, one.start_s, one.phases))
@@ -127,7 +128,10 @@ class _Asked:
 
 def _of_profile(asked: ScenarioJob | _Asked, profile: Profile, lacks: list[tuple[str, str]]) -> Iterable[Job]:
     """A job per app of the run, each with its phases at the distances that they had."""
-    found = []
+    found: list[Job] = []
+    if profile.phases is None:
+        lacks.append((asked.name, "its profile has no phases (made with --quick): it is left out"))
+        return found
     for app in profile.apps:
         own = [one for one in profile.phases if one.app == app.name]
         name = asked.name if len(profile.apps) == 1 else f"{asked.name}/{app.name}"
@@ -160,7 +164,7 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
         ("write", phase.io.bytes.written),
     )
     opens = phase.io.ops.metadata or 0
-    found = []
+    found: list[ScenarioPhase] = []
     for operation, moved in directions:
         if moved:
             first = not found

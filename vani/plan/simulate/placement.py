@@ -19,7 +19,7 @@ from vani.schema.scenario import Placement
 
 __all__ = ["RANDOM", "Placer"]
 
-RANDOM = frozenset({"round_robin", "random", "weighted", "lsa"})
+RANDOM = frozenset({"round_robin", "random_start", "random", "weighted", "lsa"})
 """Policies of which each seed is another case."""
 
 
@@ -77,7 +77,9 @@ class Placer:
         policy = self.placement.policy
         if policy == "lsa":
             policy = "round_robin" if self._is_level() else "weighted"
-        if policy == "round_robin":
+        if policy == "random_start":
+            self.next = int(self.random.integers(len(self.usable)))
+        if policy in {"round_robin", "random_start"}:
             chosen = self.usable[(self.next + np.arange(count)) % len(self.usable)]
             self.next = (self.next + count) % len(self.usable)
             return chosen

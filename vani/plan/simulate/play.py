@@ -76,7 +76,7 @@ class Played:
 
 def _makespan(found: Run) -> float:
     # A phase that never begins waits for one that never ends.
-    return float(np.nan_to_num(found.phase_end, nan=np.inf).max(initial=0.0))
+    return float(np.where(np.isnan(found.phase_end), np.inf, found.phase_end).max(initial=0.0))
 
 
 def tolerance_for(flows: int, asked: float | None) -> float:

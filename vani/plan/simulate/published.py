@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from vani.models.contention import Burst, path_of, predict
-from vani.models.contention import Path as Stages
+from vani.models.contention import Path as ContentionPath
 from vani.plan.simulate.play import Named, play, rate_of
 from vani.plan.simulate.rates import Floats
 from vani.plan.simulate.validation import NOT_PUBLIC, fair, random_usage
 from vani.schema.plan import SimulatePlan, SimulateSettings, SimulationCheck
-from vani.schema.scenario import Scenario, Variant
+from vani.schema.scenario import Pieces, Scenario, Stages, Variant
 from vani.units import GiB, MiB
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ __all__ = [
 ]
 
 _FILE: Final = Path(__file__).with_name("published.yaml")
+STAGES: Final[tuple[Stages, ...]] = ("serial", "overlapped")
+PIECES: Final[tuple[Pieces, ...]] = ("in_turn", "contiguous")
 PFL_1: Final = "-E 128M -c 1 -E 512M -c 3 -E 2G -c 8 -E -1 -c 16"
 PFL_2: Final = "-E 128M -c 1 -E 2G -c 12 -E -1 -c 32"
-SEEDS: Final = tuple(range(1, 51))
+SEEDS: Final = tuple(range(1, 31))
 _NETWORKS: Final = 100
 
 
@@ -84,14 +86,16 @@ def mean_error(points: list[Point], *, other: bool = False) -> float:
     return float(np.mean([abs(one.other_error if other else one.error) for one in points]))
 
 
-def table_6(
-    titan: System, *, stages: Literal["overlapped", "serial"] = "serial", seeds: int = 3
-) -> list[Point]:
-    """A file of four stripes, the default, of each node, on random targets; mean over seeds."""
+def table_6(titan: System, *, stages: Stages = "serial", seeds: int = 1) -> list[Point]:
+    """A file of four stripes, the default, of each node, on random targets; mean over seeds.
+
+    Each way of passing stages has rates that were fitted to it.
+    """
     found = []
+    fitted = published()["table_6"]["overlapped"] if stages == "overlapped" else {}
     for size, nodes, measured, simulator in published()["table_6"]["rows"]:
         scenario = _scenario(
-            machine={"system": "titan", "file_system": "atlas2"},
+            machine={"system": "titan", "file_system": "atlas2", **fitted},
             workload=[
                 {
                     "name": "ior",
@@ -110,10 +114,10 @@ def table_6(
     return found
 
 
-def oprael(tianhe: System, *, stages: Literal["overlapped", "serial"] = "serial") -> list[Point]:
+def oprael(tianhe: System, *, stages: Stages = "serial") -> list[Point]:
     """One shared file of 8, 16 and 32 GiB on 1 to 32 targets, beside the contention model."""
     path = path_of(tianhe, tianhe.file_systems[0])
-    assert isinstance(path, Stages)
+    assert isinstance(path, ContentionPath)
     rows = published()["oprael"]
     found = []
     for gib, *measured in rows["rows"]:
@@ -152,9 +156,7 @@ def oprael(tianhe: System, *, stages: Literal["overlapped", "serial"] = "serial"
     return found
 
 
-def read_ratios(
-    testbed: System, *, pieces: Literal["in_turn", "contiguous"], policy: str, seeds: tuple[int, ...] = SEEDS
-) -> Ratios:
+def read_ratios(testbed: System, *, pieces: Pieces, policy: str, seeds: tuple[int, ...] = SEEDS) -> Ratios:
     """Section 6.4: two jobs write and read again; bandwidth with balanced targets over that with `policy`.
 
     The rates of the testbed are not published. Only their ratio counts here: targets alone hold back, and are as fast
@@ -234,35 +236,48 @@ def held_against_measurements(systems: Mapping[str, System], *, version: str = "
 
 
 def _titan(titan: System) -> list[SimulationCheck]:
-    points, streamed = table_6(titan), table_6(titan, stages="overlapped")
-    paper = mean_error(points, other=True)
-    ours = mean_error(points)
-    return [
-        SimulationCheck(
-            name="Tarazu, table 6 (Titan)",
-            holds=ours <= 0.066,
-            detail=f"mean error {ours:.1%}, largest {max(abs(one.error) for one in points):.1%} (the paper's simulator "
-            f"{paper:.1%}); with overlapped stages {mean_error(streamed):.1%}",
+    found = []
+    for stages in STAGES:
+        points = table_6(titan, stages=stages)
+        ours, paper = mean_error(points), mean_error(points, other=True)
+        found.append(
+            SimulationCheck(
+                name=f"Tarazu, table 6 (Titan), stages {stages}",
+                holds=ours <= 0.066,
+                detail=f"mean error {ours:.1%}, largest {max(abs(one.error) for one in points):.1%}, three rates "
+                f"fitted to the nine points (the paper's simulator {paper:.1%})",
+            )
         )
-    ]
+    return found
 
 
 def _testbed(testbed: System) -> list[SimulationCheck]:
     printed = published()["section_6_4"]
     wanted = printed["tarazu"]["read"] / printed["lsa"]["read"]
     found = []
-    for pieces in ("in_turn", "contiguous"):
-        for policy in ("random", "round_robin"):
-            ratios = read_ratios(testbed, pieces=pieces, policy=policy)  # type: ignore[arg-type]
+    for pieces in PIECES:
+        for policy in ("random_start", "random", "round_robin"):
+            ratios = read_ratios(testbed, pieces=pieces, policy=policy)
             low, high = float(ratios.read.min()), float(ratios.read.max())
+            # Which allocator the paper's LSA was is not said: a strict round-robin is near the optimum.
             found.append(
                 SimulationCheck(
-                    name=f"Tarazu, section 6.4, pieces {pieces.replace('_', ' ')}, against {policy.replace('_', ' ')}",
-                    holds=low <= wanted <= high if policy == "random" else None,
-                    detail=f"read {low:.2f} to {high:.2f} times, median {np.median(ratios.read):.2f}, over {len(SEEDS)} "
-                    f"seeds (paper {wanted:.2f})",
+                    name=f"Tarazu, section 6.4, pieces {pieces.replace('_', ' ')}, LSA as {policy.replace('_', ' ')}",
+                    holds=low <= wanted <= high if policy == "random_start" else None,
+                    detail=f"balanced reads are {low:.2f} to {high:.2f} times as fast, median "
+                    f"{np.median(ratios.read):.2f}, over {len(ratios.read)} seeds (paper {wanted:.2f})",
                 )
             )
+    write = printed["tarazu"]["write"] / printed["lsa"]["write"]
+    ratios = read_ratios(testbed, pieces="in_turn", policy="random_start")
+    found.append(
+        SimulationCheck(
+            name="Tarazu, section 6.4, writes",
+            holds=None,
+            detail=f"{ratios.write.min():.2f} to {ratios.write.max():.2f} times (paper {write:.2f}: locks of many "
+            "writers on a small testbed, which a fluid does not have)",
+        )
+    )
     return found
 
 

@@ -161,11 +161,11 @@ def _job(number: int, played: Played, built: Built, found: Run) -> SimulatedJob:
 
 
 def _stages(played: Played, built: Built, found: Run) -> Iterable[SimulatedStage]:
-    if not found.end:
+    if not found.elapsed:
         return
     for kind, stage in played.machine.stages.items():
         first = built.place_of[kind]
-        busy = found.carried[first : first + len(stage)] / found.end
+        busy = found.carried[first : first + len(stage)] / found.elapsed
         if busy.any():
             yield SimulatedStage(
                 kind=kind,
@@ -271,12 +271,12 @@ def _never(played: Sequence[Played]) -> Iterable[Left]:
             ends = found.flow_end[flows.start : flows.stop]
             count = int(built.work.count[flows.start : flows.stop][~np.isfinite(ends)].sum())
             waiting = sum(np.isnan(found.phase_end[n]) for n in rows)
-            after = f", and {counted(int(waiting), 'phase')} behind it never begins" if waiting else ""
+            after = f", and {counted(int(waiting), 'phase', 'waits', 'wait')} behind it" if waiting else ""
             yield Left(
                 name=job.name,
-                reason=f"{one.variant.name}: {counted(count, 'process', many='processes')} never ends its "
-                f"{built.direction[stuck[0]]} of {format_seconds(float(found.phase_begin[stuck[0]]))} after the "
-                f"beginning: {_why(one, built, found, stuck[0])}{after}",
+                reason=f"{one.variant.name}: {counted(count, 'process', 'never ends', 'never end')} the "
+                f"{str(built.direction[stuck[0]]).replace('_', ' ')} begun at "
+                f"{format_seconds(float(found.phase_begin[stuck[0]]))}: {_why(one, built, found, stuck[0])}{after}",
             )
 
 

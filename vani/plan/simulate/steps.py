@@ -43,8 +43,8 @@ class Steps:
         """Note a step; `carried` is by resource."""
         most = np.zeros(self.kinds)
         np.maximum.at(most, self.kind, carried)
-        carried = np.bincount(self.kind, carried, minlength=self.kinds)
-        self.kept.append(Step(begin, end, moved, carried, most))
+        together = np.bincount(self.kind, carried, minlength=self.kinds).astype(np.float64)
+        self.kept.append(Step(begin, end, moved, together, most))
         if len(self.kept) > 2 * _MOST:
             self.kept = [_joined(*self.kept[n : n + 2]) for n in range(0, len(self.kept), 2)]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["body", "missing"]
 
 _BOUNDS: Final = 2
+_WORTH_A_WORD: Final = 0.01
 _STAGES: Final = {
     "node": "compute nodes",
     "io_node": "I/O nodes",
@@ -118,7 +119,9 @@ def _jobs(one: SimulatedVariant) -> list[str]:
 
 def _job(job: SimulatedJob, *, slower: bool) -> tuple[str, ...]:
     bound = ", ".join(
-        f"{name.replace('_', ' ')} {format_share(share)}" for name, share in list(job.bound.items())[:_BOUNDS]
+        f"{name.replace('_', ' ')} {format_share(share)}"
+        for name, share in list(job.bound.items())[:_BOUNDS]
+        if share >= _WORTH_A_WORD
     )
     return (
         one_line(job.name),
@@ -147,5 +150,5 @@ def _stages(one: SimulatedVariant) -> list[str]:
 
 
 def _checks(checks: Sequence[SimulationCheck]) -> Iterable[str]:
-    words = {True: "holds", False: "FAILS", None: "not checked"}
-    return listed([f"{one_line(one.name)}: {words[one.holds]}; {one_line(one.detail)}" for one in checks])
+    words = {True: "holds", False: "FAILS", None: "-"}
+    return listed([f"{words[one.holds]:5}  {one_line(one.name)}: {one_line(one.detail)}" for one in checks])
