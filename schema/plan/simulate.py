@@ -28,7 +28,7 @@ class SimulateSettings(Model):
 
     seeds: list[Count] = Field(description="of random placement; each is a run")
     tolerance: Share = Field(
-        description="flows that end within this share of their age of each other end in one event; 0: exact"
+        description="flows that end within this share of the shortest one of each other are one event; 0: exact"
     )
     alone: bool = Field(description="whether each job was also played by itself")
 

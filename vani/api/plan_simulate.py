@@ -48,7 +48,7 @@ def plan_simulate(
         A scenario.yaml, or the document itself. None, with `validate` alone: the simulator is held against
         published measurements.
     tolerance
-        Flows that end within this share of their age of each other end in one event; None: 0 for up to 2,000 flows,
+        Flows that end within this share of the shortest one of each other are one event; None: 0 for up to 2,000 flows,
         else 0.005.
     alone
         Also play each job by itself, for its slowdown.

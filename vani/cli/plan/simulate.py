@@ -30,7 +30,7 @@ class _Asked(TypedDict):
     "--tolerance",
     type=float,
     metavar="SHARE",
-    help="Flows that end within this share of their age of each other end in one event; by default 0, and 0.005 "
+    help="Flows that end within this share of the shortest one of each other are one event; by default 0, and 0.005 "
     "above 2,000 flows.",
 )
 @click.option("--alone", is_flag=True, help="Play each job by itself, too, for its slowdown.")

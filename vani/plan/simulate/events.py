@@ -116,8 +116,8 @@ def run(
     Parameters
     ----------
     tolerance
-        Flows that would end within this share of the age of the youngest among them end together: each at its own
-        time, but what they leave free is shared anew only once. 0: each end is an event.
+        Flows that would end within this share of the shortest flow's length of each other are one event: each ends at
+        its own time, but what they leave free is shared anew only once. 0: each end is an event.
     keep_steps
         Whether what happened between events is kept.
     probes
@@ -191,7 +191,7 @@ class _Clock:
             first = float(ends.min())
             if first == math.inf and coming == math.inf:
                 break
-            step = min(self._horizon(first), coming - self.now)
+            step = min(self._horizon(ends, first), coming - self.now)
             self._move(counted, rates, bound, ends, step)
         self.found.elapsed = self.now
         began = ~np.isnan(self.found.flow_begin)
@@ -245,11 +245,13 @@ class _Clock:
             (at_once if begin <= self.now else self.due).append((begin, follower))
         return at_once
 
-    def _horizon(self, first: float) -> float:
+    def _horizon(self, ends: Floats, first: float) -> float:
+        """How far to go: what ends until then leaves its resources unused for no longer than any flow can spare."""
         if not self.tolerance:
             return first
-        age = self.now + first - float(self.found.flow_begin[self.active].max())
-        return first + self.tolerance * age
+        lengths = self.now + ends - self.found.flow_begin[self.active]
+        last = float(np.max(ends, where=np.isfinite(ends), initial=first))
+        return min(first + self.tolerance * float(lengths.min()), last)
 
     def _move(self, use: Usage, rates: Floats, bound: Ints, ends: Floats, step: float) -> None:
         active, work, found = self.active, self.work, self.found
