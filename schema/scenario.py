@@ -127,7 +127,11 @@ class ScenarioJob(Model):
     )
     profile: PathText | None = Field(
         default=None,
-        description="a profile, a trace or a store of an earlier run, whose phases are played; seen from this folder",
+        description="a profile or a trace of an earlier run, whose phases are played; seen from this folder",
+    )
+    store: PathText | None = Field(
+        default=None,
+        description="a store (`vani convert`) of an earlier run, whose calls are played; seen from this folder",
     )
 
 
@@ -229,9 +233,13 @@ class Scenario(Model):
                     f"two {what}s are named {name!r}", where=where, todo="give each its own name"
                 )
         for job in self.workload:
-            if (job.phases is None) == (job.profile is None):
-                what = "both phases and a profile" if job.phases else "neither phases nor a profile"
-                raise DocumentError(f"job {job.name!r} has {what}", where=where, todo="give one of them")
+            given = [what for what in ("phases", "profile", "store") if getattr(job, what) is not None]
+            if len(given) != 1:
+                raise DocumentError(
+                    f"job {job.name!r} has {' and '.join(given) or 'nothing to do'}",
+                    where=where,
+                    todo="give it phases, a profile or a store, one of them",
+                )
         for failure in [*self.failures, *(one for v in self.variants for one in v.failures or ())]:
             if failure.until_s is not None and failure.until_s <= failure.from_s:
                 raise DocumentError(

@@ -18,6 +18,7 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
+    from vani.plan.simulate.calls import DataCalls
     from vani.plan.simulate.play import Named
     from vani.schema.plan import PlanInput, SimulatePlan
     from vani.schema.profile import Profile
@@ -104,6 +105,9 @@ def files_of_scenario(scenario: Path | None) -> Iterator[Path]:
     yield from (folder / name for name in _systems(known) if name not in known_systems())
     yield from (folder / name for name in _plans(known))
     yield from (folder / job.profile for job in known.workload if job.profile is not None)
+    for job in known.workload:
+        if job.store is not None:
+            yield from (path for path in (folder / job.store).rglob("*") if path.is_file())
     if known.jobs is not None:
         jobs = folder / known.jobs
         yield jobs
@@ -153,9 +157,23 @@ def _read(
     for one in jobs.jobs if jobs is not None else ():
         if one.profile is not None and one.bytes is None and not one.creations:
             places[one.profile] = (folder / str(scenario.jobs)).parent / one.profile
+    stores = {
+        one.store: _calls(folder / one.store, inputs) for one in scenario.workload if one.store is not None
+    }
     with Run(places.values(), store=store, scheduler=scheduler, progress=progress) as run:
         profiles = {name: _profile(run, path, inputs) for name, path in places.items()}
-        yield Named(systems, snapshots, plans, profiles, jobs)
+        yield Named(systems, snapshots, plans, profiles, stores, jobs)
+
+
+def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
+    from vani.plan.simulate.calls import data_calls  # noqa: PLC0415 - loads Arrow
+    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
+    from vani.store.read import open_store  # noqa: PLC0415
+
+    found = data_calls(open_store(path))
+    digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
+    inputs.append(Model(kind="trace", path=str(path), sha256=digest))
+    return found
 
 
 def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
@@ -163,7 +181,7 @@ def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
     from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
 
     if not path.exists():
-        raise InputError("no such profile, trace or store", where=path, todo="name one")
+        raise InputError("no such profile or trace", where=path, todo="name one")
     trace = is_trace(path)
     found = read_profile(profile_of(run, path, files=_FILES))
     if trace:

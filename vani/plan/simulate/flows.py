@@ -326,7 +326,8 @@ class _Builder:
         if operation in {"stage_in", "stage_out"}:
             cap = np.inf  # Copied by the nodes, not by the processes.
         legs = [leg for leg in legs if leg[0] in machine.stages]
-        if not legs and cap == np.inf and not (rate and part.target):
+        held = (rate and part.target) or (cap < np.inf and not machine.is_process_assumed)
+        if not legs and not held:
             raise InputError(
                 f"nothing on the way of {job.name!r} has a rate: its bytes would pass in no time",
                 where=self.where,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from vani.errors import InputError
+from vani.plan.simulate.calls import DataCalls, phases_of_calls
 from vani.schema.scenario import ScenarioPhase
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def jobs_of(
     scenario: Scenario,
     jobs: Jobs | None,
     profiles: Mapping[str, Profile],
+    stores: Mapping[str, DataCalls],
     *,
     where: str,
 ) -> tuple[list[Job], list[tuple[str, str]]]:
@@ -55,7 +57,7 @@ def jobs_of(
 
     Parameters
     ----------
-    profiles
+    profiles, stores
         By the text that names them.
 
     Raises
@@ -70,6 +72,8 @@ def jobs_of(
             found.append(Job(one.name, one.nodes, one.processes or one.nodes, one.start_s, one.phases))
         elif one.profile is not None:
             found += _of_profile(one, profiles[one.profile], lacks)
+        elif one.store is not None:
+            found += _of_calls(one, stores[one.store], lacks)
     for planned in jobs.jobs if jobs is not None else ():
         found += _of_planned(planned, profiles, lacks)
     names = [one.name for one in found]
@@ -118,6 +122,15 @@ def _of_planned(
     return []
 
 
+def _of_calls(job: ScenarioJob, calls: DataCalls, lacks: list[tuple[str, str]]) -> Iterable[Job]:
+    phases = phases_of_calls(calls)
+    if not phases:
+        lacks.append((job.name, "its store has no reads and writes: it is left out"))
+        return []
+    processes = job.processes or calls.ranks
+    return [Job(job.name, min(job.nodes, processes), processes, job.start_s, phases)]
+
+
 @dataclass(frozen=True)
 class _Asked:
     name: str
@@ -159,6 +172,9 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
     count = phase.count
     # Alike phases come at a steady distance: what is not I/O of it is computed.
     pause = max(0.0, (phase.end_s - phase.start_s - phase.runtime_s) / (count - 1)) if count > 1 else 0.0
+    busy = phase.io.busy_s.total if phase.io.busy_s is not None else None
+    # What passes between the calls of a phase is computed before it.
+    within = max(0.0, phase.runtime_s - busy) / count if busy is not None else 0.0
     directions: tuple[tuple[Literal["read", "write"], int | None], ...] = (
         ("read", phase.io.bytes.read),
         ("write", phase.io.bytes.written),
@@ -174,7 +190,7 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
                     bytes=moved / count,
                     files=1 if shared else None,
                     opens=opens / count if first else 0.0,
-                    compute_s=(pause if count > 1 else gap) if first else 0.0,
+                    compute_s=within + (pause if count > 1 else gap) if first else 0.0,
                     repeat=count,
                 )
             )

@@ -71,6 +71,7 @@ class Machine:
 
     stages: dict[str, Stage]
     process: Pace | None
+    is_process_assumed: bool
     nodes: int
     io_nodes: int
     targets: Targets
@@ -160,6 +161,7 @@ def machine_of(
     return Machine(
         stages,
         paces.get("process"),
+        figures.process is None,
         have,
         io_nodes,
         targets,

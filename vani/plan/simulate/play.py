@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vani.errors import InputError
+from vani.plan.simulate.calls import DataCalls
 from vani.plan.simulate.choices import Choices, choices_of
 from vani.plan.simulate.events import Change, Run, run
 from vani.plan.simulate.flows import Built, build
@@ -42,6 +43,7 @@ class Named:
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     plans: Mapping[str, Plan] = field(default_factory=dict)
     profiles: Mapping[str, Profile] = field(default_factory=dict)
+    stores: Mapping[str, DataCalls] = field(default_factory=dict)
     jobs: Jobs | None = None
 
 
@@ -113,7 +115,7 @@ def play(
     serial = (variant.stages or scenario.stages) == "serial"
     pieces = variant.pieces or scenario.pieces
     placement = variant.placement or scenario.placement
-    jobs, lacks = jobs_of(scenario, named.jobs, named.profiles, where=where)
+    jobs, lacks = jobs_of(scenario, named.jobs, named.profiles, named.stores, where=where)
     if only is not None:
         jobs = [one for one in jobs if one.name == only]
     machine = machine_of(
