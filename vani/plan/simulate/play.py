@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vani.schema.snapshot import Snapshot
     from vani.schema.system import System
 
-__all__ = ["Named", "Played", "bytes_by_phase", "play", "rate_of", "tolerance_for", "union"]
+__all__ = ["TOLERANCE", "Named", "Played", "bytes_by_phase", "play", "rate_of", "tolerance_for", "union"]
 
 EXACT: Final = 2000
 """Flows up to which each end is an event by itself where no tolerance is asked."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from vani.models.contention import Burst, path_of, predict
 from vani.models.contention import Path as ContentionPath
-from vani.plan.simulate.play import Named, play, rate_of
+from vani.plan.simulate.play import TOLERANCE, Named, play, rate_of
 from vani.plan.simulate.rates import Floats
 from vani.plan.simulate.validation import NOT_PUBLIC, fair, random_usage
 from vani.schema.plan import SimulatePlan, SimulateSettings, SimulationCheck
@@ -86,14 +86,18 @@ def mean_error(points: list[Point], *, other: bool = False) -> float:
     return float(np.mean([abs(one.other_error if other else one.error) for one in points]))
 
 
-def table_6(titan: System, *, stages: Stages = "serial", seeds: int = 1) -> list[Point]:
+def table_6(
+    titan: System, *, stages: Stages = "serial", seeds: int = 3, most_nodes: int = 4096
+) -> list[Point]:
     """A file of four stripes, the default, of each node, on random targets; mean over seeds.
 
-    Each way of passing stages has rates that were fitted to it.
+    Each way of passing stages has rates that were fitted to it. Seeds matter: the fullest of 1,008 targets decides.
     """
     found = []
     fitted = published()["table_6"]["overlapped"] if stages == "overlapped" else {}
     for size, nodes, measured, simulator in published()["table_6"]["rows"]:
+        if nodes > most_nodes:
+            continue
         scenario = _scenario(
             machine={"system": "titan", "file_system": "atlas2", **fitted},
             workload=[
@@ -107,7 +111,7 @@ def table_6(titan: System, *, stages: Stages = "serial", seeds: int = 1) -> list
             stages=stages,
             seeds=list(range(1, seeds + 1)),
         )
-        rates = _rates(scenario, Variant(name="titan"), {"titan": titan}, "write")
+        rates = _rates(scenario, Variant(name="titan"), {"titan": titan}, "write", tolerance=TOLERANCE)
         found.append(
             Point(f"{size} MB, {nodes:,} nodes", measured * 1e9, float(np.mean(rates)), simulator * 1e9)
         )
@@ -244,8 +248,8 @@ def _titan(titan: System) -> list[SimulationCheck]:
             SimulationCheck(
                 name=f"Tarazu, table 6 (Titan), stages {stages}",
                 holds=ours <= 0.066,
-                detail=f"mean error {ours:.1%}, largest {max(abs(one.error) for one in points):.1%}, three rates "
-                f"fitted to the nine points (the paper's simulator {paper:.1%})",
+                detail=f"mean error {ours:.1%}, largest {max(abs(one.error) for one in points):.1%}, mean of 3 seeds, "
+                f"three rates fitted to the nine points (the paper's simulator {paper:.1%})",
             )
         )
     return found
@@ -299,8 +303,13 @@ def _scenario(**parts: Any) -> Scenario:
 
 
 def _rates(
-    scenario: Scenario, variant: Variant, systems: Mapping[str, System], operation: str
+    scenario: Scenario,
+    variant: Variant,
+    systems: Mapping[str, System],
+    operation: str,
+    *,
+    tolerance: float | None = None,
 ) -> list[float]:
-    played = play(scenario, variant, Named(systems=systems))
+    played = play(scenario, variant, Named(systems=systems), tolerance=tolerance)
     found = [rate_of(built, run, operation) for built, run in played.runs]
     return [one for one in found if one is not None]
