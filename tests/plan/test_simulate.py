@@ -176,7 +176,7 @@ def test_offline_targets_of_a_snapshot_get_no_files_and_busy_ones_are_slower():
 
 def test_targets_that_would_hold_more_than_they_can_are_named():
     plan = simulated(scenario(EIGHT | {"target_size": 10**8}, job()))
-    assert "8 targets would hold more than they can, this one 10.74 times" in plan.over_capacity[0].reason
+    assert "8 targets would hold more than fits, this one 10.74 times" in plan.over_capacity[0].reason
 
 
 # --- where files lie ------------------------------------------------------------------------------
@@ -375,9 +375,16 @@ def test_all_of_table_6_is_met_better_than_by_the_papers_simulator(stages):
     assert mean_error(points) <= 0.066
 
 
+def test_equal_processes_of_a_node_are_one_row():
+    asked = scenario(EIGHT, job("a", {"bytes": 1000 * 8 * GB}, processes=1000))
+    built, found = play(asked, Variant(name="x"), Named()).runs[0]
+    assert (len(built.work.count), found.events) == (1, 1)
+    assert found.elapsed == pytest.approx(1000.0)
+
+
 def test_a_million_flows_are_refused_before_they_are_made():
     with pytest.raises(InputError, match="more than 200,000 flows"):
-        simulated(scenario(EIGHT, job("a", {"repeat": 1000}, processes=1000)))
+        simulated(scenario(EIGHT, job("a", {"repeat": 1000}, nodes=1000)))
 
 
 @pytest.mark.parametrize("pieces", ["in_turn", "contiguous"])

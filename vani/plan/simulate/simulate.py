@@ -309,8 +309,8 @@ def _over(played: Sequence[Played]) -> Iterable[Left]:
                 worst = int(full[np.argmax(built.placer.used[full] / targets.size[full])])
                 yield Left(
                     name=f"OST {targets.index[worst]}",
-                    reason=f"{one.variant.name}: {counted(len(full), 'target')} would hold more than it can, this one "
-                    f"{built.placer.used[worst] / targets.size[worst]:.2f} times",
+                    reason=f"{one.variant.name}: {counted(len(full), 'target', 'would', 'would')} hold more than fits, "
+                    f"this one {built.placer.used[worst] / targets.size[worst]:.2f} times",
                 )
                 break
 
