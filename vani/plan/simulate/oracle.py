@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from vani.errors import InputError
 from vani.plan.simulate.rates import Floats, Usage
 
 __all__ = ["by_linear_programs", "solver"]
+
+_NEAR: Final = 1e-10
+"""The least that HiGHS takes."""
 
 
 def solver() -> ModuleType:
@@ -66,6 +70,7 @@ def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
             b_ub=np.concatenate([left, np.zeros(count)]),
             bounds=[*((0.0, float(one)) for one in most[free]), (0.0, 2.0)],
             method="highs",
+            options={"primal_feasibility_tolerance": _NEAR, "dual_feasibility_tolerance": _NEAR},
         )
         if found.status != 0:
             raise RuntimeError(f"HiGHS: {found.message}")

@@ -322,8 +322,8 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
             yield f"a file has at most one object on each of {counted(int(one.machine.targets.usable.sum()), 'target')}"
         if one.tolerance:
             yield (
-                f"flows that end within {one.tolerance:.1%} of the shortest flow of each other are one event: ends are "
-                "within about 1 % of an exact run (--tolerance 0)"
+                f"flows that end within {100 * one.tolerance:.1f} % of the shortest flow of each other are one event: "
+                "ends are within about 1 % of an exact run (--tolerance 0)"
             )
     if any(one.serial for one in played):
         yield (

@@ -171,7 +171,7 @@ def _one_faster(
         slower = int(np.count_nonzero(ends[known] > before[known] * (1 + _NEAR)))
         alone = bool(bound[KINDS.index(kind)] >= (1 - _NEAR) * bound.sum())
         old, new = float(played.makespans[0]), float(later.makespans[0])
-        change = f"ends {1 - new / old:.1%} earlier" if old and np.isfinite(new) else "never ends"
+        change = f"ends {100 * (1 - new / old):.1f} % earlier" if old and np.isfinite(new) else "never ends"
         single = ", the only one that holds flows back" if alone else ""
         why = "" if not slower or alone else ", which fair sharing may do"
         yield SimulationCheck(
