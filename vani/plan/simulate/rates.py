@@ -57,28 +57,31 @@ def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
     flows = len(usage.first) - 1
     rate, bound = usage.cap.copy(), np.full(flows, CAPPED)
     left = capacity.astype(np.float64)
-    owner = np.repeat(np.arange(flows), np.diff(usage.first))
+    lengths = np.diff(usage.first)
+    live = np.flatnonzero(lengths)
+    lengths = lengths[live]
     resource, load = usage.resource, usage.load
-    while len(owner):
-        starts = np.flatnonzero(np.diff(owner, prepend=-1))
-        lengths = np.diff(starts, append=len(owner))
+    while len(live):
+        starts = np.cumsum(lengths) - lengths
         asked = np.bincount(resource, load, minlength=len(left))
         level = np.divide(left, asked, out=np.zeros_like(left), where=asked > 0)[resource]
-        live = owner[starts]
         free = np.minimum.reduceat(level, starts)
-        low = np.minimum(free, usage.cap[live])
+        cap = usage.cap[live]
+        low = np.minimum(free, cap)
+        everywhere = np.repeat(low, lengths)
         # Another flow that may settle lower would raise the level: such a resource waits for the next round.
-        tight = level <= np.repeat(low, lengths) * _SAME
+        tight = level <= everywhere * _SAME
         waits = np.zeros(len(left), dtype=bool)
         waits[resource[~tight]] = True
         binding = tight & ~waits[resource]
-        capped = usage.cap[live] <= free
+        capped = cap <= free
         settled = np.logical_or.reduceat(binding, starts) | capped
         rate[live[settled]] = low[settled]
-        bound[owner[binding]] = resource[binding]
+        bound[np.repeat(live, lengths)[binding]] = resource[binding]
         bound[live[capped]] = CAPPED
         gone = np.repeat(settled, lengths)
-        left -= np.bincount(resource[gone], (load * np.repeat(low, lengths))[gone], minlength=len(left))
+        left -= np.bincount(resource[gone], (load * everywhere)[gone], minlength=len(left))
         np.maximum(left, 0.0, out=left)
-        owner, resource, load = owner[~gone], resource[~gone], load[~gone]
+        live, lengths = live[~settled], lengths[~settled]
+        resource, load = resource[~gone], load[~gone]
     return rate, bound
