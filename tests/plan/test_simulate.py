@@ -15,7 +15,7 @@ from vani.plan.simulate.layout import components_of, pieces_of
 from vani.plan.simulate.machine import machine_of
 from vani.plan.simulate.placement import Placer
 from vani.plan.simulate.play import Named, play
-from vani.plan.simulate.published import mean_error, oprael, read_ratios, table_6
+from vani.plan.simulate.published import held_against_measurements, mean_error, oprael, read_ratios, table_6
 from vani.plan.simulate.simulate import simulate
 from vani.plan.simulate.validation import checks_of
 from vani.schema.jobs import Jobs
@@ -428,3 +428,25 @@ def test_opraels_stripe_sweep_is_met_as_well_as_by_the_contention_model():
 def test_scenarios_that_cannot_be_played_are_refused_in_one_line(machine, more, what):
     with pytest.raises(InputError, match=what):
         simulated(scenario(machine, job(), **more))
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"machine": EIGHT | {"targets": 3600}, "workload": [job("a", {"layout": 3600, "bytes": 1e14}, nodes=10_000)]}, "resources more than"),
+        ({"workload": [job(nodes=10_000)], "placement": {"policy": "random"}, "seeds": list(range(900))}, "over all seeds"),
+    ],
+    ids=["wide stripes of many processes", "many seeds"],
+)  # fmt: skip
+def test_what_would_not_fit_memory_is_refused_while_it_is_made(more, what):
+    asked = Scenario.model_validate(scenario(EIGHT, job()).model_dump(by_alias=True) | more)
+    with pytest.raises(InputError, match=what):
+        simulated(asked)
+
+
+@pytest.mark.slow
+def test_the_simulator_is_held_against_all_that_is_published():
+    systems = {name: load_system(name) for name in ("titan", "tianhe-prototype", "tarazu-testbed")}
+    plan = held_against_measurements(systems)
+    assert [one.name for one in plan.checks if one.holds is False] == []
+    assert sum(one.holds is True for one in plan.checks) == 6

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vani.errors import InputError
+from vani.plan.simulate.built import Built
 from vani.plan.simulate.choices import Choices
 from vani.plan.simulate.events import Phase, Resources, Workload
 from vani.plan.simulate.layout import Component, components_of
@@ -21,28 +22,15 @@ if TYPE_CHECKING:
     from vani.plan.simulate.jobs import Job
     from vani.schema.scenario import Pieces, ScenarioPhase
 
-__all__ = ["MOST_FLOWS", "Built", "build"]
+__all__ = ["MOST_FLOWS", "build"]
 
 MOST_FLOWS: Final = 200_000
 """Flows of a scenario; of that many, a run takes minutes."""
-_MOST_ENTRIES: Final = 30_000_000
+_MOST_ENTRIES: Final = 10_000_000
 
 
 _Leg = tuple[str, Ints, Floats]
 """Kind, members, and the share of the bytes that passes each."""
-
-
-@dataclass(frozen=True)
-class Built:
-    """A workload with its resources; `direction` tells of each phase of it what it does, None for none."""
-
-    work: Workload
-    resources: Resources
-    place_of: dict[str, int]
-    direction: list[str | None]
-    placer: Placer
-    clipped: bool
-    """A component asked for more targets than there are."""
 
 
 def build(
@@ -85,7 +73,6 @@ class _Rows:
     amount: list[float] = field(default_factory=list)
     cap: list[float] = field(default_factory=list)
     is_bytes: list[bool] = field(default_factory=list)
-    entries: int = 0
 
 
 class _Builder:
@@ -119,6 +106,8 @@ class _Builder:
         self.direction: list[str | None] = []
         self.file_sets: dict[tuple[int, str, int, str], list[list[Ints]]] = {}
         self.clipped = False
+        self.parts: dict[Part, Part] = {}
+        self.entries = 0
 
     def built(self) -> Built:
         rows = self.rows
@@ -232,16 +221,35 @@ class _Builder:
         in_turn = (phase.pieces or self.pieces) == "in_turn"
         for (size, parts), lists, users in zip(sizes, self.file_sets[key], owners, strict=True):
             for place, process in enumerate(users):
-                found[process] += parts_of(
-                    size,
-                    parts,
-                    lists,
-                    place,
-                    len(users),
-                    in_turn=in_turn,
-                    strided=phase.order == "strided" and len(users) > 1,
+                found[process] += map(
+                    self._one_of,
+                    parts_of(
+                        size,
+                        parts,
+                        lists,
+                        place,
+                        len(users),
+                        in_turn=in_turn,
+                        strided=phase.order == "strided" and len(users) > 1,
+                    ),
                 )
         return found
+
+    def _one_of(self, part: Part) -> Part:
+        """Equal parts as one object: many processes move such."""
+        known = self.parts.setdefault(part, part)
+        if known is part:
+            self._count(len(part.target))
+        return known
+
+    def _count(self, entries: int) -> None:
+        self.entries += entries
+        if self.entries > _MOST_ENTRIES:
+            raise InputError(
+                f"flows pass resources more than {_MOST_ENTRIES:,} times",
+                where=self.where,
+                todo="give fewer processes or stripes",
+            )
 
     def _components(self, layout: int | str | None) -> tuple[Component, ...]:
         usable = len(self.placer.usable)
@@ -378,10 +386,4 @@ class _Builder:
         rows.amount.append(amount)
         rows.cap.append(cap)
         rows.is_bytes.append(True)
-        rows.entries += len(rows.load[-1])
-        if rows.entries > _MOST_ENTRIES:
-            raise InputError(
-                f"flows pass resources {rows.entries:,} times",
-                where=self.where,
-                todo="give fewer processes or stripes",
-            )
+        self._count(len(rows.load[-1]))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vani.errors import InputError
+from vani.plan.simulate.built import Built
 from vani.plan.simulate.calls import DataCalls
 from vani.plan.simulate.choices import Choices, choices_of
 from vani.plan.simulate.events import Change, Run, run
-from vani.plan.simulate.flows import Built, build
+from vani.plan.simulate.flows import build
 from vani.plan.simulate.jobs import Job, jobs_of
 from vani.plan.simulate.machine import KINDS, Machine, machine_of
 from vani.plan.simulate.placement import RANDOM, Placer
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from vani.schema.snapshot import Snapshot
     from vani.schema.system import System
 
-__all__ = ["TOLERANCE", "Named", "Played", "bytes_by_phase", "play", "rate_of", "tolerance_for", "union"]
+__all__ = ["TOLERANCE", "Named", "Played", "play", "rate_of", "tolerance_for", "union"]
 
 EXACT: Final = 2000
 """Flows up to which each end is an event by itself where no tolerance is asked."""
+MOST_RUN: Final = 1_000_000
+"""Flows of a variant over all seeds: all runs are held until the median is known."""
 TOLERANCE: Final = 0.005
 """Above that. Of 1,000 flows on 3,600 targets, ends are then within 1 % of the exact run."""
 
@@ -145,6 +148,12 @@ def play(
             layout=variant.layout,
             where=where,
         )
+        if len(built.work.count) * len(seeds) > MOST_RUN:
+            raise InputError(
+                f"{len(built.work.count):,} flows with {len(seeds):,} seeds",
+                where=where,
+                todo=f"at most {MOST_RUN:,} flows over all seeds: give fewer",
+            )
         resources = built.resources
         if speed != 1.0:
             chosen = (
@@ -216,31 +225,16 @@ def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where:
 
 def rate_of(built: Built, found: Run, operation: str, job: int | None = None) -> float | None:
     """Bytes per second while any phase does this; None where none does, or one never ends."""
-    rows = [
-        n
-        for n, phase in enumerate(built.work.phases)
-        if built.direction[n] == operation and len(phase.flows) and job in {None, phase.job}
-    ]
+    some = range(len(built.work.phases)) if job is None else built.phases_by_job[job]
+    rows = [n for n in some if built.direction[n] == operation and len(built.work.phases[n].flows)]
     if not rows:
         return None
     begin, end = found.phase_begin[rows], found.phase_end[rows]
     if not np.isfinite(end).all() or not np.isfinite(begin).all():
         return None
-    moved = float(bytes_by_phase(built)[rows].sum())
+    moved = float(built.bytes_by_phase[rows].sum())
     seconds = union(begin, end)
     return moved / seconds if seconds > 0 and moved else None
-
-
-def bytes_by_phase(built: Built) -> Floats:
-    """Bytes that each phase is to move, shape (phases,)."""
-    work = built.work
-    ends = np.concatenate([[0.0], np.cumsum(np.where(work.is_bytes, work.amount, 0.0))])
-    own = (ends[work.chain[:, 1]] - ends[work.chain[:, 0]]) * work.count
-    sums = np.concatenate([[0.0], np.cumsum(own)])
-    starts = np.array([one.flows.start for one in work.phases], dtype=np.int64)
-    stops = np.array([one.flows.stop for one in work.phases], dtype=np.int64)
-    found: Floats = sums[stops] - sums[starts]
-    return found
 
 
 def union(begin: Floats, end: Floats) -> float:

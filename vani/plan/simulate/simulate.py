@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vani.plan.simulate.machine import KINDS
 from vani.plan.simulate.play import Named, Played, play, rate_of, union
+from vani.plan.simulate.steps import most_steps
 from vani.schema.advice import Expected
 from vani.schema.plan import (
     Left,
@@ -25,13 +26,11 @@ from vani.schema.scenario import Variant
 from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:
+    from vani.plan.simulate.built import Built
     from vani.plan.simulate.events import Run
-    from vani.plan.simulate.flows import Built
     from vani.schema.scenario import Scenario
 
 __all__ = ["play_all", "simulate"]
-
-_MOST_MOMENTS: Final = 400
 
 
 def simulate(
@@ -136,7 +135,7 @@ def _median(rates: Iterable[float | None]) -> float | None:
 
 def _job(number: int, played: Played, built: Built, found: Run) -> SimulatedJob:
     job = played.jobs[number]
-    rows = [n for n, phase in enumerate(built.work.phases) if phase.job == number]
+    rows = built.phases_by_job[number]
     begin, end = found.phase_begin[rows], found.phase_end[rows]
     ends = bool(rows) and bool(np.isfinite(end).all())
     bound = found.bound[number]
@@ -180,7 +179,7 @@ def _stages(played: Played, built: Built, found: Run) -> Iterable[SimulatedStage
 def _timeline(played: Played) -> list[Moment]:
     _, found = played.runs[played.median]
     steps = found.steps
-    every = -(-len(steps) // _MOST_MOMENTS) or 1
+    every = -(-len(steps) // most_steps(len(played.jobs))) or 1
     moments = []
     for at in range(0, len(steps), every):
         some = steps[at : at + every]
@@ -262,7 +261,7 @@ def _never(played: Sequence[Played]) -> Iterable[Left]:
     for one in played:
         built, found = max(one.runs, key=lambda pair: int(np.count_nonzero(~np.isfinite(pair[1].phase_end))))
         for number, job in enumerate(one.jobs):
-            rows = [n for n, phase in enumerate(built.work.phases) if phase.job == number]
+            rows = built.phases_by_job[number]
             stuck = [n for n in rows if found.phase_end[n] == np.inf]
             if not stuck:
                 continue

@@ -9,9 +9,16 @@ import numpy as np
 
 from vani.plan.simulate.rates import Floats, Ints
 
-__all__ = ["Step", "Steps"]
+__all__ = ["Step", "Steps", "most_steps"]
 
 _MOST: Final = 400
+_LEAST: Final = 20
+_MOST_FIGURES: Final = 100_000
+
+
+def most_steps(jobs: int) -> int:
+    """Steps that are worth keeping of so many jobs."""
+    return max(_LEAST, min(_MOST, _MOST_FIGURES // max(1, jobs)))
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Steps:
         np.maximum.at(most, self.kind, carried)
         together = np.bincount(self.kind, carried, minlength=self.kinds).astype(np.float64)
         self.kept.append(Step(begin, end, moved, together, most))
-        if len(self.kept) > 2 * _MOST:
+        if len(self.kept) > 2 * most_steps(len(moved)):
             self.kept = [_joined(*self.kept[n : n + 2]) for n in range(0, len(self.kept), 2)]
 
 

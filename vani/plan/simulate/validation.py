@@ -10,7 +10,7 @@ import numpy as np
 from vani.plan.simulate.events import Probe
 from vani.plan.simulate.machine import KINDS
 from vani.plan.simulate.oracle import by_linear_programs, solver
-from vani.plan.simulate.play import Named, Played, bytes_by_phase, play
+from vani.plan.simulate.play import Named, Played, play
 from vani.plan.simulate.rates import Floats, Usage, max_min
 from vani.schema.plan import SimulationCheck
 from vani.schema.scenario import Variant
@@ -119,7 +119,7 @@ def _some_of(probe: Probe) -> Probe:
 
 def _conserved(played: Played) -> SimulationCheck:
     (built, found) = played.runs[0]
-    asked = bytes_by_phase(built)
+    asked = built.bytes_by_phase
     ended = np.isfinite(found.phase_end)
     all_end = bool(ended.all())
     lost = abs(float(asked[ended].sum()) - float(found.moved.sum())) / max(float(asked.sum()), 1.0)
