@@ -24,8 +24,8 @@ class Choices:
     Parameters
     ----------
     io_nodes
-        By job, the I/O nodes (from 0) that its compute nodes are dealt over, neighbours together: with as many as it has
-        nodes, one each. None is direct access.
+        By job, the I/O nodes (from 0) that its compute nodes are dealt over, neighbours together: with as many as it
+        has nodes, one each. None is direct access.
     targets
         By job and path of a file (of a scenario's phase: `<file_set>.<number>`), the index of the target of each
         object, by component.
