@@ -62,6 +62,7 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "diff": {},
     "jobs": {},
     "plan": {},
+    "scenario": {},
     "snapshot": {},
     "prediction": {},
     "model": {},

@@ -30,6 +30,15 @@ from vani.schema.plan.place import (
     TargetUse,
 )
 from vani.schema.plan.replay import JobPeriod, QueuedJob, QueueOutcome, ReplayPlan
+from vani.schema.plan.simulate import (
+    Moment,
+    SimulatedJob,
+    SimulatedStage,
+    SimulatedVariant,
+    SimulatePlan,
+    SimulateSettings,
+    SimulationCheck,
+)
 
 __all__ = [
     "AllocatorRange",
@@ -44,6 +53,7 @@ __all__ = [
     "LayerLoads",
     "Left",
     "MappedNodes",
+    "Moment",
     "NodeLoad",
     "OstCosts",
     "Outcome",
@@ -62,6 +72,12 @@ __all__ = [
     "Range",
     "ReplayPlan",
     "RequestSplit",
+    "SimulatePlan",
+    "SimulateSettings",
+    "SimulatedJob",
+    "SimulatedStage",
+    "SimulatedVariant",
+    "SimulationCheck",
     "StartedJob",
     "TargetUse",
 ]

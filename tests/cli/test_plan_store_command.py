@@ -220,7 +220,7 @@ def test_a_plan_of_osts_is_stored_with_stripes_that_lustre_takes(run, desk):
         == 0
     )
     done = run("plan", "store", "plan.yaml", "--database", "now.sqlite")
-    assert (done.status, done.line) == (0, "stored 48 extents of 16 files")
+    assert (done.status, done.err) == (0, "stored 48 extents of 16 files\n")
     first, *rows = run("plan", "interactions", "--database", "now.sqlite").out.splitlines()
     assert len(rows) == 48
     plan = PlacePlan.load(desk / "plan.yaml")

@@ -26,6 +26,7 @@ from vani.api.plan_path import plan_path
 from vani.api.plan_place import plan_place
 from vani.api.plan_publish import plan_publish
 from vani.api.plan_replay import plan_replay
+from vani.api.plan_simulate import plan_simulate
 from vani.api.plan_snapshot import plan_snapshot
 from vani.api.plan_store import Stored, plan_store
 from vani.api.plot import plot
@@ -57,6 +58,7 @@ __all__ = [
     "plan_place",
     "plan_publish",
     "plan_replay",
+    "plan_simulate",
     "plan_snapshot",
     "plan_store",
     "plot",

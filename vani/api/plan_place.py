@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Literal
 
 import vani
 from vani.api.given import PathLike
+from vani.api.layout_files import layout_files_of, read_layouts
 from vani.api.plan_inputs import plan_input
 from vani.api.snapshot_age import refuse_old
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.models.pfl import Layout
     from vani.schema.jobs import Jobs
     from vani.schema.plan import PlacePlan
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["layout_files_of", "plan_place"]
+__all__ = ["plan_place"]
 
 
 def plan_place(
@@ -88,7 +88,7 @@ def plan_place(
             seed=seed,
             seeds=seeds,
         ),
-        layouts={name: _layout(path) for name, path in files.items()},
+        layouts=read_layouts(files),
         inputs=[
             plan_input("jobs", jobs),
             plan_input("snapshot", snapshot),
@@ -98,21 +98,6 @@ def plan_place(
         where_snapshot=where,
         version=vani.__version__,
     )
-
-
-def layout_files_of(jobs: Jobs, folder: Path) -> dict[str, Path]:
-    """Files with Tarazu's buckets, by the name that jobs give them, seen from the folder of the jobs."""
-    from vani.plan.creations import is_layout_file  # noqa: PLC0415 - loads the models
-
-    names = (one.layout for job in jobs.jobs for one in job.creations or [])
-    return {name: folder / name for name in names if isinstance(name, str) and is_layout_file(name)}
-
-
-def _layout(path: Path) -> Layout:
-    from vani.models.tarazu_layout import parse_buckets  # noqa: PLC0415 - loads the models
-    from vani.schema.document import read_text  # noqa: PLC0415
-
-    return parse_buckets(read_text(path), str(path))
 
 
 def _refuse_wrong_figures(

@@ -81,8 +81,8 @@ def system_files(system: str | None) -> Iterator[Path]:
 
 def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
     """The files that a jobs.yaml names, and itself; profiles where they stand for a pattern, or `all_profiles`."""
+    from vani.api.layout_files import layout_files_of  # noqa: PLC0415
     from vani.api.plan_forward import profiles_of  # noqa: PLC0415 - only where an output exists
-    from vani.api.plan_place import layout_files_of  # noqa: PLC0415
     from vani.schema.jobs import Jobs  # noqa: PLC0415
 
     yield jobs

@@ -19,6 +19,7 @@ _COMMANDS = {
     "snapshot": ("vani.cli.plan.snapshot:snapshot", "Write down what the storage does now."),
     "store": ("vani.cli.plan.store:store", "Keep in a database where files are to lie."),
     "interactions": ("vani.cli.plan.interactions:interactions", "Write what such a database keeps, as CSV."),
+    "simulate": ("vani.cli.plan.simulate:simulate", "Play what happens when jobs share a machine."),
 }
 
 

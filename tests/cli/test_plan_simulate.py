@@ -1,0 +1,169 @@
+"""`vani plan simulate` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from vani.schema.plan import SimulatePlan
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "plan"
+TWO = EXAMPLES / "two-jobs.yaml"
+FAILED = EXAMPLES / "failed-target.yaml"
+TRACE = ROOT / "tests" / "data" / "traces" / "v2-posix-mix-nonmpi"
+
+HEAD = "schema: vani.scenario/1\n"
+MACHINE = "machine: {targets: 2, target: 1.0e+9}\n"
+JOB = "workload: [{name: a, phases: [{operation: write, bytes: 1.0e+9}]}]\n"
+
+
+def test_variants_stand_side_by_side_and_a_file_is_what_its_name_ends_in(run, desk):
+    shown = run("plan", "simulate", TWO)
+    assert (shown.status, shown.err) == (0, "")
+    assert shown.out.startswith("balanced: 2 jobs end after")
+    for name in ("plan.yaml", "plan.json"):
+        assert run("plan", "simulate", TWO, "-o", name).status == 0
+    plan = SimulatePlan.load(desk / "plan.json")
+    assert plan.to_yaml() == (desk / "plan.yaml").read_text()
+    assert [one.name for one in plan.outcomes] == ["as-it-is", "balanced"]
+    assert plan.expected.low <= plan.expected.speedup <= plan.expected.high
+    assert plan.inputs[0].kind == "scenario"
+
+
+def test_flows_that_never_end_are_reported_and_strict_ends_with_1(run):
+    done = run("plan", "simulate", FAILED)
+    assert done.status == 0
+    assert done.out.startswith("Incomplete: 1 job never ends")
+    assert "target 3 stands still" in done.out
+    assert run("plan", "simulate", FAILED, "--strict").status == 1
+
+
+def test_plans_of_other_commands_are_followed(run, desk):
+    for name in ("six-jobs.yaml", "follow-forward.yaml"):
+        shutil.copy(EXAMPLES / name, desk)
+    for policy in ("static", "mckp"):
+        run("plan", "forward", "six-jobs.yaml", "--io-nodes", 12, "--policy", policy, "-o", f"{policy}.yaml")
+    done = run("plan", "simulate", "follow-forward.yaml", "-o", "out.yaml")
+    assert done.status == 0
+    plan = SimulatePlan.load(desk / "out.yaml")
+    assert plan.expected.speedup == pytest.approx(1.65, abs=0.01)
+    assert [one.kind for one in plan.inputs] == ["scenario", "plan", "plan", "jobs"]
+
+
+def test_a_store_a_trace_and_a_profile_of_one_run_move_the_same_bytes(run, desk):
+    assert run("convert", TRACE, "store").status == 0
+    assert run("profile", TRACE, "-o", "profile.yaml").status == 0
+    (desk / "s.yaml").write_text(
+        HEAD + MACHINE + "workload:\n"
+        f"- {{name: stored, store: store}}\n- {{name: traced, profile: {TRACE}}}\n- {{name: told, profile: profile.yaml}}\n"
+    )
+    done = run("plan", "simulate", "s.yaml", "-o", "plan.yaml")
+    assert done.status == 0
+    plan = SimulatePlan.load(desk / "plan.yaml")
+    stored, traced, told = plan.outcomes[0].jobs
+    assert stored.bytes == pytest.approx(traced.bytes)
+    assert traced.bytes == pytest.approx(told.bytes) != 0
+    assert {one.kind for one in plan.inputs} == {"scenario", "trace", "profile"}
+
+
+@pytest.mark.parametrize("file", ["calls/part-00000.parquet", "manifest.json", "_files.parquet"])
+def test_a_damaged_store_is_one_line(run, desk, file):
+    assert run("convert", TRACE, "store").status == 0
+    (desk / "store" / file).write_bytes(b"nothing")
+    (desk / "s.yaml").write_text(HEAD + MACHINE + "workload: [{name: a, store: store}]\n")
+    done = run("plan", "simulate", "s.yaml", "-o", "plan.yaml")
+    assert done.status == 2
+    assert "again" in done.line
+    assert not (desk / "plan.yaml").exists()
+
+
+def test_validation_stands_behind_the_tables(run):
+    done = run("plan", "simulate", FAILED, "--validate")
+    assert "holds  comes-back: rates are max-min fair: " in done.out
+    assert "holds  comes-back: bytes are conserved: " in done.out
+    assert "figure 23" in done.out
+    assert "FAILS" not in done.out
+
+
+def test_without_scipy_validation_says_what_to_install(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert run("plan", "simulate", FAILED).status == 0
+    done = run("plan", "simulate", FAILED, "--validate")
+    assert (done.status, done.line) == (
+        2,
+        "linear programs need scipy, which is not installed; pip install 'vani-io[plan]'",
+    )
+
+
+@pytest.mark.parametrize("what", ["rates", "stages"])
+def test_the_last_variant_is_drawn(run, desk, what):
+    done = run("plan", "simulate", TWO, "--plot", "plot.json", "--plot-of", what)
+    assert done.status == 0
+    spec = json.loads((desk / "plot.json").read_text())
+    names = {row["what"] for row in spec["data"]["values"]}
+    assert names >= ({"checkpoints", "training"} if what == "rates" else {"target", "server"})
+
+
+def test_a_plot_is_svg_where_its_name_says_so(run, desk):
+    pytest.importorskip("vl_convert")
+    assert run("plan", "simulate", TWO, "--plot", "plot.svg").status == 0
+    assert (desk / "plot.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "s.yaml: is empty; begin it with `schema: vani.scenario/1`"),
+        (HEAD + MACHINE, "s.yaml: no job runs; give `workload` or `jobs`"),
+        (HEAD + "machine: {targets: 2, target: .nan}\n" + JOB, "s.yaml:2: machine.target is nan"),
+        (HEAD + "machine: {targets: 2, target: .inf}\n" + JOB, "s.yaml:2: machine.target is inf"),
+        (HEAD + "machine: {targets: 2, target: -1}\n" + JOB, "s.yaml:2: machine.target is -1"),
+        (HEAD + "machine: {targets: 2, target: 0}\n" + JOB, "machine.target is 0: nothing would ever move"),
+        (HEAD + "machine: {tragets: 2}\n" + JOB, "s.yaml:2: unknown key 'tragets' in machine; did you mean 'targets'?"),
+        (HEAD + "machine: {system: nowhere}\n" + JOB, "no machine and no file is called 'nowhere'"),
+        (HEAD + "machine: {system: titan, file_system: no}\n" + JOB, "titan has no file system 'no'"),
+        (HEAD + MACHINE + "plans: [no.yaml]\n" + JOB, "no.yaml: no such file"),
+        (HEAD + MACHINE + "jobs: no.yaml\n", "no.yaml: no such file"),
+        (HEAD + MACHINE + "workload: [{name: a, profile: no.yaml}]\n", "no.yaml: no such profile or trace"),
+        (HEAD + MACHINE + "workload: [{name: a, store: no}]\n", "no: is not a store"),
+        (HEAD + MACHINE + 'workload: [{name: "a\\n\'"}]\n', "s.yaml:3: workload[0].name is "),
+        (HEAD + MACHINE + "failures: [{kind: targit, which: [0]}]\n" + JOB, "failures[0].kind is 'targit'"),
+        (
+            HEAD + MACHINE + "workload: [{name: a, processes: 1000000, phases: [{operation: write, bytes: 1}]}]\n",
+            "there are more than 200,000 flows",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_scenarios_are_one_line(run, desk, text, line):
+    (desk / "s.yaml").write_text(text)
+    done = run("plan", "simulate", "s.yaml", "-o", "plan.yaml")
+    assert done.status == 2
+    assert line in done.line
+    assert not (desk / "plan.yaml").exists()
+
+
+def test_nothing_that_is_read_is_written_over(run, desk):
+    (desk / "s.yaml").write_text(HEAD + MACHINE + JOB)
+    for option in ("-o", "--plot"):
+        name = desk / ("s.yaml" if option == "-o" else "s.svg")
+        if option == "--plot":
+            name.symlink_to(desk / "s.yaml")
+        done = run("plan", "simulate", "s.yaml", option, name)
+        assert (done.status, "is read by this command" in done.line) == (2, True)
+    assert (desk / "s.yaml").read_text() == HEAD + MACHINE + JOB
+
+
+def test_without_a_scenario_there_is_only_validation(run):
+    done = run("plan", "simulate")
+    assert (done.status, done.line) == (2, "SCENARIO: no scenario is named; name one, or give --validate")
+
+
+def test_a_tolerance_is_a_share(run):
+    for wrong in ("nan", "-1", "2"):
+        done = run("plan", "simulate", TWO, "--tolerance", wrong)
+        assert (done.status, "give a share, 0 to 0.1" in done.line) == (2, True)

@@ -1,0 +1,141 @@
+"""Time goes from event to event, and always comes to an end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vani.plan.simulate.events import Change, Phase, Resources, Run, Workload, run
+from vani.plan.simulate.rates import Usage
+
+
+def shared(sizes: list[float], phases: list[Phase], *, count: list[int] | None = None) -> Workload:
+    """A flow of one segment for each size, all through resource 0, one unit of it a byte."""
+    flows = len(sizes)
+    return Workload(
+        Usage(np.arange(flows + 1), np.zeros(flows, dtype=np.int64), np.ones(flows), np.full(flows, np.inf)),
+        np.array(sizes, dtype=float),
+        np.ones(flows, dtype=bool),
+        np.stack([np.arange(flows), np.arange(1, flows + 1)], axis=1),
+        np.array(count or [1] * flows, dtype=np.int64),
+        phases,
+        1 + max(one.job for one in phases),
+    )
+
+
+def one(capacity: float = 1.0) -> Resources:
+    return Resources(np.array([capacity]), np.zeros(1, dtype=np.int64), 1)
+
+
+def played(work: Workload, *changes: Change, **more: float) -> Run:
+    return run(work, one(), changes, **more)
+
+
+def test_the_shorter_flow_ends_first_and_the_longer_then_has_all():
+    found = played(shared([1.0, 3.0], [Phase(0, range(2))]))
+    assert found.flow_end.tolist() == pytest.approx([2.0, 4.0])
+    assert (found.events, found.moved.tolist()) == (2, pytest.approx([4.0]))
+
+
+def test_equal_flows_in_one_row_share_as_if_they_were_apart():
+    together = played(shared([1.0, 3.0], [Phase(0, range(2))], count=[3, 1]))
+    apart = played(shared([1.0, 1.0, 1.0, 3.0], [Phase(0, range(4))]))
+    assert together.flow_end.tolist() == pytest.approx([apart.flow_end[0], apart.flow_end[3]])
+    assert together.moved.tolist() == pytest.approx(apart.moved.tolist())
+
+
+def test_a_phase_begins_after_the_one_before_it_and_its_pause():
+    found = played(shared([2.0, 1.0], [Phase(0, range(1)), Phase(0, range(1, 2), after=0, delay=5.0)]))
+    assert found.phase_begin.tolist() == pytest.approx([0.0, 7.0])
+    assert found.phase_end.tolist() == pytest.approx([2.0, 8.0])
+
+
+def test_phases_without_flows_end_as_they_begin():
+    found = played(
+        shared(
+            [1.0], [Phase(0, range(0), at=3.0), Phase(0, range(1), after=0), Phase(0, range(1, 1), after=1)]
+        )
+    )
+    assert found.phase_end.tolist() == pytest.approx([3.0, 4.0, 4.0])
+
+
+def test_a_resource_that_fails_and_comes_back_costs_the_time_between():
+    found = played(shared([4.0], [Phase(0, range(1))]), Change(1.0, 0, 0.0), Change(11.0, 0, 1.0))
+    assert found.flow_end.tolist() == pytest.approx([14.0])
+
+
+def test_a_slow_resource_takes_as_much_longer():
+    assert played(shared([4.0], [Phase(0, range(1))]), Change(0.0, 0, 0.5)).flow_end[0] == pytest.approx(8.0)
+
+
+def test_what_never_ends_is_found_and_what_waits_for_it_never_begins():
+    phases = [Phase(0, range(1)), Phase(0, range(1, 2), after=0), Phase(1, range(2, 3), at=100.0)]
+    found = played(shared([4.0, 1.0, 1.0], phases), Change(1.0, 0, 0.0))
+    assert found.phase_end[0] == np.inf
+    assert np.isnan(found.phase_begin[1])
+    assert found.phase_end[2] == np.inf
+    assert found.moved.tolist() == pytest.approx([1.0, 0.0])
+
+
+def test_changes_after_the_end_do_not_prolong_it():
+    assert played(shared([1.0], [Phase(0, range(1))]), Change(1e9, 0, 0.0)).elapsed == pytest.approx(1.0)
+
+
+sizes = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30)
+
+
+@given(sizes=sizes, starts=st.data(), speed=st.floats(1.0, 100.0))
+@settings(deadline=None)
+def test_bytes_are_conserved_and_a_faster_single_bottleneck_never_ends_anything_later(sizes, starts, speed):
+    at = [starts.draw(st.floats(0, 100)) for _ in sizes]
+    work = shared(sizes, [Phase(0, range(n, n + 1), at=t) for n, t in enumerate(at)])
+    slow, fast = run(work, one()), run(work, one(speed))
+    assert slow.moved.sum() == pytest.approx(sum(sizes))
+    assert slow.carried.sum() == pytest.approx(sum(sizes))
+    assert slow.overuse <= 1e-9
+    assert (fast.flow_end <= slow.flow_end * (1 + 1e-9)).all()
+
+
+@given(sizes=sizes)
+@settings(deadline=None)
+def test_twice_of_everything_takes_half_the_time(sizes):
+    work = shared(sizes, [Phase(0, range(len(sizes)))])
+    assert run(work, one(2.0)).flow_end * 2 == pytest.approx(run(work, one()).flow_end)
+
+
+def crowd(flows: int, targets: int, stripes: int) -> tuple[Workload, Resources]:
+    """Flows of random length over random targets, and through a node that eight of them share."""
+    random = np.random.default_rng(0)
+    on = np.array([random.choice(targets, stripes, replace=False) for _ in range(flows)])
+    resource = np.hstack([on, targets + np.arange(flows)[:, None] // 8]).ravel()
+    load = np.hstack([np.full((flows, stripes), 1 / stripes), np.full((flows, 1), 0.2)]).ravel()
+    work = Workload(
+        Usage(np.arange(flows + 1) * (stripes + 1), resource, load, np.full(flows, np.inf)),
+        random.uniform(1, 30, flows),
+        np.ones(flows, dtype=bool),
+        np.stack([np.arange(flows), np.arange(1, flows + 1)], axis=1),
+        np.ones(flows, dtype=np.int64),
+        [Phase(0, range(flows))],
+        1,
+    )
+    members = targets + flows // 8 + 1
+    return work, Resources(np.ones(members), np.zeros(members, dtype=np.int64), 1)
+
+
+def test_ends_with_a_tolerance_are_within_one_percent_of_exact_ones():
+    work, resources = crowd(1000, 3600, 8)
+    exact, near = run(work, resources), run(work, resources, tolerance=0.005)
+    assert near.events < exact.events / 2
+    assert np.abs(near.flow_end / exact.flow_end - 1).max() <= 0.01
+    assert near.moved.sum() == pytest.approx(exact.moved.sum())
+
+
+def test_steps_are_bounded_in_number_and_hold_all_bytes():
+    work, resources = crowd(1000, 100, 4)
+    found = run(work, resources, keep_steps=True)
+    assert found.events >= 900
+    assert len(found.steps) <= 800
+    assert sum(one.moved.sum() for one in found.steps) == pytest.approx(work.amount.sum())
+    assert all(a.end == b.begin for a, b in zip(found.steps, found.steps[1:], strict=False))

@@ -1,0 +1,84 @@
+"""`vani plan simulate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+import click
+
+from vani.cli.options import FILE
+from vani.cli.places import check_places
+from vani.cli.plan.result import emit_plan, plan_options
+
+__all__ = ["simulate"]
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    tolerance: float | None
+    alone: bool
+    validate: bool
+
+
+@click.command()
+@click.argument("scenario", type=FILE, required=False)
+@plan_options
+@click.option(
+    "--tolerance",
+    type=float,
+    metavar="SHARE",
+    help="Flows that end within this share of the shortest one of each other are one event; by default 0, and 0.005 "
+    "above 2,000 flows.",
+)
+@click.option("--alone", is_flag=True, help="Play each job by itself, too, for its slowdown.")
+@click.option(
+    "--validate",
+    is_flag=True,
+    help="Check rates against linear programs, conservation and more capacity; without SCENARIO, the simulator "
+    "against published measurements.",
+)
+@click.option(
+    "--plot", type=FILE, metavar="FILE", help="Also draw the last variant; ends in .svg, .png or .json."
+)
+@click.option(
+    "--plot-of",
+    "what",
+    type=click.Choice(["rates", "stages"]),
+    default="rates",
+    show_default=True,
+    help="Bytes per second of jobs, or how busy stages are, over time.",
+)
+def simulate(
+    scenario: Path | None,
+    kind: str | None,
+    output: Path | None,
+    strict: bool,
+    plot: Path | None,
+    what: Literal["rates", "stages"],
+    **asked: Unpack[_Asked],
+) -> None:
+    """Play what happens when the jobs of SCENARIO, a scenario.yaml, share a machine.
+
+    Bytes flow through processes, nodes, I/O nodes, servers and targets at rates that are max-min fair. Each variant of
+    the scenario is played with each seed; the first and the last are compared.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.atomic import write_bytes  # noqa: PLC0415
+    from vani.render.plan.simulation_plot import drawn  # noqa: PLC0415
+    from vani.render.plots.image import FORMATS  # noqa: PLC0415
+
+    image = FORMATS.needed_for(plot) if plot is not None else None
+    check_places([output, *([plot] if plot is not None else [])], _read(scenario))
+    found = api.plan_simulate(scenario, **asked)
+    if plot is not None and image is not None:
+        write_bytes(plot, FORMATS.render(image, drawn(found, what), width_mm=160))
+    emit_plan(found, kind, output, strict=strict)
+
+
+def _read(scenario: Path | None) -> Iterator[Path]:
+    from vani.api.plan_simulate import files_of_scenario  # noqa: PLC0415 - only where an output exists
+
+    yield from files_of_scenario(scenario)

@@ -1,0 +1,10 @@
+"""What happens on a machine: a fluid simulation of jobs that share its processes, nodes, servers and targets.
+
+Bytes are a fluid. Each flow passes resources (its process, its compute node, an I/O node, servers, targets), and at
+any time the rates are max-min fair: no flow can get more without taking from one that has no more than it. Rates
+change where a flow ends, a phase begins, or a resource fails or comes back.
+
+`rates` shares resources among flows, `events` moves time, `machine` and `flows` make resources and flows of a
+scenario, `placement` and `choices` say where files lie and which I/O nodes a job has, `validation` holds all of it
+against linear programs and `published` against measurements.
+"""

@@ -1,0 +1,47 @@
+"""A workload that is ready to run, and what belongs to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from vani.plan.simulate.events import Resources, Workload
+from vani.plan.simulate.placement import Placer
+from vani.plan.simulate.rates import Floats
+
+__all__ = ["Built"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A workload with its resources; `direction` tells of each phase of it what it does, None for none."""
+
+    work: Workload
+    resources: Resources
+    place_of: dict[str, int]
+    direction: list[str | None]
+    placer: Placer
+    clipped: bool
+    """A component asked for more targets than there are."""
+
+    @cached_property
+    def bytes_by_phase(self) -> Floats:
+        """Bytes that each phase is to move, shape (phases,)."""
+        work = self.work
+        ends = np.concatenate([[0.0], np.cumsum(np.where(work.is_bytes, work.amount, 0.0))])
+        own = (ends[work.chain[:, 1]] - ends[work.chain[:, 0]]) * work.count
+        sums = np.concatenate([[0.0], np.cumsum(own)])
+        starts = np.array([one.flows.start for one in work.phases], dtype=np.int64)
+        stops = np.array([one.flows.stop for one in work.phases], dtype=np.int64)
+        found: Floats = sums[stops] - sums[starts]
+        return found
+
+    @cached_property
+    def phases_by_job(self) -> list[list[int]]:
+        """Numbers of the phases of each job."""
+        found: list[list[int]] = [[] for _ in range(self.work.jobs)]
+        for number, phase in enumerate(self.work.phases):
+            found[phase.job].append(number)
+        return found

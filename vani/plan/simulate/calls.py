@@ -1,0 +1,140 @@
+"""Phases of a run from its data calls, as a store has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import InputError
+from vani.plan.simulate.rates import Floats, Ints
+from vani.schema.scenario import ScenarioPhase
+
+if TYPE_CHECKING:
+    from vani.store.read import Store
+
+__all__ = ["DataCalls", "data_calls", "phases_of_calls"]
+
+_MOST_CALLS: Final = 100_000_000
+_MOST_PHASES: Final = 2000
+_GAP_SHARE: Final = 0.01
+_LEAST_GAP_S: Final = 0.01
+_NESTED: Final = 1 << 11
+_STREAMS: Final = 1
+"""Layers 0 (POSIX) and 1 (stdio) are the file system's."""
+
+
+@dataclass(frozen=True)
+class DataCalls:
+    """Reads and writes of files of the data set; seconds since the run began, arrays of shape (calls,)."""
+
+    app: str
+    ranks: int
+    start: Floats
+    end: Floats
+    reads: NDArray[np.bool_]
+    bytes: Floats
+    file: Ints
+    metadata: int
+    """Other calls of the file system."""
+
+
+def data_calls(store: Store) -> DataCalls:
+    """Read a store.
+
+    Raises
+    ------
+    StoreError
+        It is damaged.
+    InputError
+        It has more calls than are played one by one.
+    """
+    manifest = store.manifest
+    if manifest.records > _MOST_CALLS:
+        raise InputError(
+            f"holds {manifest.records:,} calls", where=store.path, todo="name the profile of that run instead"
+        )
+    files = store.files
+    ordinary = np.array(files["file"].to_numpy()[files["class"].to_numpy() == 0])
+    found: list[tuple[NDArray[np.int64], ...]] = []
+    metadata = 0
+    columns = ("layer", "kind", "flags", "file", "bytes", "start_ns", "duration_ns")
+    for part in manifest.parts:
+        for batch in store.batches(part, columns):
+            layer, kind, flags = (
+                batch.column(name).to_numpy(zero_copy_only=False) for name in ("layer", "kind", "flags")
+            )
+            own = (layer <= _STREAMS) & (flags & _NESTED == 0)
+            metadata += int(np.count_nonzero(own & (kind == 2)))
+            file, moved, start, took = (
+                batch.column(name).fill_null(-1).to_numpy(zero_copy_only=False)
+                for name in ("file", "bytes", "start_ns", "duration_ns")
+            )
+            rows = own & (kind <= 1) & (moved > 0) & np.isin(file, ordinary)
+            found.append((start[rows], took[rows], kind[rows], moved[rows], file[rows]))
+    begin = manifest.begin_ns
+    start, took, kind, moved, file = (
+        np.concatenate([np.zeros(0), *some]) for some in zip(*found, strict=True)
+    )
+    begun = (start - begin) / 1e9
+    return DataCalls(
+        manifest.app,
+        manifest.ranks,
+        begun,
+        begun + took / 1e9,
+        kind == 0,
+        moved,
+        file.astype(np.int64),
+        metadata,
+    )
+
+
+def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
+    """Phases between pauses of more than a hundredth of the time from the first call to the last, 10 ms at least.
+
+    A phase that reads and writes reads first. What a phase moves is dealt evenly to all processes, and the other calls
+    of the file system to the phases by their data calls.
+    """
+    if not len(calls.start):
+        return []
+    order = np.argsort(calls.start, kind="stable")
+    start, reached = calls.start[order], np.maximum.accumulate(calls.end[order])
+    gap = max(_LEAST_GAP_S, _GAP_SHARE * float(reached[-1] - start[0]))
+    # More pauses than are worth a phase each: only the longest count.
+    pauses = start[1:] - reached[:-1]
+    if np.count_nonzero(pauses > gap) > _MOST_PHASES:
+        gap = float(np.sort(pauses)[-_MOST_PHASES])
+    cuts = np.concatenate([[0], np.flatnonzero(pauses > gap) + 1, [len(start)]])
+    found: list[ScenarioPhase] = []
+    before = 0.0
+    idle = np.concatenate([[0.0], np.maximum(pauses, 0.0)])
+    for low, high in pairwise(cuts.tolist()):
+        rows = order[low:high]
+        # What passes between the calls of a phase is computed before it.
+        pause = max(0.0, float(start[low]) - before) + float(idle[low + 1 : high].sum())
+        opens = calls.metadata * len(rows) / len(order)
+        directions: tuple[tuple[Literal["read", "write"], NDArray[np.bool_]], ...] = (
+            ("read", calls.reads[rows]),
+            ("write", ~calls.reads[rows]),
+        )
+        for operation, some in directions:
+            chosen = rows[some]
+            if len(chosen):
+                files = len(np.unique(calls.file[chosen]))
+                found.append(
+                    ScenarioPhase(
+                        operation=operation,
+                        bytes=float(calls.bytes[chosen].sum()),
+                        files=files,
+                        opens=opens,
+                        compute_s=pause,
+                        # Files of another number are others.
+                        file_set=f"{files} files",
+                    )
+                )
+                pause = opens = 0.0
+        before = float(reached[high - 1])
+    return found

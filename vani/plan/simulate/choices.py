@@ -1,0 +1,151 @@
+"""What plans decide for jobs: I/O nodes, targets, a bandwidth that was measured.
+
+A kind of plan is a function in `BY_KIND`: from the plan, the names of the jobs that run and the I/O nodes of the
+machine to `Choices`. What it leaves out is chosen as without a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, cast
+
+from vani.errors import InputError
+from vani.schema.plan import ForwardPlan, PathPlan, PlacePlan, Plan
+
+__all__ = ["BY_KIND", "Choices", "choices_of"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is decided; an empty mapping decides nothing.
+
+    Parameters
+    ----------
+    io_nodes
+        By job, the I/O nodes (from 0) that its compute nodes are dealt over, neighbours together: with as many as it
+        has nodes, one each. None is direct access.
+    targets
+        By job and path of a file (of a scenario's phase: `<file_set>.<number>`), the index of the target of each
+        object, by component.
+    rates
+        By job, bytes per second that it was measured to reach with these I/O nodes, all of it together.
+    lacks
+        Jobs that a plan says nothing of, and what was done.
+    """
+
+    io_nodes: Mapping[str, Sequence[int]] = field(default_factory=lambda: MappingProxyType({}))
+    targets: Mapping[tuple[str, str], Sequence[Sequence[int]]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    rates: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    lacks: Sequence[tuple[str, str]] = ()
+
+
+def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> Choices:
+    """Join what plans decide.
+
+    Raises
+    ------
+    InputError
+        Two plans of one kind, a kind that is not played, or a plan that needs more I/O nodes than there are.
+    """
+    kinds = [plan.kind for plan in plans]
+    twin = next((kind for kind in kinds if kinds.count(kind) > 1), None)
+    if twin is not None:
+        raise InputError(f"two plans are of kind {twin}", where="plans", todo="name one of each kind")
+    found = [_by_kind(plan.kind)(plan, jobs, io_nodes) for plan in plans]
+    return Choices(
+        {job: nodes for one in found for job, nodes in one.io_nodes.items()},
+        {key: targets for one in found for key, targets in one.targets.items()},
+        {job: rate for one in found for job, rate in one.rates.items()},
+        [lack for one in found for lack in one.lacks],
+    )
+
+
+def _by_kind(kind: str) -> Callable[[Plan, Collection[str], int], Choices]:
+    if kind not in BY_KIND:
+        raise InputError(
+            f"a plan of kind {kind} decides nothing that is simulated",
+            where="plans",
+            todo=f"these do: {', '.join(BY_KIND)}",
+        )
+    return BY_KIND[kind]
+
+
+def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
+    plan = cast("ForwardPlan", plan)
+    used = plan.after.io_nodes
+    if used > io_nodes:
+        raise InputError(
+            f"the plan hands out {used:,} I/O nodes, the machine has {io_nodes:,}",
+            where="plans",
+            todo="give `machine.io_nodes`, or a plan for that machine",
+        )
+    nodes: dict[str, Sequence[int]] = {}
+    rates: dict[str, float] = {}
+    shared = any(one.shared for one in plan.jobs)
+    first = int(shared)  # The node that several share is the first one.
+    for one in plan.jobs:
+        if one.name not in jobs or (one.io_nodes is None and not one.shared):
+            continue
+        count = one.io_nodes or 0
+        nodes[one.name] = [0] if one.shared else range(first, first + count)
+        first += 0 if one.shared else count
+        # Of the shared node, the plan's figure already is a share; here the jobs on it share as they come.
+        if one.bandwidth is not None and not one.shared:
+            rates[one.name] = one.bandwidth
+    lacks = [
+        (job, "the forward plan says nothing of it: its nodes are dealt over all I/O nodes")
+        for job in jobs
+        if job not in nodes
+    ]
+    return Choices(io_nodes=nodes, rates=rates, lacks=lacks)
+
+
+def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
+    del io_nodes
+    plan = cast("PlacePlan", plan)
+    # A file of which an extent is left to Lustre is placed as without a plan.
+    targets = {
+        (file.job, file.path): [extent.osts for extent in file.extents]
+        for file in plan.files
+        if file.job in jobs and file.extents and all(extent.osts for extent in file.extents)
+    }
+    placed = {job for job, _ in targets}
+    lacks = [
+        (job, "the plan of OSTs places none of its files: they are placed as without it")
+        for job in jobs
+        if job not in placed
+    ]
+    return Choices(targets=targets, lacks=lacks)
+
+
+def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
+    plan = cast("PathPlan", plan)
+    most = max((one.number for job in plan.jobs for one in job.map), default=-1) + 1
+    if most > io_nodes:
+        raise InputError(
+            f"the plan uses I/O node {most:,} of the snapshot, the machine has {io_nodes:,}",
+            where="plans",
+            todo="give `machine.io_nodes`, or a plan for that machine",
+        )
+    nodes = {
+        job.name: [one.number for one in job.map for _ in range(one.nodes)]
+        for job in plan.jobs
+        if job.name in jobs and job.map
+    }
+    lacks = [
+        (job, "the plan of paths says nothing of it: its nodes are dealt over all I/O nodes")
+        for job in jobs
+        if job not in nodes
+    ]
+    return Choices(io_nodes=nodes, lacks=lacks)
+
+
+BY_KIND: Final[dict[str, Callable[[Plan, Collection[str], int], Choices]]] = {
+    "forward": _forward,
+    "place": _place,
+    "path": _path,
+}

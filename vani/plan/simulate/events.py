@@ -1,0 +1,321 @@
+"""Time goes on from event to event; between two of them, rates stay as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.plan.simulate.rates import Floats, Ints, Usage, max_min
+from vani.plan.simulate.steps import Step, Steps
+
+__all__ = ["Change", "Phase", "Probe", "Resources", "Run", "Workload", "run"]
+
+_GONE: Final = 1e-9
+"""Share of a segment that rounding may leave over."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What flows share: capacity and kind of each; `kinds` says how many kinds there are."""
+
+    capacity: Floats
+    kind: Ints
+    kinds: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Flows that begin together: `delay` seconds after the phase `after` ended, and not before `at`.
+
+    `flows` are their numbers, a range. It ends when the last of them does; without flows, as soon as it begins.
+    """
+
+    job: int
+    flows: range
+    after: int | None = None
+    delay: float = 0.0
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """From `time` on, `resource` has `factor` of its capacity."""
+
+    time: float
+    resource: int
+    factor: float
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Flows, each a chain of segments that pass one after the other.
+
+    Flow `f` has the segments `chain[f, 0]` up to `chain[f, 1]`, which flows of several phases may share; `amount[s]`
+    is what each flow of segment `s` moves and `use` what it takes of resources; `count[f]` equal flows stand in one
+    row; `is_bytes[s]` is false of operations, and of bytes that another segment of the flow counts.
+    """
+
+    use: Usage
+    amount: Floats
+    is_bytes: NDArray[np.bool_]
+    chain: Ints
+    count: Ints
+    phases: Sequence[Phase]
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A moment at which rates were shared, for those who check them."""
+
+    time: float
+    use: Usage
+    capacity: Floats
+    rates: Floats
+
+
+@dataclass
+class Run:
+    """What came of it; times in seconds, inf for what never ends, NaN for what never begins."""
+
+    flow_begin: Floats
+    flow_end: Floats
+    phase_begin: Floats
+    phase_end: Floats
+    moved: Floats
+    """Bytes by job."""
+    carried: Floats
+    """Seconds of full use by resource."""
+    bound: Floats
+    """Seconds of flows by job (rows) and by what bound them (columns: kinds of resources, last the flow's own cap)."""
+    events: int = 0
+    elapsed: float = 0.0
+    """When the last event was."""
+    overuse: float = 0.0
+    """Largest use over capacity, less 1."""
+    steps: list[Step] = field(default_factory=list)
+    probes: list[Probe] = field(default_factory=list)
+
+
+def run(
+    work: Workload,
+    resources: Resources,
+    changes: Sequence[Change] = (),
+    *,
+    tolerance: float = 0.0,
+    keep_steps: bool = False,
+    probes: int = 0,
+) -> Run:
+    """Let all flows end, or find that they never do.
+
+    Parameters
+    ----------
+    tolerance
+        Flows that would end within this share of the shortest flow's length of each other are one event: each ends at
+        its own time, but what they leave free is shared anew only once. 0: each end is an event.
+    keep_steps
+        Whether what happened between events is kept.
+    probes
+        Moments to keep, spread over the run.
+    """
+    return _Clock(work, resources, changes, tolerance, keep_steps, probes).run()
+
+
+class _Clock:
+    def __init__(
+        self,
+        work: Workload,
+        resources: Resources,
+        changes: Sequence[Change],
+        tolerance: float,
+        keep_steps: bool,
+        probes: int,
+    ) -> None:
+        flows, self.work = len(work.count), work
+        self.capacity = resources.capacity.copy()
+        self.full = resources.capacity
+        self.kind_of = np.append(resources.kind, resources.kinds)
+        self.steps = Steps(resources.kind, resources.kinds) if keep_steps else None
+        self.changes = sorted(changes, key=lambda one: (one.time, one.resource))
+        self.changed = 0
+        self.tolerance, self.wanted = tolerance, probes
+        self.now = 0.0
+        self.at = work.chain[:, 0].copy()
+        self.rest = work.amount[self.at]
+        self.active = np.zeros(0, dtype=np.int64)
+        self.phase_of = np.zeros(flows, dtype=np.int64)
+        self.job_of = np.zeros(flows, dtype=np.int64)
+        for number, phase in enumerate(work.phases):
+            self.phase_of[phase.flows.start : phase.flows.stop] = number
+            self.job_of[phase.flows.start : phase.flows.stop] = phase.job
+        self.open = np.array([len(one.flows) for one in work.phases], dtype=np.int64)
+        self.followers: dict[int, list[int]] = {}
+        self.due: list[tuple[float, int]] = []
+        for number, phase in enumerate(work.phases):
+            if phase.after is None:
+                self.due.append((max(phase.at, 0.0) + phase.delay, number))
+            else:
+                self.followers.setdefault(phase.after, []).append(number)
+        self.stride, self.until_probe = 1, 0
+        nan = np.full(flows, math.nan)
+        self.found = Run(
+            nan,
+            nan.copy(),
+            np.full(len(work.phases), math.nan),
+            np.full(len(work.phases), math.nan),
+            np.zeros(work.jobs),
+            np.zeros(len(self.full)),
+            np.zeros((work.jobs, resources.kinds + 1)),
+        )
+
+    def run(self) -> Run:
+        while True:
+            self._begin_what_is_due()
+            coming = self._next_given()
+            if not len(self.active):
+                if coming == math.inf:
+                    break
+                self.now = coming
+                continue
+            use = self.work.use.of(self.at[self.active])
+            counted = self._counted(use)
+            rates, bound = max_min(counted, self.capacity)
+            self._probe(counted, rates)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ends = np.where(rates > 0, self.rest[self.active] / rates, math.inf)
+            first = float(ends.min())
+            if first == math.inf and coming == math.inf:
+                break
+            step = min(self._horizon(ends, first), coming - self.now)
+            self._move(counted, rates, bound, ends, step)
+        self.found.elapsed = self.now
+        began = ~np.isnan(self.found.flow_begin)
+        self.found.flow_end[began & np.isnan(self.found.flow_end)] = math.inf
+        if self.steps is not None:
+            self.found.steps = self.steps.kept
+        begun = ~np.isnan(self.found.phase_begin)
+        self.found.phase_end[begun & np.isnan(self.found.phase_end)] = math.inf
+        return self.found
+
+    def _counted(self, use: Usage) -> Usage:
+        count = self.work.count[self.active]
+        return Usage(use.first, use.resource, use.load * np.repeat(count, np.diff(use.first)), use.cap)
+
+    def _next_given(self) -> float:
+        """The next moment that does not depend on rates."""
+        times = [time for time, _ in self.due]
+        # A change when nothing is left to move is none.
+        if self.changed < len(self.changes) and (len(self.active) or times):
+            times.append(self.changes[self.changed].time)
+        return min(times, default=math.inf)
+
+    def _begin_what_is_due(self) -> None:
+        while self.changed < len(self.changes) and self.changes[self.changed].time <= self.now:
+            one = self.changes[self.changed]
+            self.capacity[one.resource] = self.full[one.resource] * one.factor
+            self.changed += 1
+        new = []
+        ready = [one for one in self.due if one[0] <= self.now]
+        self.due = [one for one in self.due if one[0] > self.now]
+        while ready:
+            _, number = ready.pop()
+            phase = self.work.phases[number]
+            self.found.phase_begin[number] = self.now
+            if len(phase.flows):
+                flows = np.arange(phase.flows.start, phase.flows.stop)
+                self.found.flow_begin[flows] = self.now
+                new.append(flows)
+            else:
+                ready += self._ended(number, self.now)
+        if new:
+            self.active = np.concatenate([self.active, *new])
+
+    def _ended(self, number: int, time: float) -> list[tuple[float, int]]:
+        """A phase is over: those after it that begin at once; the others wait for their time."""
+        self.found.phase_end[number] = time
+        at_once: list[tuple[float, int]] = []
+        for follower in self.followers.get(number, ()):
+            phase = self.work.phases[follower]
+            begin = max(time + phase.delay, phase.at)
+            (at_once if begin <= self.now else self.due).append((begin, follower))
+        return at_once
+
+    def _horizon(self, ends: Floats, first: float) -> float:
+        """How far to go: what ends until then leaves its resources unused for no longer than any flow can spare."""
+        if not self.tolerance:
+            return first
+        lengths = self.now + ends - self.found.flow_begin[self.active]
+        last = float(np.max(ends, where=np.isfinite(ends), initial=first))
+        return min(first + self.tolerance * float(lengths.min()), last)
+
+    def _move(self, use: Usage, rates: Floats, bound: Ints, ends: Floats, step: float) -> None:
+        active, work, found = self.active, self.work, self.found
+        over = ends <= step * (1 + _GONE)
+        moved = np.where(over, self.rest[active], rates * step)
+        self.rest[active] -= moved
+        lengths = np.diff(use.first)
+        carried = np.bincount(
+            use.resource, use.load * np.repeat(moved, lengths), minlength=len(self.full)
+        ).astype(np.float64)
+        self._hold(use, rates, lengths)
+        jobs = self.job_of[active]
+        bytes_moved = np.where(work.is_bytes[self.at[active]], moved * work.count[active], 0.0)
+        by_job = np.bincount(jobs, bytes_moved, minlength=work.jobs).astype(np.float64)
+        spent = np.minimum(ends, step) * work.count[active]
+        # The cap's column is the last one.
+        column = self.kind_of[bound]
+        width = found.bound.shape[1]
+        found.bound += np.bincount(jobs * width + column, spent, minlength=work.jobs * width).reshape(
+            work.jobs, width
+        )
+        found.moved += by_job
+        found.carried += carried
+        found.events += 1
+        if self.steps is not None and step > 0:
+            self.steps.add(self.now, self.now + step, by_job, carried)
+        began, self.now = self.now, self.now + step
+        self._end_segments(active[over], began + ends[over])
+
+    def _hold(self, use: Usage, rates: Floats, lengths: Ints) -> None:
+        asked = np.bincount(use.resource, use.load * np.repeat(rates, lengths), minlength=len(self.full))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(asked > 0, asked / self.capacity, 0.0)
+        self.found.overuse = max(self.found.overuse, float(ratio.max(initial=0.0)) - 1)
+
+    def _end_segments(self, flows: Ints, times: Floats) -> None:
+        self.at[flows] += 1
+        last = self.at[flows] >= self.work.chain[flows, 1]
+        going = flows[~last]
+        self.rest[going] = self.work.amount[self.at[going]]
+        ended = flows[last]
+        if not len(ended):
+            return
+        self.found.flow_end[ended] = times[last]
+        done = np.zeros(len(self.work.count), dtype=bool)
+        done[ended] = True
+        self.active = self.active[~done[self.active]]
+        phases = self.phase_of[ended]
+        np.subtract.at(self.open, phases, 1)
+        for number in np.unique(phases[self.open[phases] == 0]):
+            end = float(self.found.flow_end[slice(*_bounds(self.work.phases[number].flows))].max())
+            self.due += self._ended(int(number), end)
+
+    def _probe(self, use: Usage, rates: Floats) -> None:
+        if not self.wanted:
+            return
+        if self.until_probe == 0:
+            self.found.probes.append(Probe(self.now, use, self.capacity.copy(), rates))
+            if len(self.found.probes) > 2 * self.wanted:
+                self.found.probes = self.found.probes[::2]
+                self.stride *= 2
+            self.until_probe = self.stride
+        self.until_probe -= 1
+
+
+def _bounds(flows: range) -> tuple[int, int]:
+    return flows.start, flows.stop

@@ -1,0 +1,200 @@
+"""Jobs to play, from a scenario's own phases, a list of jobs, or the profile of an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from vani.errors import InputError
+from vani.plan.simulate.calls import DataCalls, phases_of_calls
+from vani.schema.scenario import ScenarioPhase
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Jobs, PlannedJob
+    from vani.schema.profile import Phase as ProfilePhase
+    from vani.schema.profile import Profile
+    from vani.schema.scenario import Scenario, ScenarioJob
+
+__all__ = ["File", "Job", "jobs_of"]
+
+MOST_PHASES = 200_000
+
+
+@dataclass(frozen=True)
+class File:
+    """A file by itself: `rank` is the process that moves it."""
+
+    path: str
+    size: float
+    rank: int
+    layout: int | str | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job to play. `files`: what its only phase moves, where files are known one by one."""
+
+    name: str
+    nodes: int
+    processes: int
+    start_s: float
+    phases: list[ScenarioPhase]
+    rate: float | None = None
+    """Bytes per second that it asks for at most."""
+    files: list[File] = field(default_factory=list)
+
+
+def jobs_of(
+    scenario: Scenario,
+    jobs: Jobs | None,
+    profiles: Mapping[str, Profile],
+    stores: Mapping[str, DataCalls],
+    *,
+    where: str,
+) -> tuple[list[Job], list[tuple[str, str]]]:
+    """All jobs, those of the scenario first, and what nobody said of some (name, reason).
+
+    Parameters
+    ----------
+    profiles, stores
+        By the text that names them.
+
+    Raises
+    ------
+    InputError
+        Two jobs of one name, or more phases than can be played.
+    """
+    found: list[Job] = []
+    lacks: list[tuple[str, str]] = []
+    for one in scenario.workload:
+        if one.phases is not None:
+            found.append(Job(one.name, one.nodes, one.processes or one.nodes, one.start_s, one.phases))
+        elif one.profile is not None:
+            found += _of_profile(one, profiles[one.profile], lacks)
+        elif one.store is not None:
+            found += _of_calls(one, stores[one.store], lacks)
+    for planned in jobs.jobs if jobs is not None else ():
+        found += _of_planned(planned, profiles, lacks)
+    names = [one.name for one in found]
+    twin = next(
+        (name for name, again in zip(sorted(names), sorted(names)[1:], strict=False) if name == again), None
+    )
+    if twin is not None:
+        raise InputError(f"two jobs are named {twin!r}", where=where, todo="give each its own name")
+    phases = sum(phase.repeat for one in found for phase in one.phases)
+    if phases > MOST_PHASES:
+        raise InputError(
+            f"the jobs have {phases:,} phases, repetitions counted",
+            where=where,
+            todo=f"at most {MOST_PHASES:,} are played: repeat less often",
+        )
+    return found, lacks
+
+
+def _of_planned(
+    job: PlannedJob, profiles: Mapping[str, Profile], lacks: list[tuple[str, str]]
+) -> Iterable[Job]:
+    processes = job.processes or job.nodes
+    rate = job.demand.iobw if job.demand is not None else None
+    if job.creations:
+        files = [
+            File(one.path, float(one.size), (one.rank if one.rank is not None else n) % processes, one.layout)
+            for n, one in enumerate(job.creations)
+        ]
+        phase = ScenarioPhase(operation="write", bytes=sum(one.size for one in files), files=len(files))
+        return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate, files)]
+    if job.bytes is not None:
+        pattern = job.pattern
+        phase = ScenarioPhase(
+            operation=pattern.operation if pattern is not None else "write",
+            bytes=job.bytes,
+            files=1 if pattern is not None and pattern.layout == "shared" else None,
+            order=pattern.order if pattern is not None else "contiguous",
+        )
+        if pattern is None:
+            lacks.append((job.name, "no pattern: a file of each process is written"))
+        return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate)]
+    if job.profile is not None:
+        own = _Asked(job.name, job.nodes, job.processes, job.submit_s)
+        return _of_profile(own, profiles[job.profile], lacks)
+    lacks.append((job.name, "neither bytes, files nor a profile: it moves nothing and is left out"))
+    return []
+
+
+def _of_calls(job: ScenarioJob, calls: DataCalls, lacks: list[tuple[str, str]]) -> Iterable[Job]:
+    phases = phases_of_calls(calls)
+    if not phases:
+        lacks.append((job.name, "its store has no reads and writes: it is left out"))
+        return []
+    processes = job.processes or calls.ranks
+    return [Job(job.name, min(job.nodes, processes), processes, job.start_s, phases)]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    name: str
+    nodes: int
+    processes: int | None
+    start_s: float
+
+
+def _of_profile(asked: ScenarioJob | _Asked, profile: Profile, lacks: list[tuple[str, str]]) -> Iterable[Job]:
+    """A job per app of the run, each with its phases at the distances that they had."""
+    found: list[Job] = []
+    if profile.phases is None:
+        lacks.append((asked.name, "its profile has no phases (made with --quick): it is left out"))
+        return found
+    for app in profile.apps:
+        own = [one for one in profile.phases if one.app == app.name]
+        name = asked.name if len(profile.apps) == 1 else f"{asked.name}/{app.name}"
+        shared = bool(app.files.shared and not app.files.file_per_process)
+        phases: list[ScenarioPhase] = []
+        begin = own[0].start_s if own else 0.0
+        now = begin
+        for phase in sorted(own, key=lambda one: one.start_s):
+            phases += _phases_of(phase, max(0.0, phase.start_s - now), shared=shared)
+            now = max(now, phase.end_s)
+        if not phases:
+            lacks.append((name, "its profile has no phases with bytes: it is left out"))
+            continue
+        processes = asked.processes or app.processes
+        nodes = min(asked.nodes if asked.nodes > 1 else profile.job.nodes or asked.nodes, processes)
+        found.append(Job(name, nodes, processes, asked.start_s + begin, phases))
+    if not profile.apps:
+        lacks.append((asked.name, "its profile has no apps: it is left out"))
+    if any(trace.complete is False for trace in profile.traces):
+        lacks.append((asked.name, "its trace is damaged: what was lost is not played"))
+    return found
+
+
+def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[ScenarioPhase]:
+    count = phase.count
+    # Alike phases come at a steady distance: what is not I/O of it is computed.
+    pause = max(0.0, (phase.end_s - phase.start_s - phase.runtime_s) / (count - 1)) if count > 1 else 0.0
+    busy = phase.io.busy_s.total if phase.io.busy_s is not None else None
+    # What passes between the calls of a phase is computed before it.
+    within = max(0.0, phase.runtime_s - busy) / count if busy is not None else 0.0
+    directions: tuple[tuple[Literal["read", "write"], int | None], ...] = (
+        ("read", phase.io.bytes.read),
+        ("write", phase.io.bytes.written),
+    )
+    opens = phase.io.ops.metadata or 0
+    found: list[ScenarioPhase] = []
+    for operation, moved in directions:
+        if moved:
+            first = not found
+            found.append(
+                ScenarioPhase(
+                    operation=operation,
+                    bytes=moved / count,
+                    files=1 if shared else None,
+                    opens=opens / count if first else 0.0,
+                    compute_s=within + (pause if count > 1 else gap) if first else 0.0,
+                    repeat=count,
+                )
+            )
+    if len(found) > 1 and count > 1:
+        # Reads and writes of a repeated phase alternate; played one kind after the other, bytes and pauses are kept.
+        found = [one.model_copy(update={"compute_s": one.compute_s / len(found)}) for one in found]
+    return found

@@ -1,0 +1,109 @@
+"""Which targets the objects of files get, as Lustre's allocator would choose them, or better.
+
+Lustre's own (LSA; Tarazu, equation 1) deals in turn while free bytes differ by less than a window, and draws targets
+weighted by their free bytes otherwise. Which targets it chooses depends on where it stands, which nobody knows: here
+it begins at random, and what follows is a range over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.plan.simulate.layout import Component, pieces_of
+from vani.plan.simulate.machine import Targets
+from vani.plan.simulate.rates import Floats, Ints
+from vani.schema.scenario import Placement
+
+__all__ = ["RANDOM", "Placer"]
+
+RANDOM = frozenset({"round_robin", "random_start", "random", "weighted", "lsa"})
+"""Policies of which each seed is another case."""
+
+
+class Placer:
+    """Chooses targets, one object list after the other, and keeps account of bytes.
+
+    Numbers are positions in `targets`, not indexes of Lustre.
+    """
+
+    def __init__(self, targets: Targets, placement: Placement, seed: int) -> None:
+        self.targets, self.placement = targets, placement
+        self.random = np.random.default_rng(seed)
+        self.used = targets.used.copy()
+        self.placed = np.zeros(len(targets.index))
+        """Bytes of this simulation by target."""
+        self.usable = np.flatnonzero(targets.usable)
+        if not len(self.usable):
+            raise InputError("no target is usable: all are offline", where="snapshot", todo="bring one back")
+        self.next = int(self.random.integers(len(self.usable)))
+        servers = int(targets.server.max()) + 1
+        self._servers_used = np.bincount(targets.server, self.used, minlength=servers)
+
+    def place(self, files: Sequence[tuple[float, tuple[Component, ...]]]) -> list[list[Ints]]:
+        """Targets of each component of each file that grows to its size, all files at the same time.
+
+        Components are reached one after the other, and only then get their objects.
+        """
+        found: list[list[Ints]] = [[] for _ in files]
+        for number in range(max((len(parts) for _, parts in files), default=0)):
+            for row, (size, parts) in zip(found, files, strict=True):
+                if number < len(parts) and (size > parts[number].start or number == 0):
+                    row.append(self.one(size, parts, number))
+        return found
+
+    def one(self, size: float, parts: tuple[Component, ...], number: int) -> Ints:
+        """Targets of one component of a file of `size` bytes."""
+        part = parts[number]
+        chosen = self._choose(min(part.count, len(self.usable)))
+        self.hold(chosen, size, parts, number)
+        return chosen
+
+    def hold(self, chosen: Ints, size: float, parts: tuple[Component, ...], number: int) -> None:
+        """Take account of a component that lies on given targets."""
+        end = parts[number].end
+        high = size if end is None else min(size, end)
+        if high <= parts[number].start:
+            return
+        (piece,) = pieces_of(parts, size, parts[number].start, high, in_turn=True)
+        amount = piece.bytes * piece.share[: len(chosen)]
+        np.add.at(self.used, chosen, amount)
+        np.add.at(self.placed, chosen, amount)
+        np.add.at(self._servers_used, self.targets.server[chosen], amount)
+
+    def _choose(self, count: int) -> Ints:
+        policy = self.placement.policy
+        if policy == "lsa":
+            policy = "round_robin" if self._is_level() else "weighted"
+        if policy == "random_start":
+            self.next = int(self.random.integers(len(self.usable)))
+        if policy in {"round_robin", "random_start"}:
+            chosen = self.usable[(self.next + np.arange(count)) % len(self.usable)]
+            self.next = (self.next + count) % len(self.usable)
+            return chosen
+        if policy == "least_used":
+            return self._least_used(count)
+        free = self._free() if policy == "weighted" else None
+        return self._drawn(count, free)
+
+    def _drawn(self, count: int, free: Floats | None) -> Ints:
+        # The first of a race with speeds w is drawn with weight w, and so on (Efraimidis and Spirakis, 2006).
+        race = self.random.exponential(size=len(self.usable))
+        if free is not None and np.isfinite(free).all():
+            race = np.divide(race, free, out=np.full_like(race, np.inf), where=free > 0)
+        return self.usable[np.argsort(race, kind="stable")[:count]]
+
+    def _least_used(self, count: int) -> Ints:
+        own = self.used[self.usable]
+        server = self._servers_used[self.targets.server[self.usable]]
+        return self.usable[np.lexsort((self.usable, server, own))[:count]]
+
+    def _free(self) -> Floats:
+        return np.maximum(self.targets.size[self.usable] - self.used[self.usable], 0.0)
+
+    def _is_level(self) -> bool:
+        free = self._free()
+        most = float(free.max())
+        return most == np.inf or most - float(free.min()) <= self.placement.window * most

@@ -1,0 +1,246 @@
+"""A scenario's variants, each played once for each seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.plan.simulate.built import Built
+from vani.plan.simulate.calls import DataCalls
+from vani.plan.simulate.choices import Choices, choices_of
+from vani.plan.simulate.events import Change, Run, run
+from vani.plan.simulate.flows import build
+from vani.plan.simulate.jobs import Job, jobs_of
+from vani.plan.simulate.machine import KINDS, Machine, machine_of
+from vani.plan.simulate.placement import RANDOM, Placer
+from vani.plan.simulate.rates import Floats
+from vani.schema.scenario import Placement, Variant
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Jobs
+    from vani.schema.plan import Plan
+    from vani.schema.profile import Profile
+    from vani.schema.scenario import Failure, Scenario
+    from vani.schema.snapshot import Snapshot
+    from vani.schema.system import System
+
+__all__ = ["TOLERANCE", "Named", "Played", "play", "rate_of", "tolerance_for", "union"]
+
+EXACT: Final = 2000
+"""Flows up to which each end is an event by itself where no tolerance is asked."""
+MOST_RUN: Final = 1_000_000
+"""Flows of a variant over all seeds: all runs are held until the median is known."""
+TOLERANCE: Final = 0.005
+"""Above that. Of 1,000 flows on 3,600 targets, ends are then within 1 % of the exact run."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Documents that a scenario names, by the text that names them."""
+
+    systems: Mapping[str, System] = field(default_factory=dict)
+    snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    stores: Mapping[str, DataCalls] = field(default_factory=dict)
+    jobs: Jobs | None = None
+
+
+@dataclass(frozen=True)
+class Played:
+    """A variant as it was played: one of its runs by seed, and what it rests on."""
+
+    variant: Variant
+    placement: Placement
+    serial: bool
+    pieces: str
+    plans: Sequence[Plan]
+    machine: Machine
+    jobs: Sequence[Job]
+    choices: Choices
+    runs: Sequence[tuple[Built, Run]]
+    changes: Sequence[Change]
+    tolerance: float
+    lacks: Sequence[tuple[str, str]]
+
+    @property
+    def makespans(self) -> Floats:
+        """End of the last job by run; inf where something never ends."""
+        return np.array([_makespan(one) for _, one in self.runs])
+
+    @property
+    def median(self) -> int:
+        """The run that is the (lower) median by its end."""
+        order = np.argsort(self.makespans, kind="stable")
+        return int(order[(len(order) - 1) // 2])
+
+
+def _makespan(found: Run) -> float:
+    # A phase that never begins waits for one that never ends.
+    return float(np.where(np.isnan(found.phase_end), np.inf, found.phase_end).max(initial=0.0))
+
+
+def tolerance_for(flows: int, asked: float | None) -> float:
+    """Few flows are played exactly, many within half a percent."""
+    if asked is not None:
+        return asked
+    return 0.0 if flows <= EXACT else TOLERANCE
+
+
+def play(
+    scenario: Scenario,
+    variant: Variant,
+    named: Named,
+    *,
+    tolerance: float | None = None,
+    where: str = "scenario",
+    only: str | None = None,
+    probes: int = 0,
+    speed: float = 1.0,
+    faster: str | None = None,
+) -> Played:
+    """Play one variant with every seed; one run where nothing is random.
+
+    Parameters
+    ----------
+    only
+        The job that is played by itself.
+    probes
+        Moments of each run to keep for checks.
+    speed, faster
+        Rates of all stages (or of the one named) times this.
+    """
+    figures = variant.machine or scenario.machine
+    serial = (variant.stages or scenario.stages) == "serial"
+    pieces = variant.pieces or scenario.pieces
+    placement = variant.placement or scenario.placement
+    jobs, lacks = jobs_of(scenario, named.jobs, named.profiles, named.stores, where=where)
+    if only is not None:
+        jobs = [one for one in jobs if one.name == only]
+    machine = machine_of(
+        figures,
+        nodes=max(1, sum(one.nodes for one in jobs)),
+        system=named.systems[figures.system] if figures.system is not None else None,
+        snapshot=named.snapshots[figures.snapshot] if figures.snapshot is not None else None,
+        serial=serial,
+        where=where,
+    )
+    _refuse_unmoving(jobs, machine, where)
+    names = variant.plans if variant.plans is not None else scenario.plans
+    plans = [named.plans[name] for name in names]
+    choices = choices_of(plans, [one.name for one in jobs], machine.io_nodes)
+    failures = variant.failures if variant.failures is not None else scenario.failures
+    seeds = scenario.seeds if placement.policy in RANDOM else scenario.seeds[:1]
+    runs, changes, used = [], [], 0.0
+    for seed in seeds:
+        placer = Placer(machine.targets, placement, seed)
+        built = build(
+            jobs,
+            machine,
+            placer,
+            choices,
+            pieces=pieces,
+            serial=serial,
+            layout=variant.layout,
+            where=where,
+        )
+        if len(built.work.count) * len(seeds) > MOST_RUN:
+            raise InputError(
+                f"{len(built.work.count):,} flows with {len(seeds):,} seeds",
+                where=where,
+                todo=f"at most {MOST_RUN:,} flows over all seeds: give fewer",
+            )
+        resources = built.resources
+        if speed != 1.0:
+            chosen = (
+                np.ones(len(resources.kind), dtype=bool)
+                if faster is None
+                else resources.kind == KINDS.index(faster)
+            )
+            resources.capacity[chosen] *= speed
+            if faster is None:
+                built.work.use.cap[:] *= speed
+        changes = _changes(failures, machine, built, where)
+        used = tolerance_for(len(built.work.count), tolerance)
+        runs.append(
+            (
+                built,
+                run(built.work, resources, changes, tolerance=used, keep_steps=True, probes=probes),
+            )
+        )
+    return Played(
+        variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks
+    )
+
+
+def _refuse_unmoving(jobs: Sequence[Job], machine: Machine, where: str) -> None:
+    for reads, word in ((True, "read"), (False, "write")):
+        operations = {"read", "stage_in"} if reads else {"write", "stage_out"}
+        job = next(
+            (
+                one
+                for one in jobs
+                for phase in one.phases
+                if phase.operation in operations and phase.bytes and phase.storage == "file_system"
+            ),
+            None,
+        )
+        for kind in ("node", "io_node", "whole", "server", "target"):
+            stage = machine.stages.get(kind)
+            if job is not None and stage is not None and stage.pace.of(reads=reads) == 0:
+                raise InputError(
+                    f"machine.{kind} {word}s 0 bytes per second: job {job.name!r} would never end",
+                    where=where,
+                    todo="give a rate above 0, or a failure with its time",
+                )
+
+
+def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where: str) -> list[Change]:
+    found: list[Change] = []
+    for one in failures:
+        stage = machine.stages.get(one.kind)
+        if stage is None:
+            raise InputError(
+                f"a {one.kind} fails, but the machine has none with a rate",
+                where=where,
+                todo=f"give `machine.{one.kind}`",
+            )
+        first = built.place_of[one.kind]
+        for number in one.which:
+            if number >= len(stage):
+                raise InputError(
+                    f"{one.kind} {number} fails, but there are {len(stage):,}, counted from 0",
+                    where=where,
+                    todo="name others",
+                )
+            found.append(Change(one.from_s, first + number, one.factor))
+            if one.until_s is not None:
+                found.append(Change(one.until_s, first + number, 1.0))
+    return found
+
+
+def rate_of(built: Built, found: Run, operation: str, job: int | None = None) -> float | None:
+    """Bytes per second while any phase does this; None where none does, or one never ends."""
+    some = range(len(built.work.phases)) if job is None else built.phases_by_job[job]
+    rows = [n for n in some if built.direction[n] == operation and len(built.work.phases[n].flows)]
+    if not rows:
+        return None
+    begin, end = found.phase_begin[rows], found.phase_end[rows]
+    if not np.isfinite(end).all() or not np.isfinite(begin).all():
+        return None
+    moved = float(built.bytes_by_phase[rows].sum())
+    seconds = union(begin, end)
+    return moved / seconds if seconds > 0 and moved else None
+
+
+def union(begin: Floats, end: Floats) -> float:
+    """Seconds that intervals cover together."""
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    reached = np.maximum.accumulate(end)
+    before = np.concatenate([[-np.inf], reached[:-1]])
+    return float(np.maximum(0.0, reached - np.maximum(begin, before)).sum())

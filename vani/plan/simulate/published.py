@@ -1,0 +1,327 @@
+"""The simulator against measurements that were published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from vani.models.contention import Burst, path_of, predict
+from vani.models.contention import Path as ContentionPath
+from vani.plan.simulate.play import TOLERANCE, Named, play, rate_of
+from vani.plan.simulate.rates import Floats
+from vani.plan.simulate.validation import NOT_PUBLIC, fair, random_usage
+from vani.schema.plan import SimulatePlan, SimulateSettings, SimulationCheck
+from vani.schema.scenario import Pieces, Scenario, Stages, Variant
+from vani.units import GiB, MiB
+
+if TYPE_CHECKING:
+    from vani.schema.system import System
+
+__all__ = [
+    "Point",
+    "Ratios",
+    "held_against_measurements",
+    "oprael",
+    "read_ratios",
+    "table_6",
+]
+
+_FILE: Final = Path(__file__).with_name("published.yaml")
+STAGES: Final[tuple[Stages, ...]] = ("serial", "overlapped")
+PIECES: Final[tuple[Pieces, ...]] = ("in_turn", "contiguous")
+PFL_1: Final = "-E 128M -c 1 -E 512M -c 3 -E 2G -c 8 -E -1 -c 16"
+PFL_2: Final = "-E 128M -c 1 -E 2G -c 12 -E -1 -c 32"
+SEEDS: Final = tuple(range(1, 31))
+_NETWORKS: Final = 100
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement and what was made of it, bytes per second."""
+
+    name: str
+    measured: float
+    simulated: float
+    other: float
+    """By the paper's simulator, or by the contention model."""
+
+    @property
+    def error(self) -> float:
+        """Simulated over measured, less 1."""
+        return self.simulated / self.measured - 1
+
+    @property
+    def other_error(self) -> float:
+        """The same of the other."""
+        return self.other / self.measured - 1
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Bandwidth with one placement over that with another, by seed."""
+
+    read: Floats
+    write: Floats
+    ost_cost: Floats
+    """Of the placement that is random."""
+
+
+@cache
+def published() -> dict[str, Any]:
+    """What the file holds."""
+    from vani.schema.yaml.read import parse  # noqa: PLC0415
+
+    found = parse(_FILE.read_text(encoding="utf-8"), str(_FILE))
+    assert isinstance(found, dict)
+    return found
+
+
+def mean_error(points: list[Point], *, other: bool = False) -> float:
+    """Mean of the errors without their signs."""
+    return float(np.mean([abs(one.other_error if other else one.error) for one in points]))
+
+
+def table_6(
+    titan: System, *, stages: Stages = "serial", seeds: int = 3, most_nodes: int = 4096
+) -> list[Point]:
+    """A file of four stripes, the default, of each node, on random targets; mean over seeds.
+
+    Each way of passing stages has rates that were fitted to it. Seeds matter: the fullest of 1,008 targets decides.
+    """
+    found = []
+    fitted = published()["table_6"]["overlapped"] if stages == "overlapped" else {}
+    for size, nodes, measured, simulator in published()["table_6"]["rows"]:
+        if nodes > most_nodes:
+            continue
+        scenario = _scenario(
+            machine={"system": "titan", "file_system": "atlas2", **fitted},
+            workload=[
+                {
+                    "name": "ior",
+                    "nodes": nodes,
+                    "phases": [{"operation": "write", "bytes": size * 1e6 * nodes}],
+                }
+            ],
+            placement={"policy": "random"},
+            stages=stages,
+            seeds=list(range(1, seeds + 1)),
+        )
+        rates = _rates(scenario, Variant(name="titan"), {"titan": titan}, "write", tolerance=TOLERANCE)
+        found.append(
+            Point(f"{size} MB, {nodes:,} nodes", measured * 1e9, float(np.mean(rates)), simulator * 1e9)
+        )
+    return found
+
+
+def oprael(tianhe: System, *, stages: Stages = "serial") -> list[Point]:
+    """One shared file of 8, 16 and 32 GiB on 1 to 32 targets, beside the contention model."""
+    path = path_of(tianhe, tianhe.file_systems[0])
+    assert isinstance(path, ContentionPath)
+    rows = published()["oprael"]
+    found = []
+    for gib, *measured in rows["rows"]:
+        for count, rate in zip(rows["counts"], measured, strict=True):
+            scenario = _scenario(
+                machine={"system": "tianhe-prototype"},
+                workload=[
+                    {
+                        "name": "ior",
+                        "nodes": 8,
+                        "processes": 128,
+                        "phases": [
+                            {
+                                "operation": "write",
+                                "bytes": float(gib * GiB),
+                                "files": 1,
+                                "layout": count,
+                                "opens": 0,
+                            }
+                        ],
+                    }
+                ],
+                placement={"policy": "round_robin"},
+                stages=stages,
+            )
+            (simulated,) = _rates(scenario, Variant(name="ior"), {"tianhe-prototype": tianhe}, "write")
+            burst = Burst(bytes=gib * GiB, nodes=8, processes=128, stripe_count=count)
+            found.append(
+                Point(
+                    f"{gib} GiB on {count}",
+                    rate * MiB,
+                    simulated,
+                    burst.bytes / predict(burst, path).seconds,
+                )
+            )
+    return found
+
+
+def read_ratios(
+    testbed: System,
+    *,
+    pieces: Pieces,
+    policy: str,
+    seeds: tuple[int, ...] = SEEDS,
+    rates: Mapping[str, float] | None = None,
+) -> Ratios:
+    """Section 6.4: two jobs write and read again; bandwidth with balanced targets over that with `policy`.
+
+    Parameters
+    ----------
+    rates
+        Of one member of the stages that hold back. None: the testbed's are not published, and targets alone do, as fast
+        as the 612 MB/s that the paper's balanced read moves over 35 of them. Only the ratio counts.
+    """
+    rates = rates or {"target": published()["section_6_4"]["tarazu"]["read"] * 1e6 / 35}
+    jobs = [
+        {
+            "name": name,
+            "nodes": 1,
+            "processes": 8,
+            "phases": [
+                {"operation": operation, "bytes": moved, "layout": layout, "opens": 0}
+                for operation in ("write", "read")
+            ],
+        }
+        for name, moved, layout in (("hacc", 8 * 1830.4 * 1e6, PFL_2), ("ior", 64.0 * GiB, PFL_1))
+    ]
+    scenario = _scenario(
+        machine={"system": "tarazu-testbed", **rates},
+        workload=jobs,
+        pieces=pieces,
+        seeds=list(seeds),
+    )
+    systems = {"tarazu-testbed": testbed}
+    base = Variant.model_validate({"name": policy, "placement": {"policy": policy}})
+    best = Variant.model_validate({"name": "balanced", "placement": {"policy": "least_used"}})
+    played = play(scenario, base, Named(systems=systems))
+    costs = [built.placer.placed.max() / built.placer.placed.mean() for built, _ in played.runs]
+    ratios = {
+        operation: np.array(_rates(scenario, best, systems, operation))
+        / np.array([rate_of(*one, operation) for one in played.runs], dtype=np.float64)
+        for operation in ("read", "write")
+    }
+    return Ratios(ratios["read"], ratios["write"], np.array(costs))
+
+
+def held_against_measurements(systems: Mapping[str, System], *, version: str = "") -> SimulatePlan:
+    """All of it as a plan that holds nothing but checks.
+
+    Parameters
+    ----------
+    systems
+        `titan`, `tianhe-prototype` and `tarazu-testbed`.
+
+    Raises
+    ------
+    InputError
+        scipy is not installed.
+    """
+    worst = max(fair(*random_usage(seed)) for seed in range(_NETWORKS))
+    checks = [
+        SimulationCheck(
+            name="rates are max-min fair",
+            holds=worst <= 1e-6,
+            detail=f"{_NETWORKS} random networks: largest difference from linear programs {worst:.1e} of the largest "
+            "rate",
+        ),
+        *_titan(systems["titan"]),
+        *_testbed(systems["tarazu-testbed"]),
+        *_tianhe(systems["tianhe-prototype"]),
+        *NOT_PUBLIC,
+    ]
+    return SimulatePlan(
+        version=version,
+        inputs=[],
+        simulate=SimulateSettings(seeds=list(SEEDS), tolerance=0.0, alone=False),
+        outcomes=[],
+        timeline=[],
+        checks=checks,
+        expected=None,
+        unplaced=[],
+        over_capacity=[],
+        no_data=[],
+        notes=[],
+    )
+
+
+def _titan(titan: System) -> list[SimulationCheck]:
+    found = []
+    for stages in STAGES:
+        points = table_6(titan, stages=stages)
+        ours, paper = mean_error(points), mean_error(points, other=True)
+        worst = max(abs(one.error) for one in points)
+        found.append(
+            SimulationCheck(
+                name=f"Tarazu, table 6 (Titan), stages {stages}",
+                holds=ours <= 0.066,
+                detail=f"mean error {100 * ours:.1f} %, largest {100 * worst:.1f} %, mean of 3 seeds, three rates "
+                f"fitted to the nine points (the paper's simulator {100 * paper:.1f} %)",
+            )
+        )
+    return found
+
+
+def _testbed(testbed: System) -> list[SimulationCheck]:
+    printed = published()["section_6_4"]
+    wanted = printed["tarazu"]["read"] / printed["lsa"]["read"]
+    found = []
+    for pieces in PIECES:
+        for policy in ("random_start", "random", "round_robin"):
+            ratios = read_ratios(testbed, pieces=pieces, policy=policy)
+            low, high = float(ratios.read.min()), float(ratios.read.max())
+            # Neither the paper's LSA nor the testbed's rates are published: one reading holds the printed ratio for
+            # both ways of laying pieces, the others are told beside it.
+            found.append(
+                SimulationCheck(
+                    name=f"Tarazu, section 6.4, pieces {pieces.replace('_', ' ')}, LSA as {policy.replace('_', ' ')}",
+                    holds=low <= wanted <= high if policy == "random_start" else None,
+                    detail=f"balanced reads are {low:.2f} to {high:.2f} times as fast, median "
+                    f"{np.median(ratios.read):.2f}, over {len(ratios.read)} seeds (paper {wanted:.2f})",
+                )
+            )
+    write = printed["tarazu"]["write"] / printed["lsa"]["write"]
+    ratios = read_ratios(testbed, pieces="in_turn", policy="random_start")
+    found.append(
+        SimulationCheck(
+            name="Tarazu, section 6.4, writes",
+            holds=None,
+            detail=f"{ratios.write.min():.2f} to {ratios.write.max():.2f} times (paper {write:.2f}: locks of many "
+            "writers on a small testbed, which a fluid does not have)",
+        )
+    )
+    return found
+
+
+def _tianhe(tianhe: System) -> list[SimulationCheck]:
+    points, streamed = oprael(tianhe), oprael(tianhe, stages="overlapped")
+    ours, model = mean_error(points), mean_error(points, other=True)
+    return [
+        SimulationCheck(
+            name="OPRAEL, stripe sweep (Tianhe prototype)",
+            holds=ours <= model + 0.005,
+            detail=f"mean error {100 * ours:.1f} % (contention model {100 * model:.1f} %); with overlapped stages "
+            f"{100 * mean_error(streamed):.1f} % (its rates are fitted to stages that add up)",
+        )
+    ]
+
+
+def _scenario(**parts: Any) -> Scenario:
+    return Scenario.model_validate(parts)
+
+
+def _rates(
+    scenario: Scenario,
+    variant: Variant,
+    systems: Mapping[str, System],
+    operation: str,
+    *,
+    tolerance: float | None = None,
+) -> list[float]:
+    played = play(scenario, variant, Named(systems=systems), tolerance=tolerance)
+    found = [rate_of(built, run, operation) for built, run in played.runs]
+    return [one for one in found if one is not None]

@@ -1,0 +1,87 @@
+"""Rates that are max-min fair, by progressive filling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CAPPED", "Usage", "max_min"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CAPPED: Final = -1
+"""What binds a flow that no resource holds back: its own cap."""
+
+_SAME: Final = 1 + 1e-12
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What flows use of resources, row after row.
+
+    `first`, shape (flows + 1,), says where the entries of each flow begin; entry `e` takes `load[e]` of
+    `resource[e]` for each unit per second of its flow. `cap`, shape (flows,), is the most that a flow can have,
+    inf where nothing of its own holds it back. A flow that stands for n equal ones has n times the load, and the rate
+    of one of them.
+    """
+
+    first: Ints
+    resource: Ints
+    load: Floats
+    cap: Floats
+
+    def of(self, flows: Ints) -> Usage:
+        """The rows of some flows."""
+        lengths = self.first[flows + 1] - self.first[flows]
+        first = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(self.first[flows] - first[:-1], lengths) + np.arange(first[-1])
+        return Usage(first, self.resource[entries], self.load[entries], self.cap[flows])
+
+
+def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
+    """Share resources among flows.
+
+    A resource's level is what each of its flows gets if it is shared equally among those not settled yet. Levels only
+    rise while others settle, so that every resource whose level is the lowest of all that its flows pass is settled
+    in the same round: rounds are as many as bottlenecks wait for one another, not as there are bottlenecks.
+
+    Returns
+    -------
+    Rates, shape (flows,), and the resource that binds each flow, `CAPPED` for its own cap. A flow through nothing
+    without a cap has an infinite rate.
+    """
+    flows = len(usage.first) - 1
+    rate, bound = usage.cap.copy(), np.full(flows, CAPPED)
+    left = capacity.astype(np.float64)
+    lengths = np.diff(usage.first)
+    live = np.flatnonzero(lengths)
+    lengths = lengths[live]
+    resource, load = usage.resource, usage.load
+    while len(live):
+        starts = np.cumsum(lengths) - lengths
+        asked = np.bincount(resource, load, minlength=len(left))
+        level = np.divide(left, asked, out=np.zeros_like(left), where=asked > 0)[resource]
+        free = np.minimum.reduceat(level, starts)
+        cap = usage.cap[live]
+        low = np.minimum(free, cap)
+        everywhere = np.repeat(low, lengths)
+        # Another flow that may settle lower would raise the level: such a resource waits for the next round.
+        tight = level <= everywhere * _SAME
+        waits = np.zeros(len(left), dtype=bool)
+        waits[resource[~tight]] = True
+        binding = tight & ~waits[resource]
+        capped = cap <= free
+        settled = np.logical_or.reduceat(binding, starts) | capped
+        rate[live[settled]] = low[settled]
+        bound[np.repeat(live, lengths)[binding]] = resource[binding]
+        bound[live[capped]] = CAPPED
+        gone = np.repeat(settled, lengths)
+        left -= np.bincount(resource[gone], (load * everywhere)[gone], minlength=len(left))
+        np.maximum(left, 0.0, out=left)
+        live, lengths = live[~settled], lengths[~settled]
+        resource, load = resource[~gone], load[~gone]
+    return rate, bound

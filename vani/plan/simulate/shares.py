@@ -1,0 +1,53 @@
+"""Which process moves which part of which file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vani.plan.simulate.layout import Component, pieces_of
+from vani.plan.simulate.rates import Ints
+
+__all__ = ["Part", "owners_of", "parts_of"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes of a process that pass at one time, and the targets that they lie on; without, they stay on the node."""
+
+    bytes: float
+    target: tuple[int, ...]
+    share: tuple[float, ...]
+
+
+def parts_of(
+    size: float,
+    parts: tuple[Component, ...],
+    own: Sequence[Ints],
+    place: int,
+    users: int,
+    *,
+    in_turn: bool,
+    strided: bool,
+) -> list[Part]:
+    """What user number `place` of `users` moves of a file: its part in the order of the file, or of all a share."""
+    begin, end = (0.0, size) if strided else (size * place / users, size * (place + 1) / users)
+    found = []
+    for piece in pieces_of(parts, size, begin, end, in_turn=in_turn):
+        on = piece.share > 0
+        moved = piece.bytes / users if strided else piece.bytes
+        share = np.round(piece.share[on], 12)
+        found.append(Part(moved, tuple(own[piece.component][on].tolist()), tuple(share.tolist())))
+    return found
+
+
+def owners_of(files: int, processes: int) -> list[list[int]]:
+    """Processes of each file: several share one where there are more of them, else each has several files."""
+    if files >= processes:
+        return [[n * processes // files] for n in range(files)]
+    found: list[list[int]] = [[] for _ in range(files)]
+    for process in range(processes):
+        found[process * files // processes].append(process)
+    return found

@@ -1,0 +1,334 @@
+"""From a scenario and what it names to a plan that says what would happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vani.plan.simulate.machine import KINDS
+from vani.plan.simulate.play import Named, Played, play, rate_of, union
+from vani.plan.simulate.steps import most_steps
+from vani.schema.advice import Expected
+from vani.schema.plan import (
+    Left,
+    Moment,
+    PlanInput,
+    SimulatedJob,
+    SimulatedStage,
+    SimulatedVariant,
+    SimulatePlan,
+    SimulateSettings,
+    SimulationCheck,
+)
+from vani.schema.scenario import Variant
+from vani.units import counted, format_seconds
+
+if TYPE_CHECKING:
+    from vani.plan.simulate.built import Built
+    from vani.plan.simulate.events import Run
+    from vani.schema.scenario import Scenario
+
+__all__ = ["play_all", "simulate"]
+
+
+def simulate(
+    scenario: Scenario,
+    named: Named,
+    *,
+    tolerance: float | None = None,
+    alone: bool = False,
+    checks: Sequence[SimulationCheck] = (),
+    inputs: Sequence[PlanInput] = (),
+    where: str = "scenario",
+    version: str = "",
+) -> SimulatePlan:
+    """Play all variants of a scenario.
+
+    Parameters
+    ----------
+    tolerance
+        See `events.run`; None: exact for few flows.
+    alone
+        Also play each job by itself, for its slowdown.
+
+    Raises
+    ------
+    InputError
+        The scenario contradicts itself or what it names, or nothing in it could ever move.
+    """
+    scenario.refuse_contradictions(where)
+    played = play_all(scenario, named, tolerance=tolerance, where=where)
+    outcomes = [_outcome(one) for one in played]
+    if alone:
+        for number, one in enumerate(played):
+            outcomes[number] = _with_alone(outcomes[number], one, scenario, named, tolerance, where)
+    last = played[-1]
+    return SimulatePlan(
+        version=version,
+        inputs=list(inputs),
+        simulate=SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
+        outcomes=outcomes,
+        timeline=_timeline(last),
+        checks=list(checks),
+        expected=_expected(played) if len(played) > 1 else None,
+        unplaced=list(_never(played)),
+        over_capacity=list(_over(played)),
+        no_data=_once(
+            Left(name=name, reason=why)
+            for one in played
+            for name, why in (*one.machine.lacks, *one.lacks, *one.choices.lacks)
+        ),
+        notes=list(dict.fromkeys(_notes(played))),
+    )
+
+
+def play_all(
+    scenario: Scenario,
+    named: Named,
+    *,
+    tolerance: float | None = None,
+    where: str = "scenario",
+    probes: int = 0,
+) -> list[Played]:
+    """Play every variant; one that changes nothing where there are none."""
+    variants = scenario.variants or [Variant(name="scenario")]
+    return [
+        play(scenario, variant, named, tolerance=tolerance, where=where, probes=probes)
+        for variant in variants
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _outcome(played: Played) -> SimulatedVariant:
+    spans = played.makespans
+    built, found = played.runs[played.median]
+    placed = built.placer.placed[played.machine.targets.usable]
+    ended = spans[np.isfinite(spans)]
+    return SimulatedVariant(
+        name=played.variant.name,
+        stages="serial" if played.serial else "overlapped",
+        pieces="in_turn" if played.pieces == "in_turn" else "contiguous",
+        placement=played.placement,
+        plans=[plan.kind for plan in played.plans],
+        runs=len(spans),
+        makespan_s=_finite(spans[played.median]),
+        low_s=float(ended.min()) if len(ended) else None,
+        high_s=_finite(spans.max()),
+        read=_median(rate_of(*one, "read") for one in played.runs),
+        write=_median(rate_of(*one, "write") for one in played.runs),
+        ost_cost=float(placed.max() / placed.mean()) if placed.any() else None,
+        jobs=[_job(number, played, built, found) for number in range(len(played.jobs))],
+        by_stage=list(_stages(played, built, found)),
+        events=found.events,
+    )
+
+
+def _median(rates: Iterable[float | None]) -> float | None:
+    known = [one for one in rates if one is not None]
+    return float(np.median(known)) if known else None
+
+
+def _job(number: int, played: Played, built: Built, found: Run) -> SimulatedJob:
+    job = played.jobs[number]
+    rows = built.phases_by_job[number]
+    begin, end = found.phase_begin[rows], found.phase_end[rows]
+    ends = bool(rows) and bool(np.isfinite(end).all())
+    bound = found.bound[number]
+    whole = bound.sum()
+    names = (*KINDS, "process")
+    return SimulatedJob(
+        name=job.name,
+        begin_s=job.start_s,
+        end_s=float(end.max()) if ends else None,
+        io_s=union(begin, end) if ends else None,
+        bytes=float(found.moved[number]),
+        read=rate_of(built, found, "read", number),
+        write=rate_of(built, found, "write", number),
+        bound={
+            name: min(1.0, float(share / whole))
+            for name, share in sorted(zip(names, bound, strict=True), key=lambda pair: -pair[1])
+            if share > 0
+        }
+        if whole > 0
+        else {},
+    )
+
+
+def _stages(played: Played, built: Built, found: Run) -> Iterable[SimulatedStage]:
+    if not found.elapsed:
+        return
+    for kind, stage in played.machine.stages.items():
+        first = built.place_of[kind]
+        busy = found.carried[first : first + len(stage)] / found.elapsed
+        if busy.any():
+            yield SimulatedStage(
+                kind=kind,
+                members=len(stage),
+                used=int(np.count_nonzero(busy)),
+                mean=float(busy.mean()),
+                most=float(busy.max()),
+                busiest=int(busy.argmax()),
+            )
+
+
+def _timeline(played: Played) -> list[Moment]:
+    _, found = played.runs[played.median]
+    steps = found.steps
+    every = -(-len(steps) // most_steps(len(played.jobs))) or 1
+    moments = []
+    for at in range(0, len(steps), every):
+        some = steps[at : at + every]
+        length = some[-1].end - some[0].begin
+        if length <= 0:
+            continue
+        most = np.sum([one.most for one in some], axis=0) / length
+        moments.append(
+            Moment(
+                begin_s=some[0].begin,
+                end_s=some[-1].end,
+                rates=(np.sum([one.moved for one in some], axis=0) / length).tolist(),
+                busy={kind: float(share) for kind, share in zip(KINDS, most, strict=True) if share > 0},
+            )
+        )
+    return moments
+
+
+def _with_alone(
+    outcome: SimulatedVariant,
+    played: Played,
+    scenario: Scenario,
+    named: Named,
+    tolerance: float | None,
+    where: str,
+) -> SimulatedVariant:
+    jobs = []
+    for job in outcome.jobs:
+        by_itself = play(
+            scenario.model_copy(update={"seeds": [scenario.seeds[played.median]]}),
+            played.variant,
+            named,
+            tolerance=tolerance,
+            where=where,
+            only=job.name,
+        )
+        end = float(by_itself.makespans[0])
+        length = end - job.begin_s
+        slower = None if job.end_s is None or not np.isfinite(end) or length <= 0 else job.end_s - job.begin_s
+        jobs.append(
+            job.model_copy(
+                update={
+                    "alone_s": _finite(length),
+                    "slowdown": None if slower is None else slower / length,
+                }
+            )
+        )
+    return outcome.model_copy(update={"jobs": jobs})
+
+
+def _expected(played: Sequence[Played]) -> Expected | None:
+    """What the last variant changes against the first, seed by seed where both are random."""
+    first, last = played[0], played[-1]
+    one, other = np.broadcast_arrays(first.makespans, last.makespans) if _pairs(first, last) else (None, None)
+    if one is None or other is None or not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return None
+    before, after = float(first.makespans[first.median]), float(last.makespans[last.median])
+    if not before or not after:
+        return None
+    gains = one / other
+    many = len(gains) > 1
+    return Expected(
+        metric="makespan_s",
+        before=before,
+        after=after,
+        speedup=before / after,
+        low=float(gains.min()) if many else None,
+        high=float(gains.max()) if many else None,
+        method=f"end of the last job, {last.variant.name} against {first.variant.name}; "
+        + (f"range over {len(gains)} seeds" if many else "one run of each: no range"),
+    )
+
+
+def _pairs(first: Played, last: Played) -> bool:
+    return len(first.runs) == len(last.runs) or 1 in {len(first.runs), len(last.runs)}
+
+
+def _never(played: Sequence[Played]) -> Iterable[Left]:
+    for one in played:
+        built, found = max(one.runs, key=lambda pair: int(np.count_nonzero(~np.isfinite(pair[1].phase_end))))
+        for number, job in enumerate(one.jobs):
+            rows = built.phases_by_job[number]
+            stuck = [n for n in rows if found.phase_end[n] == np.inf]
+            if not stuck:
+                continue
+            phase = built.work.phases[stuck[0]]
+            flows = range(phase.flows.start, phase.flows.stop)
+            ends = found.flow_end[flows.start : flows.stop]
+            count = int(built.work.count[flows.start : flows.stop][~np.isfinite(ends)].sum())
+            waiting = sum(np.isnan(found.phase_end[n]) for n in rows)
+            after = f", and {counted(int(waiting), 'phase', 'waits', 'wait')} behind it" if waiting else ""
+            yield Left(
+                name=job.name,
+                reason=f"{one.variant.name}: {counted(count, 'process', 'never ends', 'never end')} the "
+                f"{str(built.direction[stuck[0]]).replace('_', ' ')} begun at "
+                f"{format_seconds(float(found.phase_begin[stuck[0]]))}: {_why(one, built, found, stuck[0])}{after}",
+            )
+
+
+def _why(played: Played, built: Built, found: Run, number: int) -> str:
+    """What stands still on the way of a phase that never ends."""
+    flows = built.work.phases[number].flows
+    resources: set[int] = set()
+    for flow in range(flows.start, flows.stop):
+        if np.isfinite(found.flow_end[flow]):
+            continue
+        low, high = built.work.chain[flow]
+        use = built.work.use
+        resources |= set(use.resource[use.first[low] : use.first[high]].tolist())
+    dead = {change.resource for change in played.changes if change.factor == 0.0}
+    dead |= set(np.flatnonzero(built.resources.capacity == 0).tolist())
+    names = []
+    for resource in sorted(resources & dead):
+        kind = KINDS[built.resources.kind[resource]]
+        names.append(f"{kind} {resource - built.place_of[kind]}")
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+    return f"{some} stands still" if names else "it never moves again"
+
+
+def _over(played: Sequence[Played]) -> Iterable[Left]:
+    for one in played:
+        targets = one.machine.targets
+        for built, _ in one.runs:
+            full = np.flatnonzero(built.placer.used > targets.size * (1 + 1e-12))
+            if len(full):
+                worst = int(full[np.argmax(built.placer.used[full] / targets.size[full])])
+                yield Left(
+                    name=f"OST {targets.index[worst]}",
+                    reason=f"{one.variant.name}: {counted(len(full), 'target', 'would', 'would')} hold more than fits, "
+                    f"this one {built.placer.used[worst] / targets.size[worst]:.2f} times",
+                )
+                break
+
+
+def _notes(played: Sequence[Played]) -> Iterable[str]:
+    for one in played:
+        yield from one.machine.notes
+        if any(built.clipped for built, _ in one.runs):
+            yield f"a file has at most one object on each of {counted(int(one.machine.targets.usable.sum()), 'target')}"
+        if one.tolerance:
+            yield (
+                f"flows that end within {100 * one.tolerance:.1f} % of the shortest flow of each other are one event: "
+                "ends are within about 1 % of an exact run (--tolerance 0)"
+            )
+    if any(one.serial for one in played):
+        yield (
+            "stages are passed one after the other: jobs meet only where they are in the same stage at the same time"
+        )
+
+
+def _once(some: Iterable[Left]) -> list[Left]:
+    return list({(one.name, one.reason): one for one in some}.values())

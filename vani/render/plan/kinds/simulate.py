@@ -1,0 +1,154 @@
+"""Plans of kind `simulate`: what would happen to jobs that share a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.render.plan.table import listed, table
+from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.plan import SimulatedJob, SimulatedVariant, SimulatePlan, SimulationCheck
+
+__all__ = ["body", "missing"]
+
+_BOUNDS: Final = 2
+_WORTH_A_WORD: Final = 0.01
+_STAGES: Final = {
+    "node": "compute nodes",
+    "io_node": "I/O nodes",
+    "whole": "whole file system",
+    "server": "servers",
+    "target": "targets",
+    "metadata": "metadata",
+    "burst_buffer": "burst buffers",
+}
+
+
+def body(plan: SimulatePlan) -> list[str]:
+    """When jobs end, what holds them back, and what was checked."""
+    lines: list[str] = []
+    if plan.outcomes:
+        lines += [_headline(plan)]
+        if len(plan.outcomes) > 1:
+            lines += ["", *_compared(plan.outcomes)]
+        for one in plan.outcomes[-1:]:
+            lines += ["", *_jobs(one), "", *_stages(one)]
+    if plan.checks:
+        lines += [*([""] if lines else []), *_checks(plan.checks)]
+    return lines
+
+
+def missing(plan: SimulatePlan) -> list[str]:
+    """What never ends, does not fit or is not known, in parts of a sentence."""
+    parts = []
+    if plan.unplaced:
+        jobs = {one.name for one in plan.unplaced}
+        parts.append(f"{counted(len(jobs), 'job')} never {'ends' if len(jobs) == 1 else 'end'}")
+    if plan.over_capacity:
+        parts.append("targets would hold more than they can")
+    if plan.no_data:
+        parts.append(f"{counted(len(plan.no_data), 'figure')} missing")
+    failed = sum(one.holds is False for one in plan.checks)
+    if failed:
+        parts.append(f"{counted(failed, 'check')} failed")
+    return parts
+
+
+def _headline(plan: SimulatePlan) -> str:
+    first, last = plan.outcomes[0], plan.outcomes[-1]
+    text = f"{last.name}: {counted(len(last.jobs), 'job')} {_end(last)}"
+    expected = plan.expected
+    if expected is None or expected.speedup is None:
+        return f"{text}."
+    times = f"{expected.speedup:.2f} times"
+    if expected.low is not None and expected.high is not None:
+        times += f" ({expected.low:.2f} to {expected.high:.2f})"
+    return f"{text}: {times} as fast as {first.name} ({format_seconds(first.makespan_s)})."
+
+
+def _end(one: SimulatedVariant) -> str:
+    end = "never end" if len(one.jobs) > 1 else "never ends"
+    if one.makespan_s is not None:
+        end = f"{'end' if len(one.jobs) > 1 else 'ends'} after {format_seconds(one.makespan_s)}"
+    return end + _range(one)
+
+
+def _range(one: SimulatedVariant) -> str:
+    if one.runs < 2 or one.low_s is None:
+        return ""
+    high = "never" if one.high_s is None else format_seconds(one.high_s)
+    return f" ({format_seconds(one.low_s)} to {high} over {one.runs:,} seeds)"
+
+
+def _compared(outcomes: Sequence[SimulatedVariant]) -> list[str]:
+    rows = [
+        (
+            one_line(one.name),
+            ("never" if one.makespan_s is None else format_seconds(one.makespan_s)) + _range(one),
+            _rate(one.read),
+            _rate(one.write),
+            "" if one.ost_cost is None else f"{one.ost_cost:.2f}",
+            one.placement.policy + "".join(f" + {kind}" for kind in one.plans),
+        )
+        for one in outcomes
+    ]
+    return table(("variant", "end", "read", "write", "OST Cost", "placement"), rows)
+
+
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else format_rate(rate)
+
+
+def _jobs(one: SimulatedVariant) -> list[str]:
+    slower = any(job.slowdown is not None for job in one.jobs)
+    head = (
+        "job",
+        "begins",
+        "ends",
+        "moves",
+        "read",
+        "write",
+        *(["slowdown"] if slower else []),
+        "held back by",
+    )
+    return table(head, [_job(job, slower=slower) for job in one.jobs])
+
+
+def _job(job: SimulatedJob, *, slower: bool) -> tuple[str, ...]:
+    bound = ", ".join(
+        f"{name.replace('_', ' ')} {format_share(share)}"
+        for name, share in list(job.bound.items())[:_BOUNDS]
+        if share >= _WORTH_A_WORD
+    )
+    return (
+        one_line(job.name),
+        format_seconds(job.begin_s),
+        "never" if job.end_s is None else format_seconds(job.end_s),
+        format_bytes(job.bytes),
+        _rate(job.read),
+        _rate(job.write),
+        *(["-" if job.slowdown is None else f"{job.slowdown:.2f}"] if slower else []),
+        bound,
+    )
+
+
+def _stages(one: SimulatedVariant) -> list[str]:
+    rows = [
+        (
+            _STAGES.get(stage.kind, stage.kind),
+            f"{stage.used:,} of {stage.members:,}",
+            format_share(min(1.0, stage.mean)),
+            format_share(min(1.0, stage.most)),
+            f"{stage.busiest:,}",
+        )
+        for stage in one.by_stage
+    ]
+    return table(("stage", "used", "busy", "busiest", "which"), rows)
+
+
+def _checks(checks: Sequence[SimulationCheck]) -> Iterable[str]:
+    words = {True: "holds", False: "FAILS", None: "-"}
+    return listed([f"{words[one.holds]:5}  {one_line(one.name)}: {one_line(one.detail)}" for one in checks])
