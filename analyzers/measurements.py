@@ -20,6 +20,7 @@ from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.world import World
+from vani.counts import FileLayout
 
 __all__ = ["Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
 
@@ -156,6 +157,12 @@ class Measurements:
     (of what traces tell of themselves): why the source cannot tell it."""
     remarks: Mapping[str, str] = field(default_factory=dict)
     """By attribute of the profile: what else the source says of it."""
+    layouts: Mapping[int, FileLayout] = field(default_factory=dict)
+    """By file code, of files whose layout on Lustre the source tells."""
+    mounts: Sequence[tuple[str, str]] = ()
+    """(folder, type) of file systems that were mounted where the workload ran."""
+    nodes: int | None = None
+    """That the workload ran on, where the source tells."""
     extensions: Mapping[str, Plain] = field(default_factory=dict)
     """What measures found that declare no type of result, such as those of plug-ins, by name."""
 
