@@ -9,7 +9,7 @@ from vani.analyzers.measures.extents import ProcessExtents
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.past_end import BeyondEnds
 
-__all__ = ["OTHERWISE", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
+__all__ = ["KEPT", "OTHERWISE", "PHASES_OF_CALLS", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
 
 OTHERWISE = "the source counts calls and keeps none of them"
 _NO_ORDER = "counts keep no order of calls, and removals are not counted"
@@ -28,6 +28,12 @@ UNKNOWN_ATTRIBUTES = {
     "sync_time": "the time of flushes is counted with that of writes",
     "repaired_times": "no time stamps of calls are kept",
 }
+PHASES_OF_CALLS = {
+    "phases": (
+        "of the reads and writes of POSIX, which DXT kept one by one: no metadata operations, flushes nor buffered "
+        "streams"
+    )
+}
 REMARKS = {
     "traces.records": "calls that were counted; the log holds none of them",
     "traces.functions": (
@@ -43,7 +49,7 @@ REMARKS = {
         "lower bound: the process with most of that time; `bounds` has the upper one: from the first call "
         "on each file to the last, no more than all calls take together"
     ),
-    "io.bandwidth": "upper bound: bytes by the lower bound of busy_s",
+    "io.bandwidth": "upper bound: bytes by the lower bound of busy_s, where reads and writes were not kept one by one",
     "io.footprint": "upper bound: bytes moved, and no more than lie before the furthest end of each file",
     "io.transfer_size": (
         "histogram by the source's own bins, whose upper end belongs to them, `unknown` where it has none "
@@ -79,3 +85,21 @@ REMARKS = {
     ),
     "files.stride": "the commonest hole and the commonest size of the file's operations, added up",
 }
+_FROM_DXT = "from the reads and writes of POSIX that DXT kept one by one, all that were counted"
+KEPT = {
+    "io.busy_s": (
+        f"reads and writes {_FROM_DXT}; metadata and total: lower bound, `bounds` has the upper one: with metadata "
+        "operations and flushes apart from all else"
+    ),
+    "io.bandwidth": _FROM_DXT,
+    "io.footprint": _FROM_DXT,
+    "io.transfer_size": f"{_FROM_DXT}; histogram by the source's own bins, whose upper end belongs to them",
+    "io.access_pattern": f"{_FROM_DXT}; whether a file was opened again between two of them is not told",
+    "files.readers": _FROM_DXT,
+    "files.writers": _FROM_DXT,
+    "files.stride": _FROM_DXT,
+    "apps.balance.busiest_bytes": _FROM_DXT,
+    "apps.balance.reading_processes": _FROM_DXT,
+    "apps.balance.writing_processes": _FROM_DXT,
+}
+"""Where DXT kept all reads and writes that were counted."""

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
+from vani.readers.darshan.calls import heat_of, hosts_of, segments_of
+from vani.readers.darshan.layouts import layouts_of
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
 
@@ -144,6 +146,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     }
     for column in ("bytes_read", "bytes_written", "read_ns", "write_ns", "metadata_ns", "reads", "writes"):
         _sum(table[column])
+    span_ns = round((records.end_s - records.start_s) * 1e9)
     return (
         RunCounts(
             paths=paths,
@@ -153,11 +156,22 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             table=table,
             sizes=_joined(sizes),
             functions={name: n for name, n in functions.most_common() if n},
-            span_ns=round((records.end_s - records.start_s) * 1e9),
+            span_ns=span_ns,
             through=_through(records, files),
+            layouts=layouts_of(records, files, _reach(table, len(paths))),
+            mounts=records.mounts,
+            hosts=hosts_of(records),
+            segments=segments_of(records, files, span_ns),
+            heat=heat_of(records),
         ),
         problems,
     )
+
+
+def _reach(table: Mapping[str, Ints], files: int) -> Ints:
+    found = np.zeros(files, np.int64)
+    np.maximum.at(found, table["file"], np.maximum(table["read_end"], table["write_end"]))
+    return found
 
 
 def _sum(values: Ints) -> int:

@@ -56,6 +56,15 @@ class Records:
     ids: NDArray[np.uint64]
     names: Sequence[str]
     modules: Mapping[str, Module]
+    layouts: Mapping[str, NDArray[Any]] | None = None
+    """By name of `LUSTRE_COMP_*`, and `id` of the file: components, a row each; None without that module."""
+    calls: Mapping[str, NDArray[Any]] | None = None
+    """Of DXT: `id`, `rank`, `writes` and `reads` (how many) of each record; `offset`, `length`, `start`, `end`
+    (seconds) of its writes and then its reads, record after record."""
+    hosts: Sequence[str] = ()
+    """Of each record of DXT."""
+    heat: Mapping[str, NDArray[Any]] | None = None
+    """`id`, `rank` and `width` (seconds) of each record; `read` and `write`, shape (records, bins)."""
 
 
 class _Worker:
@@ -167,9 +176,18 @@ def read_records(path: Path) -> Records:
         ids=arrays["ids"],
         names=told["names"],
         modules=modules,
+        layouts=_under("LUSTRE", arrays),
+        calls=_under("DXT", arrays),
+        hosts=told.get("hosts", ()),
+        heat=_under("HEATMAP", arrays),
     )
     _refuse_impossible(path, found)
     return found
+
+
+def _under(module: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
+    found = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{module}.")}
+    return found or None
 
 
 _MOST_RANKS = 1 << 24

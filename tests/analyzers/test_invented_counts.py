@@ -1,0 +1,136 @@
+"""Profiles of invented Darshan records: layouts, mounts, nodes, calls that were kept and heat maps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from darshan_records import calls, components, log, posix, profiled
+
+import vani
+from vani.schema.document import dumps
+from vani.units import MiB
+
+FOUR = calls((0, 0, 1.0, 1.5), (1, 1, 1.0, 1.5), (0, 2, 5.0, 5.5), (1, 3, 5.25, 5.75))
+
+
+# Layouts
+
+
+def test_a_file_has_the_stripes_that_it_had_on_lustre():
+    (file,) = profiled(log(layouts=components((4, MiB, 0, -1)))).files
+    assert (file.stripe_count, file.stripe_size, file.components) == (4, MiB, 1)
+
+
+def test_of_a_composite_layout_the_component_in_which_the_file_ends_counts():
+    layout = components((1, MiB, 0, MiB), (8, 4 * MiB, MiB, 64 * MiB), (32, 16 * MiB, 64 * MiB, -1))
+    (file,) = profiled(log(layouts=layout)).files
+    assert (file.stripe_count, file.stripe_size, file.components) == (8, 4 * MiB, 3)
+
+
+def test_stripes_that_were_not_counted_are_no_number():
+    (file,) = profiled(log(layouts=components((-1, -1, 0, -1)))).files
+    assert (file.stripe_count, file.stripe_size, file.components) == (None, None, 1)
+
+
+def test_a_profile_without_layouts_has_no_such_key_and_says_why():
+    profile = profiled(log())
+    assert "stripe_count" not in dumps(profile).split("provenance:")[0]
+    assert profile.provenance["files.stripe_count"] == "the log has no records of Lustre"
+
+
+def test_advice_names_the_stripes_that_the_file_had_not_the_default():
+    written = posix(WRITES=4096, BYTES_WRITTEN=4096 * MiB, MAX_BYTE_WRITTEN=4096 * MiB - 1, OPENS=64, F_WRITE_TIME=64 * 50.0,
+                    F_SLOWEST_RANK_TIME=50.0, SLOWEST_RANK=0, F_WRITE_START_TIMESTAMP=1.0, F_WRITE_END_TIMESTAMP=51.0,
+                    F_OPEN_START_TIMESTAMP=0.5, F_CLOSE_END_TIMESTAMP=52.0, CONSEC_WRITES=4032, SEQ_WRITES=4032)  # fmt: skip
+    changes = {"ranks": 64, "end_s": 200.0, "modules": {"POSIX": written}}
+
+    def striped(stripes: int) -> vani.schema.advice.Advice:
+        layout = components((stripes, 2 * MiB, 0, -1))
+        return vani.advise(profiled(log(layouts=layout, **changes)), system="generic-lustre")
+
+    advice = next(one for one in striped(2).recommendations if one.rule == "LUS002")
+    assert advice.current == {"stripe_count": 2, "stripe_size": 2 * MiB}
+    assert "which lies on 2 targets" in advice.reason
+    assert any(one.attribute == "files[0].stripe_count" and one.value == 2 for one in advice.evidence)
+    wanted = advice.recommended["stripe_count"]
+    again = [one for one in striped(wanted).recommendations if one.rule == "LUS002"]
+    assert all(one.current["stripe_count"] == wanted == one.recommended["stripe_count"] for one in again)
+
+
+# Mounts and nodes
+
+
+def test_the_mount_table_tells_the_type_of_the_file_system():
+    mounts = [("/lustre", "lustre"), ("/", "ext4"), ("/lustre/run/deep", "nfs")]
+    profile = profiled(log(mounts=mounts))
+    assert (profile.storage.shared.type, profile.storage.shared.dir) == ("lustre", "/lustre")
+    assert profile.provenance["storage.shared.type"] == "by the mount table of the logs"
+
+
+def test_that_the_root_alone_holds_a_file_tells_nothing():
+    # Tables are cut where they grow long.
+    assert profiled(log(mounts=[("/", "ext4")])).storage.shared.type is None
+
+
+def test_nodes_are_known_where_every_process_names_its_own():
+    assert profiled(log(calls=FOUR, hosts=("a", "b", "a", "b"))).job.nodes == 2
+    one = calls((0, 0, 1.0, 1.5))
+    assert profiled(log(calls=one, hosts=("a",))).job.nodes is None
+
+
+# Calls that were kept
+
+
+def test_kept_calls_give_busy_times_sizes_and_phases():
+    profile = profiled(log(calls=FOUR, hosts=("a",) * 4))
+    io = profile.workflow.io
+    assert io.busy_s.write == pytest.approx(0.5 + 0.75)
+    assert io.transfer_size.write.p50 == MiB
+    assert [(p.start_s, p.end_s, p.repeats.count) for p in profile.phases] == [(1.0, 5.75, 2)]
+    assert profile.files[0].writers == 2
+    assert profile.apps[0].balance.busiest_bytes == 2 * MiB
+
+
+def test_where_a_call_was_not_kept_counts_hold():
+    profile = profiled(log(calls={n: c[:3] for n, c in FOUR.items()}, hosts=("a",) * 3))
+    low, high = profile.bounds["workflow.io.busy_s.write"]
+    # Three of four calls: the union of those is a lower bound, all time added up the upper one.
+    assert low == pytest.approx(1.0)
+    assert high == pytest.approx(2.0)
+    assert profile.phases is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"start": np.array([np.nan] * 4)}, {"end": np.array([0.5] * 4)}, {"rank": np.array([0, 1, 0, 7])},
+     {"writes": np.array([1, 1, 1, -1])}, {"writes": np.array([1, 1, 1, 1 << 40])}, {"length": np.full(4, -5)}],
+    ids=["no number", "end before start", "no such rank", "negative", "more than there are", "negative size"],
+)  # fmt: skip
+def test_calls_that_cannot_be_are_left_out(damage):
+    profile = profiled(log(calls=FOUR | damage, hosts=("a",) * 4))
+    assert profile.phases is None
+    assert profile.workflow.io.ops.write == 4
+
+
+# Heat maps
+
+
+def heat(*bins: int, width: float = 0.1) -> dict[str, np.ndarray]:
+    return {
+        "id": np.array([2], np.uint64),
+        "rank": np.array([0]),
+        "width": np.array([width]),
+        "write": np.array([bins]),
+        "read": np.zeros((1, len(bins)), np.int64),
+    }
+
+
+def test_busy_times_are_no_longer_than_the_stretches_in_which_something_moved():
+    assert profiled(log()).bounds["workflow.io.busy_s.write"] == (1.0, 2.0)
+    low, high = profiled(log(heat=heat(*[1] * 13, *[0] * 87))).bounds["workflow.io.busy_s.write"]
+    assert (low, high) == (1.0, pytest.approx(1.3))
+
+
+def test_a_heat_map_of_which_records_were_dropped_bounds_nothing():
+    partial = profiled(log(heat=heat(1, 0), partial=["HEATMAP"]))
+    assert partial.bounds["workflow.io.busy_s.write"] == (1.0, 2.0)
