@@ -125,7 +125,13 @@ def judge(
     # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
     ranked = sorted(
         zip(kept, made, strict=True),
-        key=lambda pair: (pair[0].rule is not IOShare, -pair[0].seconds, ORDER.index(pair[1].severity)),
+        key=lambda pair: (
+            pair[0].rule is not IOShare,
+            # A known gain that is next to nothing does not go before one that nobody knows.
+            pair[1].severity == "info",
+            -pair[0].seconds,
+            ORDER.index(pair[1].severity),
+        ),
     )
     return Advice(
         profile=profile_ref,
