@@ -49,6 +49,8 @@ class CountedSizes:
     ----------
     bins
         Names of the tracer's own bins.
+    ends
+        Upper end of each bin but the last one, which belongs to it.
     read, write
         Shape (rows, bins): operations of each row of the table.
     row, kind, size, count
@@ -56,6 +58,7 @@ class CountedSizes:
     """
 
     bins: tuple[str, ...]
+    ends: Ints
     read: Ints
     write: Ints
     row: Ints

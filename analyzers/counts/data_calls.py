@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 def sizes(rows: Rows, runs: Sequence[RunCounts], kept: KeptCalls) -> SizeCounts:
     """Operations by the source's bins, and the sizes that are certain."""
-    bins = next((run.sizes.bins for run in runs), ())
+    names, ends = next(((run.sizes.bins, run.sizes.ends) for run in runs), ((), np.empty(0, np.int64)))
     before, parts = 0, []
     read, write = [], []
     for run in runs:
@@ -51,7 +51,7 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], kept: KeptCalls) -> SizeCounts:
         np.concatenate([kind, side]).astype(np.int8),
         np.concatenate([size, exact.second]),
         np.concatenate([count, exact.count]),
-        SizeBins(bins, rows.phase[at], rows.file[at], of, place, binned[at, of, place]),
+        SizeBins(names, ends, rows.phase[at], rows.file[at], of, place, binned[at, of, place]),
     )
 
 

@@ -215,8 +215,8 @@ def _processes(rows: Rows, kept: KeptCalls) -> ProcessCounts:
         pack((rows.file[together], rows.trace[together]), (world.files, traces)),
         {
             "processes": ranks,
-            "readers": np.minimum(rows["reads"][together], ranks),
-            "writers": np.minimum(rows["writes"][together], ranks),
+            "readers": np.minimum(rows["reads"], rows.movers)[together],
+            "writers": np.minimum(rows["writes"], rows.movers)[together],
         },
         dict.fromkeys(("processes", "readers", "writers"), "max"),
     )

@@ -105,7 +105,7 @@ def moved_by_process(rows: Rows, kept: KeptCalls) -> MovedByProcess:
         ends = [*rows.world.process_base[1:], rows.world.processes]
         together = rows.included & (rows.process < 0) & (rows[side] > 0)
         most = np.zeros(len(ends), np.int64)
-        np.maximum.at(most, rows.trace[together], np.minimum(rows[side], rows.ranks)[together])
+        np.maximum.at(most, rows.trace[together], np.minimum(rows[side], rows.movers)[together])
         for trace, (begin, end) in enumerate(zip(rows.world.process_base, ends, strict=True)):
             some[begin : begin + min(int(most[trace]), end - begin)] += 1
         sides.append(some)
@@ -185,14 +185,11 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
         )
         owner, _ = unpack(of_trace.keys, (groups, traces))
         np.maximum.at(found[:, kind], owner, of_trace["time"] // of_trace["ranks"])
-        mine = kept & (rows.process >= 0)
-        process, time = rows.process, spent
-        if kind == ALL:
-            mine = kept & (
-                (rows.process >= 0) | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks))
-            )
-            process = np.where(rows.process >= 0, rows.process, bases + rows["slowest_rank"])
-            time = np.where(rows.process >= 0, spent, slowest)
+        alone = rows.process >= 0
+        mine = kept & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
+        process = np.where(alone, rows.process, bases + rows["slowest_rank"])
+        # What the slowest process spent was on this kind, but for no more than all spent on the others.
+        time = np.where(alone, spent, np.maximum(0, slowest - (rows.time_ns - spent)))
         by_process = group(pack((of[mine], process[mine]), (groups, world.processes)), {"time": time[mine]})
         if len(by_process):
             owner, _ = unpack(by_process.keys, (groups, world.processes))

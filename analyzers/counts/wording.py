@@ -53,7 +53,8 @@ REMARKS = {
     "io.footprint": "upper bound: bytes moved, and no more than lie before the furthest end of each file",
     "io.transfer_size": (
         "histogram by the source's own bins, whose upper end belongs to them, `unknown` where it has none "
-        "(buffered streams); exact sizes where the bins prove that all of the size are of one direction"
+        "(buffered streams); exact sizes where the bins prove that all of the size are of one direction, percentiles "
+        "where they are the same wherever in its bin an unknown size lies"
     ),
     "io.access_pattern": (
         "by counts: consecutive up to the first operation of each process on a file, strided is the upper "
@@ -74,10 +75,12 @@ REMARKS = {
     "apps.balance.writing_processes": "upper bound where a file has one record of all ranks",
     "files.processes": "ranks with a record of the file; all where one record stands for all ranks",
     "files.readers": (
-        "upper bound where a file has one record of all ranks: all of them, or as many as there are reads"
+        "upper bound where a file has one record of all ranks: all of them, or as many as there are reads, or the one "
+        "that moved all bytes"
     ),
     "files.writers": (
-        "upper bound where a file has one record of all ranks: all of them, or as many as there are writes"
+        "upper bound where a file has one record of all ranks: all of them, or as many as there are writes, or the one "
+        "that moved all bytes"
     ),
     "files.size": (
         "end of the furthest write or read of files that were written; too small where positions were moved"

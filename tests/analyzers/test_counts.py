@@ -212,6 +212,33 @@ def test_every_rule_takes_a_profile_of_counts(name):
     assert advice.no_recommendation
 
 
+# Runs before and after they were tuned
+
+
+AIIO = TWINS.parent / "aiio-darshan"
+PAIRS = {
+    "ior": ("66186370", "66184525"),
+    "h5bench": ("66082102", "66089597"),
+    "write_3d_nc4": ("66168155", "66168349"),
+}
+JOINS = {"POS002", "POS009", "MIO001"}
+"""Rules that join small requests."""
+
+
+@pytest.mark.skipif(not AIIO.is_dir(), reason="the shared logs are not here")
+@with_pydarshan
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_the_first_advice_before_tuning_is_to_join_small_writes_and_afterwards_it_is_not(pair):
+    def first(job: str) -> str:
+        profile = vani.profile(next(AIIO.glob(f"*_id{job}-*.darshan")))
+        found = vani.advise(profile, system="generic-lustre").recommendations
+        return next(one.rule for one in found if one.rule != "MAT001")
+
+    before, after = (first(job) for job in pair)
+    assert before in JOINS
+    assert after not in JOINS
+
+
 # Twins
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from darshan_records import calls, components, log, posix, profiled
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vani
+from vani.analyzers.transfer_sizes import _proven
 from vani.schema.document import dumps
 from vani.units import MiB
 
@@ -112,6 +115,37 @@ def test_calls_that_cannot_be_are_left_out(damage):
     assert profile.workflow.io.ops.write == 4
 
 
+# One record of all ranks
+
+
+def test_what_the_slowest_process_spent_was_on_writes_but_for_what_all_spent_on_others():
+    record = {"WRITES": 40, "BYTES_WRITTEN": 40, "F_WRITE_TIME": 3.0, "F_META_TIME": 0.5, "SLOWEST_RANK": 1,
+              "F_SLOWEST_RANK_TIME": 2.9}  # fmt: skip
+    profile = profiled(log(modules={"POSIX": posix(**record)}))
+    assert profile.workflow.io.busy_s.write == pytest.approx(2.4)
+
+
+def test_where_one_process_moved_all_bytes_it_alone_is_a_writer():
+    record = {"WRITES": 40, "BYTES_WRITTEN": 40, "SLOWEST_RANK": 1, "SLOWEST_RANK_BYTES": 40}
+    assert profiled(log(ranks=4, modules={"POSIX": posix(**record)})).files[0].writers == 1
+    record["SLOWEST_RANK_BYTES"] = 39
+    assert profiled(log(ranks=4, modules={"POSIX": posix(**record)})).files[0].writers == 4
+
+
+def test_a_percentile_is_told_where_unknown_sizes_cannot_change_it():
+    most = {
+        "WRITES": 100,
+        "BYTES_WRITTEN": 1,
+        "SIZE_WRITE_100_1K": 100,
+        "ACCESS1_ACCESS": 512,
+        "ACCESS1_COUNT": 60,
+    }
+    sizes = profiled(log(modules={"POSIX": posix(**most)})).workflow.io.transfer_size.write
+    assert (sizes.p50, sizes.p90, sizes.min, sizes.max) == (512, None, None, None)
+    few = most | {"ACCESS1_COUNT": 40}
+    assert profiled(log(modules={"POSIX": posix(**few)})).workflow.io.transfer_size.write.p50 is None
+
+
 # Heat maps
 
 
@@ -134,3 +168,23 @@ def test_busy_times_are_no_longer_than_the_stretches_in_which_something_moved():
 def test_a_heat_map_of_which_records_were_dropped_bounds_nothing():
     partial = profiled(log(heat=heat(1, 0), partial=["HEATMAP"]))
     assert partial.bounds["workflow.io.busy_s.write"] == (1.0, 2.0)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.booleans()), min_size=1, max_size=12),
+    st.sampled_from([50, 90]),
+    st.randoms(),
+)
+def test_no_way_to_choose_the_unknown_sizes_changes_a_percentile_that_is_told(operations, percent, random):
+    ends = np.array([100, 200])
+    sizes = np.array([size for size, _ in operations])
+    known = np.array([is_known for _, is_known in operations])
+    bins = np.searchsorted(ends, sizes, side="left")
+    exact = np.unique(sizes[known], return_counts=True)
+    told = _proven(ends, np.bincount(bins, minlength=3), exact, percent)
+    if told is None:
+        return
+    for _ in range(5):
+        others = [random.randint((0, 101, 201)[one], (100, 200, 300)[one]) for one in bins[~known]]
+        chosen = np.sort(np.concatenate([sizes[known], np.array(others, np.int64)]))
+        assert chosen[-(-len(chosen) * percent // 100) - 1] == told

@@ -283,7 +283,7 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
     if columns.prefix != "POSIX":
         nothing = np.empty(0, np.int64)
         empty = np.zeros((rows, len(BINS)), np.int64)
-        return CountedSizes(BINS, empty, empty, nothing, nothing, nothing, nothing)
+        return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
     read, write = (
         np.stack([columns.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
     )
@@ -302,15 +302,15 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
         row, slot = np.nonzero(proven)
         found.append((row + before, np.full(len(row), kind), length[row, slot], proven[row, slot]))
     row, kind_, size, count = (np.concatenate(columns_) for columns_ in zip(*found, strict=True))
-    return CountedSizes(BINS, read, write, row, kind_, size, count)
+    return CountedSizes(BINS, _ENDS, read, write, row, kind_, size, count)
 
 
 def _joined(parts: list[CountedSizes]) -> CountedSizes:
     if not parts:
         nothing, empty = np.empty(0, np.int64), np.empty((0, len(BINS)), np.int64)
-        return CountedSizes(BINS, empty, empty, nothing, nothing, nothing, nothing)
+        return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
     names = ("read", "write", "row", "kind", "size", "count")
-    return CountedSizes(BINS, *(np.concatenate([getattr(p, n) for p in parts]) for n in names))
+    return CountedSizes(BINS, _ENDS, *(np.concatenate([getattr(p, n) for p in parts]) for n in names))
 
 
 def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[int, int, int]]]:
