@@ -21,6 +21,7 @@ from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.world import World
 from vani.counts import FileLayout
+from vani.schema.profile import AppDependency
 
 __all__ = ["Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
 
@@ -81,6 +82,10 @@ class PossibleExchanges:
     """Shape (apps,): between processes of the app."""
     files: Ints | None
     """Codes (by last name) of files through which it may have been; None: any file."""
+    exchanged: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Of these, those through which it was for certain."""
+    dependencies: Sequence[AppDependency] = ()
+    """Between apps, where `between_apps` is False: known by the order of runs."""
 
 
 class Results:

@@ -47,14 +47,19 @@ def log(path: str = "/lustre/run/out", ranks: int = 2, **changes: object) -> Rec
     )
 
 
-def profiled(records: Records) -> Profile:
-    """The profile of a log that tells this."""
+def profiled(*logs: Records) -> Profile:
+    """The profile of logs that tell this, as one workload."""
+    readers = [_reader(records, number) for number, records in enumerate(logs)]
+    return profile_of_counts(readers, None, None, None, [])[0]
+
+
+def _reader(records: Records, number: int) -> DarshanReader:
     reader = DarshanReader.__new__(DarshanReader)
-    reader.path, reader.format, reader.layout = Path("a.darshan"), records.version, records.version
+    reader.path, reader.format, reader.layout = Path(f"{number}.darshan"), records.version, records.version
     reader.__dict__["_records"] = records
-    reader._identity = SimpleNamespace(digest=lambda: "")
+    reader._identity, reader._content = SimpleNamespace(digest=lambda: ""), str(number)
     reader.changed = lambda: False
-    return profile_of_counts([reader], None, None, None, [])[0]
+    return reader
 
 
 def components(*rows: tuple[int, int, int, int]) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from vani.analyzers.assemble import assemble
 from vani.analyzers.characterise import world_of
 from vani.analyzers.counts.bounds import bounds_of
 from vani.analyzers.counts.data_calls import pattern, sizes, touched
+from vani.analyzers.counts.exchanges import exchanges_of
 from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.libraries import library_use
 from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of
@@ -31,7 +32,7 @@ from vani.analyzers.entities.view import View
 from vani.analyzers.formats_on_disk import formats_on_disk
 from vani.analyzers.keyed import NO_VALUE, Keyed, group
 from vani.analyzers.keys import pack, unpack
-from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, TraceFacts
+from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import FileUsers, ProcessCounts
@@ -78,6 +79,7 @@ def counted_profile(
     system: System | None = None,
     list_files: int | None = 100,
     refused: Sequence[tuple[str, str]] = (),
+    copies: Sequence[tuple[str, str]] = (),
 ) -> tuple[Profile, View]:
     """Characterise a workload by what was counted.
 
@@ -89,6 +91,8 @@ def counted_profile(
         How many files are listed, those with most I/O time; None for all.
     refused
         (path, why) of logs that could not be read.
+    copies
+        (path, path of the log) of copies of a log, which counts once.
 
     Raises
     ------
@@ -100,6 +104,11 @@ def counted_profile(
     rows = Rows.of(world, contexts, counts)
     kept = KeptCalls.of(rows, contexts, counts)
     measured = _measurements(world, contexts, runs, rows, kept, list_files)
+    if copies:
+        told = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
+        measured = replace(
+            measured, remarks={**measured.remarks, "traces.path": f"copies count once: {told}"}
+        )
     calls = phases_of_calls(kept, measured.traces)
     if calls is not None:
         measured = replace(
@@ -145,7 +154,7 @@ def _measurements(
         pattern(rows, kept),
         touched(rows, kept),
         _lengths(rows),
-        _possible_exchanges(rows),
+        exchanges_of(rows),
         library_use(rows, contexts, counts),
     ]
     return Measurements(
@@ -305,29 +314,3 @@ def _lengths(rows: Rows) -> FileLengths:
         np.where(written, np.maximum(reach, length), np.where(length == NO_VALUE, NO_VALUE, length)),
         np.zeros(files, np.bool_),
     )
-
-
-def _possible_exchanges(rows: Rows) -> PossibleExchanges:
-    """Files that were written: whether they were removed in the end is not counted, nor who came first."""
-    world, apps = rows.world, len(rows.world.apps)
-    mine = rows.included
-    read, written = mine & (rows["reads"] > 0), mine & (rows["writes"] > 0)
-
-    def used(rows_: NDArray[np.bool_], of: Ints, width: int) -> NDArray[np.bool_]:
-        found = np.zeros((world.files, width), np.bool_)
-        found[rows.file[rows_], of[rows_]] = True
-        return found
-
-    by_app_read, by_app_written = used(read, rows.app, apps), used(written, rows.app, apps)
-    pairs = by_app_read.sum(axis=1) * by_app_written.sum(axis=1)
-    between = bool((pairs > (by_app_read & by_app_written).sum(axis=1)).any())
-    # Several processes: a record of all ranks, or records of several.
-    several = np.zeros((world.files, apps), np.bool_)
-    together = mine & (rows.process < 0)
-    several[rows.file[together], rows.app[together]] = True
-    alone = np.unique(np.stack([rows.file, rows.app, rows.process])[:, mine & (rows.process >= 0)], axis=1)
-    count = np.zeros((world.files, apps), np.int64)
-    np.add.at(count, (alone[0], alone[1]), 1)
-    several |= count > 1
-    within: NDArray[np.bool_] = np.any(by_app_read & by_app_written & several, axis=0)
-    return PossibleExchanges(between, within, np.flatnonzero(by_app_written.any(axis=1)))

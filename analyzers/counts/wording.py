@@ -82,6 +82,10 @@ REMARKS = {
         "upper bound where a file has one record of all ranks: all of them, or as many as there are writes, or the one "
         "that moved all bytes"
     ),
+    "workflow.app_dependencies": (
+        "by file and the order of runs: an app depends on one that wrote a file before the last read of it; whose "
+        "bytes were read is not counted"
+    ),
     "files.size": (
         "end of the furthest write or read of files that were written; too small where positions were moved"
         " by pread and pwrite, or by truncation; null for files that were only read"

@@ -65,6 +65,9 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
         else:
             unknown |= np.isin(view.world.final_name[codes], possible.files)
         role[unknown] = 0
+        if possible is not None:
+            handed_on = np.isin(view.world.final_name[codes], possible.exchanged)
+            role[handed_on], unknown[handed_on] = 3, False
     else:
         gone, used = survey.at(codes, "last_remove", -1), survey.at(codes, "last_use", -1)
         exchanged = np.array(sorted(exchanged_files(view)), np.int64)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import vani
 from vani.analyzers.transfer_sizes import _proven
+from vani.readers.darshan.records import Records
 from vani.schema.document import dumps
 from vani.units import MiB
 
@@ -113,6 +114,44 @@ def test_calls_that_cannot_be_are_left_out(damage):
     profile = profiled(log(calls=FOUR | damage, hosts=("a",) * 4))
     assert profile.phases is None
     assert profile.workflow.io.ops.write == 4
+
+
+# Several runs
+
+
+def writing(exe: str, start_s: float) -> Records:
+    record = posix(
+        WRITES=4, BYTES_WRITTEN=400, F_WRITE_TIME=1.0, F_WRITE_START_TIMESTAMP=1.0, F_WRITE_END_TIMESTAMP=2.0
+    )
+    return log(exe=exe, start_s=start_s, end_s=start_s + 10, modules={"POSIX": record})
+
+
+def reading(exe: str, start_s: float) -> Records:
+    record = posix(
+        READS=4, BYTES_READ=300, F_READ_TIME=1.0, F_READ_START_TIMESTAMP=1.0, F_READ_END_TIMESTAMP=2.0
+    )
+    return log(exe=exe, start_s=start_s, end_s=start_s + 10, modules={"POSIX": record})
+
+
+def test_a_file_that_a_later_log_reads_links_the_apps_and_is_intermediate():
+    profile = profiled(writing("make", 100.0), reading("use", 200.0))
+    (link,) = profile.workflow.app_dependencies
+    assert (link.producer, link.consumer, link.files) == ("make", "use", 1)
+    assert (link.bytes_written, link.bytes_read) == (400, 300)
+    assert profile.files[0].role == "intermediate"
+    assert profile.dataset.roles == {"intermediate": 1}
+
+
+def test_a_file_that_was_read_before_it_was_written_links_nothing():
+    profile = profiled(reading("use", 100.0), writing("make", 200.0))
+    assert profile.workflow.app_dependencies == []
+    assert profile.files[0].role is None
+
+
+def test_a_later_log_of_the_same_app_makes_a_file_intermediate():
+    profile = profiled(writing("app", 100.0), reading("app", 200.0))
+    assert profile.workflow.app_dependencies == []
+    assert profile.files[0].role == "intermediate"
 
 
 # One record of all ranks

@@ -314,3 +314,4 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path, monkeypatch
     finally:
         records_._WORKER.stop()
     assert not (tmp_path / "imported").exists()
+
