@@ -277,7 +277,7 @@ def test_a_log_tells_its_program_and_when_it_ran():
 def test_what_cannot_be_is_refused(change, said):
     impossible = Records(**{**log(POSIX=module("POSIX", [{"READS": 1}])).__dict__, **change})
     with pytest.raises(TraceError, match=said):
-        records_._refuse_impossible(Path("a.darshan"), impossible)
+        records_.refuse_impossible(Path("a.darshan"), impossible)
 
 
 @with_pydarshan

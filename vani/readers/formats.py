@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import InputError, VaniError
-from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan
+from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan, is_parser_text
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
 from vani.readers.recorder.reader import RecorderReader
@@ -24,9 +24,11 @@ ENTRY_POINTS = "vani.readers"
 
 
 def _open_darshan(path: Path) -> TraceReader:
-    from vani.readers.darshan.reader import DarshanReader  # noqa: PLC0415 - few traces are logs of counts
+    # Few traces are logs of counts.
+    from vani.readers.darshan.parser_text import ParserTextReader  # noqa: PLC0415
+    from vani.readers.darshan.reader import DarshanReader  # noqa: PLC0415
 
-    return DarshanReader(path)
+    return ParserTextReader(path) if is_parser_text(path) else DarshanReader(path)
 
 
 BUILT_IN = (

@@ -63,6 +63,16 @@ _FUNCTIONS = {
 """Functions that stand for all of their kind, and the counters that count them."""
 
 
+_DATA_FUNCTIONS = {
+    "MPI-IO": ("MPI_File_read", "MPI_File_write"),
+    "H5D": ("H5Dread", "H5Dwrite"),
+    "PNETCDF_VAR": ("ncmpi_get", "ncmpi_put"),
+}
+"""Of libraries: functions that stand for all that read and all that write."""
+_MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
+"""Before READS and WRITES in the counters of libraries."""
+
+
 class _Columns:
     """Counters of a module by what is behind its prefix; what was not counted is 0 in sums."""
 
@@ -140,6 +150,12 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         for function, counter in _FUNCTIONS[name].items():
             counted = columns.opens if counter == "opens" else columns.count(counter)
             functions[function] += _sum(counted)
+    for name, both in _DATA_FUNCTIONS.items():
+        module = records.modules.get(name)
+        if module is not None and len(module):
+            columns = _Columns(name, module)
+            for function, counter in zip(both, ("READS", "WRITES"), strict=True):
+                functions[function] += _sum(columns.count(*(f"{kind}{counter}" for kind in _MOVING)))
     table = {
         column: np.concatenate([np.empty(0, np.int64), *(one[column] for one in tables)])
         for column in COLUMNS

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from vani.errors import InputError, TraceError, one_line
 
-__all__ = ["Module", "Records", "read_records"]
+__all__ = ["Module", "Records", "read_records", "refuse_impossible"]
 
 _SECONDS = 300
 """For one log, and the start of the process."""
@@ -181,7 +181,7 @@ def read_records(path: Path) -> Records:
         hosts=told.get("hosts", ()),
         heat=_under("HEATMAP", arrays),
     )
-    _refuse_impossible(path, found)
+    refuse_impossible(path, found)
     return found
 
 
@@ -194,11 +194,20 @@ _MOST_RANKS = 1 << 24
 _MOST_SECONDS = 1e9
 
 
-def _refuse_impossible(path: Path, found: Records) -> None:
+def _impossible(path: Path, what: str) -> TraceError:
+    return TraceError(
+        f"is a damaged Darshan log: {what}",
+        where=path,
+        todo="copy it once more from where Darshan wrote it, or leave it out",
+    )
+
+
+def refuse_impossible(path: Path, found: Records) -> None:
+    """Raise TraceError where a log tells what no run can be."""
     if not 0 < found.ranks <= _MOST_RANKS:
-        raise _unread(path, f"it claims {found.ranks:,} processes")
+        raise _impossible(path, f"it claims {found.ranks:,} processes")
     if not 0 <= found.end_s - found.start_s <= _MOST_SECONDS:
-        raise _unread(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
+        raise _impossible(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
     for name, module in found.modules.items():
         if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < found.ranks):
-            raise _unread(path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}")
+            raise _impossible(path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}")
