@@ -67,15 +67,25 @@ def pattern(rows: Rows, kept: KeptCalls) -> PatternCounts:
     consecutive, forward, strided = (
         np.where(known, 0, rows[name]) for name in ("consecutive", "forward", "strided")
     )
+    # Single jumps between runs of operations that continue one another are no row of three at one distance.
+    strided = np.where(strided > consecutive, strided, 0)
     processes = np.where(rows.process < 0, rows.ranks, 1)
     streams = np.minimum(processes, rows["reads"]) + np.minimum(processes, rows["writes"])
     elsewhere = placed - np.minimum(placed, consecutive + forward)
     firsts = np.minimum(elsewhere, np.where(placed > 0, streams, 0))
+    # Elsewhere than at byte 0, the first one is counted as going forward. It is of the class of those behind it.
+    leading = np.minimum(forward - strided, streams - firsts) * (placed > 0)
+    forward = forward - leading
+    heirs = firsts + leading
+    like_strided = strided > 0
+    # Of jumps to and fro, those that lead forth are as random as those that lead back.
+    back = elsewhere - firsts
+    forth = np.minimum(forward - strided, back)
     classes = {
-        "consecutive": consecutive + firsts,
-        "sequential": forward - strided,
-        "strided": strided,
-        "random": elsewhere - firsts,
+        "consecutive": consecutive + np.where(like_strided, 0, heirs),
+        "sequential": forward - strided - forth,
+        "strided": strided + np.where(like_strided, heirs, 0),
+        "random": back + forth,
     }
     within = np.left_shift(1, rows["layer"])
     steps = (rows["stride_count"] > 0) & ~known

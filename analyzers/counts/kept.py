@@ -172,6 +172,8 @@ class KeptCalls:
 
         Files that a process opens again are not told from those that it goes on with.
         """
+        if not len(self):
+            return Keyed(), Pairs()
         widths = self.cell_widths[:2]
         stream = pack(
             (self.process, self.file, self.kind), (self.rows.world.processes, *self.cell_widths[1:])
@@ -185,6 +187,8 @@ class KeptCalls:
 
     def users(self, kind: int) -> Keyed:
         """Column `processes`: those that read (write) each file."""
+        if not len(self):
+            return Keyed()
         mine = self.kind == kind
         file, _ = np.unique(np.stack([self.file[mine], self.process[mine]]), axis=1)
         return group(file, {"processes": np.ones(len(file), np.int64)})

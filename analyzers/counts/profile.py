@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -145,7 +146,7 @@ def _measurements(
     # Where all reads and writes were kept, they need no bounds.
     every = REMARKS | KEPT if len(kept) and kept.whole[rows.included].all() else REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
-    extensions = [measure.name for measure in measures() if measure.result is None]
+    extensions = _extensions()
     results = [
         spent,
         busy_times(rows, listed, spent, kept),
@@ -174,6 +175,12 @@ def _measurements(
         remarks=remarks | {f"extensions.{name}": OTHERWISE for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
+
+
+@cache
+def _extensions() -> tuple[str, ...]:
+    """Names of measures that plug-ins bring; all that is installed is looked through for them, once."""
+    return tuple(measure.name for measure in measures() if measure.result is None)
 
 
 _NEVER = np.iinfo(np.int64).max

@@ -57,8 +57,9 @@ REMARKS = {
         "where they are the same wherever in its bin an unknown size lies"
     ),
     "io.access_pattern": (
-        "by counts: consecutive up to the first operation of each process on a file, strided is the upper "
-        "bound of operations at one of the four commonest distances; buffered streams are not counted"
+        "by counts: consecutive up to the first operation of each process on a file; strided the operations at one of "
+        "the four commonest distances where these are more than continue one another; random those that go back and as "
+        "many that go forth; buffered streams are not counted"
     ),
     "workflow.io_time_share": "lower bound, as io.busy_s",
     "apps.io_time_share": "lower bound, as io.busy_s",

@@ -212,6 +212,13 @@ def test_every_rule_takes_a_profile_of_counts(name):
     assert advice.no_recommendation
 
 
+@with_pydarshan
+def test_that_counts_name_no_function_is_no_sign_that_it_was_not_called():
+    advice = vani.advise(vani.profile(LIBRARIES), system="generic-lustre")
+    assert "HD5003" not in {one.rule for one in advice.recommendations}
+    assert any("which functions of HDF5" in one.why for one in advice.no_recommendation if one.rule == "HD5003")
+
+
 # Runs before and after they were tuned
 
 

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vani
+from vani.advisors.small_requests import small_at_least, usual_at_most, usual_text
 from vani.analyzers.transfer_sizes import _proven
-from vani.readers.darshan.records import Records
+from vani.readers.darshan.records import Module, Records
 from vani.schema.document import dumps
+from vani.schema.profile import Sizes
 from vani.units import MiB
 
 FOUR = calls((0, 0, 1.0, 1.5), (1, 1, 1.0, 1.5), (0, 2, 5.0, 5.5), (1, 3, 5.25, 5.75))
@@ -114,6 +116,43 @@ def test_calls_that_cannot_be_are_left_out(damage):
     profile = profiled(log(calls=FOUR | damage, hosts=("a",) * 4))
     assert profile.phases is None
     assert profile.workflow.io.ops.write == 4
+
+
+# What rules are told
+
+
+def sizes(**histogram: int) -> Sizes:
+    return Sizes(min=None, p50=None, p90=None, max=None, common=[], histogram=histogram)
+
+
+def test_the_usual_size_is_at_most_the_end_of_the_bin_of_the_median():
+    assert usual_at_most(sizes(**{"0_100": 3, "100_1K": 3, "1K_10K": 1})) == 1024
+    assert usual_at_most(sizes(**{"0_100": 1, "1G_PLUS": 3})) is None
+    assert usual_at_most(sizes(**{"0_100": 3, "unknown": 4})) is None
+    assert usual_text(sizes(**{"0_100": 3, "100_1K": 4})) == "at most 1.02 kB"
+
+
+def test_the_mean_of_a_stream_proves_how_many_of_its_requests_are_small():
+    streams = posix(READS=1000, BYTES_READ=4 * MiB, OPENS=1)
+    streams = Module(
+        streams.id, streams.rank, {n.replace("POSIX", "STDIO"): c for n, c in streams.counters.items()}, {}
+    )
+    io = profiled(log(modules={"STDIO": streams})).workflow.io
+    assert io.transfer_size.read.histogram == {"unknown": 1000}
+    assert small_at_least(io, 64 << 10, reads=True) == pytest.approx(1 - 4 * MiB / 1000 / (64 << 10))
+
+
+def test_the_first_operation_of_a_process_is_of_the_class_of_those_behind_it():
+    # Four processes write eight blocks each, one behind the other: those of three begin elsewhere than at byte 0.
+    record = {"WRITES": 32, "BYTES_WRITTEN": 32, "CONSEC_WRITES": 28, "SEQ_WRITES": 31}
+    pattern = profiled(log(ranks=4, modules={"POSIX": posix(**record)})).workflow.io.access_pattern
+    assert (pattern.consecutive, pattern.sequential) == (1.0, 0.0)
+
+
+def test_jumps_to_and_fro_are_random_in_both_directions():
+    record = {"WRITES": 101, "BYTES_WRITTEN": 101, "SEQ_WRITES": 50}
+    pattern = profiled(log(ranks=1, modules={"POSIX": posix(**record)})).workflow.io.access_pattern
+    assert pattern.random > 0.9
 
 
 # Several runs

@@ -308,10 +308,10 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path, monkeypatch
         (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
     log = next(LOGS.glob("*.darshan")).resolve()
     monkeypatch.chdir(tmp_path)
-    records_._WORKER.stop()
+    records_.WORKER.stop()
     try:
         assert DarshanReader(log).ranks
     finally:
-        records_._WORKER.stop()
+        records_.WORKER.stop()
     assert not (tmp_path / "imported").exists()
 

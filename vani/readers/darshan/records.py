@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from vani.errors import InputError, TraceError, one_line
 
-__all__ = ["Module", "Records", "read_records", "refuse_impossible"]
+__all__ = ["WORKER", "Module", "Records", "read_records", "refuse_impossible"]
 
 _SECONDS = 300
 """For one log, and the start of the process."""
@@ -113,6 +113,11 @@ class _Worker:
         os.close(theirs_out)
         self._names, self._answers = Connection(ours_out, readable=False), Connection(ours_in, writable=False)
 
+    @property
+    def process(self) -> int | None:
+        """Its number; None where there is none."""
+        return None if self._process is None else self._process.pid
+
     def stop(self) -> None:
         """End the process, if there is one."""
         for end in (self._names, self._answers):
@@ -124,8 +129,9 @@ class _Worker:
         self._process = self._names = self._answers = None
 
 
-_WORKER = _Worker()
-atexit.register(_WORKER.stop)
+WORKER = _Worker()
+"""Reads all logs of this process: it starts once, which takes longer than most logs."""
+atexit.register(WORKER.stop)
 
 
 def _unread(path: Path, why: str) -> TraceError:
@@ -152,7 +158,7 @@ def read_records(path: Path) -> Records:
             where=path,
             todo="pip install 'vani-io[darshan]'",
         )
-    told, packed = _WORKER.ask(path)
+    told, packed = WORKER.ask(path)
     arrays = np.load(io.BytesIO(packed), allow_pickle=False)
     job = told["job"]
     modules = {}
