@@ -10,7 +10,14 @@ from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
-from vani.advisors.small_requests import aggregated, moved_one_way, process_rate, sizes_of
+from vani.advisors.small_requests import (
+    aggregated,
+    moved_one_way,
+    process_rate,
+    sizes_of,
+    usual_at_most,
+    usual_text,
+)
 from vani.units import KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -125,9 +132,10 @@ class CollectiveBuffering(Rule):
         if movers < 2 and not (movers and self._is_split(file, use, reads=reads)):
             return "each file is moved by at most one process per direction"
         sizes = sizes_of(file.io, reads=reads)
-        if pattern is None or sizes is None or sizes.p50 is None:
+        usual = usual_at_most(sizes)
+        if pattern is None or usual is None:
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
-        if sizes.p50 >= self.max_request:
+        if usual >= self.max_request:
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
         if (file.io.ops.read if reads else file.io.ops.write) < self.min_operations:
             return f"the shared files have fewer than {self.min_operations} requests in a direction"
@@ -168,7 +176,7 @@ class CollectiveBuffering(Rule):
         reason = (
             f"{use.app.name} accesses {listed(use.folder, items)} in "
             f"{format_count(sum(one.moved[1] for one in moved))} {self._kind(items)} requests, usually of "
-            f"{format_bytes(size.p50 if size else None)}, and {format_share(collective)} of its MPI-IO calls are "
+            f"{usual_text(size)}, and {format_share(collective)} of its MPI-IO calls are "
             "collective. "
         )
         if is_independent:
