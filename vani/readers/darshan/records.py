@@ -216,4 +216,6 @@ def refuse_impossible(path: Path, found: Records) -> None:
         raise _impossible(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
     for name, module in found.modules.items():
         if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < found.ranks):
-            raise _impossible(path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}")
+            raise _impossible(
+                path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}"
+            )

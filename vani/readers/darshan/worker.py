@@ -21,6 +21,8 @@ __all__ = ["MODULES", "main"]
 MODULES = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 """Modules whose records are counters."""
 _MOST_MEMORY = 8 << 30
+_LONGEST = 4096
+"""Bytes of a command line, as Darshan keeps it."""
 
 
 def main(incoming: int, outgoing: int) -> None:
@@ -50,23 +52,27 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
         raise ValueError("PyDarshan cannot open it")
     try:
         modules = backend.log_get_modules(log)
-        told = {
-            "job": backend.log_get_job(log),
-            "exe": backend.log_get_exe(log),
-            "mounts": backend.log_get_mounts(log),
+        told: dict[str, Any] = {
+            "job": _job(backend, log),
+            "exe": _exe(backend, log),
+            "mounts": _mounts(backend, log),
             "partial": sorted(name for name, one in modules.items() if one["partial_flag"]),
             "modules": sorted(modules),
             "counters": {},
         }
-        names = backend.log_get_name_records(log)
+        names = _names(backend, log)
         told["names"] = list(names.values())
         arrays = {"ids": np.array(list(names), np.uint64)}
         for module in MODULES:
             if module not in modules:
                 continue
-            records = []
-            while (record := backend.log_get_record(log, module, dtype="numpy")) is not None:
-                records.append(record)
+            # The record is taken apart while it is there.
+            records = [
+                backend._make_generic_record([record], module, "numpy")
+                for record in _records(backend, log, module)
+            ]
+            if modules[module]["len"] and not records:
+                raise ValueError(f"{module} holds no whole record")
             told["counters"][module] = [backend.counter_names(module), backend.fcounter_names(module)]
             of_file = "file_rec_id" if module in ("H5D", "PNETCDF_VAR") else "id"
             arrays |= {
@@ -89,6 +95,51 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
 
 
 _SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")])
+
+
+def _text(backend: Any, text: Any) -> str:
+    """Text of the log; file systems ask for no encoding of names."""
+    found: str = backend.ffi.string(text).decode(errors="backslashreplace")
+    return found
+
+
+def _job(backend: Any, log: Any) -> dict[str, Any]:
+    job, length = backend.ffi.new("struct darshan_job *"), backend.ffi.new("double *")
+    if backend.libdutil.darshan_log_get_job(log["handle"], job) < 0:
+        raise ValueError("the job's region cannot be read")
+    backend.libdutil.darshan_log_get_job_runtime(log["handle"], job[0], length)
+    names = ("start_time_sec", "start_time_nsec", "nprocs")
+    return {
+        "log_ver": _text(backend, backend.ffi.cast("char *", log["handle"])),
+        "run_time": length[0],
+        **{name: getattr(job[0], name) for name in names},
+    }
+
+
+def _exe(backend: Any, log: Any) -> str:
+    text = backend.ffi.new("char[]", _LONGEST)
+    backend.libdutil.darshan_log_get_exe(log["handle"], text)
+    return _text(backend, text)
+
+
+def _mounts(backend: Any, log: Any) -> list[tuple[str, str]]:
+    mounts, count = backend.ffi.new("struct darshan_mnt_info **"), backend.ffi.new("int *")
+    backend.libdutil.darshan_log_get_mounts(log["handle"], mounts, count)
+    some = [mounts[0][i] for i in range(count[0])]
+    found = [(_text(backend, one.mnt_path), _text(backend, one.mnt_type)) for one in some]
+    backend.libdutil.darshan_free(mounts[0])
+    return found
+
+
+def _names(backend: Any, log: Any) -> dict[int, str]:
+    records, count = backend.ffi.new("struct darshan_name_record **"), backend.ffi.new("int *")
+    backend.libdutil.darshan_log_get_name_records(log["handle"], records, count)
+    found = {}
+    for number in range(count[0]):
+        found[records[0][number].id] = _text(backend, records[0][number].name)
+        backend.libdutil.darshan_free(records[0][number].name)
+    backend.libdutil.darshan_free(records[0])
+    return found
 
 
 def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -157,7 +208,10 @@ def _records(backend: Any, log: Any, module: str) -> Iterator[Any]:
     number, kind = backend.log_get_modules(log)[module]["idx"], backend._structdefs[module]
     while True:
         held = backend.ffi.new("void **")
-        if backend.libdutil.darshan_log_get_record(log["handle"], number, held) < 1:
+        found = backend.libdutil.darshan_log_get_record(log["handle"], number, held)
+        if found < 0:
+            raise ValueError(f"a record of {module} cannot be read")
+        if not found:
             return
         try:
             yield backend.ffi.cast(kind, held)[0][0]
