@@ -33,8 +33,6 @@ TWINS = DATA / "darshan-twins"
 LABELLED = DATA / "io500-trace-ds"
 SYSTEM = "generic-lustre"
 STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
-PROGRAM = "/lustre/scratch/proj"
-"""Where the twins' programs have their files; libraries and the system have others."""
 MOST = {
     "processes": 1.0, "access": 1.0, "opens": 0.98, "written": 0.99, "reads": 0.99, "writes": 0.99, "readers": 0.99,
     "writers": 0.99, "size": 0.96,
@@ -176,13 +174,9 @@ def counted(name: str) -> Profile:
     return profile_of_counts(readers, None, None, None, [])[0]
 
 
-_OF_THE_RUN = re.compile(r"\.(sharedptr|shfp|locktest)|_cid-|\.tmp\.")
-"""In names that hold numbers of the run."""
-
-
 def files_of(profile: Profile) -> dict[str, FileEntity]:
-    """Files of the program that was traced."""
-    return {f.path: f for f in profile.files if f.path.startswith(PROGRAM) and not _OF_THE_RUN.search(f.path)}
+    """By path; names that hold numbers of the run have no twin."""
+    return {file.path: file for file in profile.files}
 
 
 _OF_FILE: dict[str, Callable[[FileEntity], Any]] = {
