@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from vani.advisors.data_files import Item
 from vani.advisors.placement import SUPPLY, gpfs_under, lustre_under
 from vani.advisors.rule import Evidence, Layouts
+from vani.advisors.site_layouts import own_stripes
 from vani.models.certainty import certainty
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: 
     if wanted := next((stripes for path, stripes in layouts.items() if path in paths), None):
         because = f"the stripes that {wanted.rule} recommends"
         return Pieces("lustre", wanted.size, _targets(wanted.count, disk), because, wanted.evidence, 0.9)
+    if (own := own_stripes(items[0].file)) is not None:
+        told = tuple(
+            Evidence(f"{items[0].where}.{name}", value)
+            for name, value in zip(("stripe_count", "stripe_size"), own, strict=True)
+        )
+        return Pieces("lustre", own[1], own[0], "the stripes that the file has", told, 0.9)
     if disk is None or not disk.stripe_size or disk.stripe_count is None:
         return "the default stripe count and size are not known (`lfs getstripe -d`); set them in --system"
     evidence = tuple(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.conflicts import Judged
 from vani.advisors.rule import Finding, Gain
@@ -18,7 +18,10 @@ from vani.models.calibration import SPREAD
 from vani.models.io_time import IOTime
 from vani.units import format_seconds
 
-__all__ = ["of_run", "together"]
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+
+__all__ = ["before_bounds", "of_run", "together"]
 
 RUNTIME: Final = "runtime_s"
 """Metric of gains that are told as times of the whole run."""
@@ -31,6 +34,24 @@ def of_run(finding: Finding, time: IOTime | None) -> Finding:
     most = time.calls_s if finding.acts_on == "libraries" else time.slowest_s
     gain = None if finding.gain is None else _within(_repeated(_in_order(finding.gain)), most)
     return replace(finding, gain=gain, touched_s=min(finding.touched_s, most))
+
+
+def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:
+    """The least and the most that `before_s` can be, as far from it as the run's own time of that kind; None: exact.
+
+    A part of the run takes no longer than all of that kind can.
+    """
+    if gain.metric == RUNTIME:
+        return None
+    kind = gain.metric.partition("_")[0]
+    kind = kind if kind in ("read", "write", "metadata") else "total"
+    known, value = profile.bounds.get(f"workflow.io.busy_s.{kind}"), getattr(profile.workflow.io.busy_s, kind)
+    if known is None or value is None:
+        return None
+    low, high = known
+    if not value:
+        return 0.0, high
+    return gain.before_s * min(1.0, low / value), min(max(gain.before_s, high), gain.before_s * high / value)
 
 
 def _in_order(gain: Gain) -> Gain:

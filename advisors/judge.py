@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
-from vani.advisors.gains import of_run, together
+from vani.advisors.gains import before_bounds, of_run, together
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.rule import (
     NO_LAYOUTS,
@@ -119,13 +119,19 @@ def judge(
     most = _most_severe(matter, time, profile)
     sure = whole_share(profile) * (SHORT_RUN if time is not None and matter.is_short(time) else 1.0)
     made = [
-        _recommendation(one.rule, now, max(most, _severity(one, now, time), key=ORDER.index), sure)
+        _recommendation(one.rule, now, max(most, _severity(one, now, time), key=ORDER.index), sure, profile)
         for one, now in zip(kept, together(kept, time), strict=True)
     ]
     # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
     ranked = sorted(
         zip(kept, made, strict=True),
-        key=lambda pair: (pair[0].rule is not IOShare, -pair[0].seconds, ORDER.index(pair[1].severity)),
+        key=lambda pair: (
+            pair[0].rule is not IOShare,
+            # A known gain that is next to nothing does not go before one that nobody knows.
+            pair[1].severity == "info",
+            -pair[0].seconds,
+            ORDER.index(pair[1].severity),
+        ),
     )
     return Advice(
         profile=profile_ref,
@@ -244,7 +250,9 @@ def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Seve
     return "low" if matter.is_short(time) else "high"
 
 
-def _recommendation(rule: type[Rule], finding: Finding, severity: Severity, sure: float) -> Recommendation:
+def _recommendation(
+    rule: type[Rule], finding: Finding, severity: Severity, sure: float, profile: Profile
+) -> Recommendation:
     return Recommendation(
         rule=rule.id,
         name=rule.name,
@@ -258,13 +266,13 @@ def _recommendation(rule: type[Rule], finding: Finding, severity: Severity, sure
             for item in finding.evidence
         ],
         reason=finding.reason,
-        expected=None if finding.gain is None else _expected(finding.gain),
+        expected=None if finding.gain is None else _expected(finding.gain, profile),
         apply=list(finding.apply),
         source=list(rule.sources),
     )
 
 
-def _expected(gain: Gain) -> Expected:
+def _expected(gain: Gain, profile: Profile) -> Expected:
     def speedup(after: float) -> float | None:
         # Nothing left is no finite factor.
         return gain.before_s / after if after > 0 else None
@@ -277,6 +285,5 @@ def _expected(gain: Gain) -> Expected:
         low=speedup(gain.worst_s),
         high=speedup(gain.best_s),
         method=gain.method,
+        before_bounds=before_bounds(gain, profile),
     )
-
-

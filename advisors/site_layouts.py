@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.data_files import extent
 from vani.errors import InputError
 from vani.models.contention import VARIATION
 from vani.models.pfl import parse_options
@@ -11,9 +12,18 @@ from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
+    from vani.schema.profile import FileEntity
     from vani.schema.system import FileSystem, StripingRule
 
-__all__ = ["default_stripes", "exception", "keeps_own_layout", "site_rule", "targets_text"]
+__all__ = [
+    "default_stripes",
+    "exception",
+    "keeps_own_layout",
+    "own_stripes",
+    "present_stripes",
+    "site_rule",
+    "targets_text",
+]
 
 
 def site_rule(size: int, place: Lustre) -> StripingRule | None:
@@ -39,6 +49,19 @@ def default_stripes(disk: FileSystem | None, size: int) -> tuple[int | None, int
         held = next((part for part in parts if part.end is None or size <= part.end), parts[-1])
         return held.count, held.size
     return disk.stripe_count, disk.stripe_size
+
+
+def present_stripes(file: FileEntity, disk: FileSystem | None) -> tuple[int | None, int | None]:
+    """Stripe count (-1: all targets) and stripe size of a file: those that it had, else those without a setting."""
+    own = own_stripes(file)
+    return default_stripes(disk, extent(file) or 0) if own is None else own
+
+
+def own_stripes(file: FileEntity) -> tuple[int, int] | None:
+    """Stripe count and stripe size that a file had; None where the profile does not tell both."""
+    if file.stripe_count is None or file.stripe_size is None:
+        return None
+    return file.stripe_count, file.stripe_size
 
 
 def keeps_own_layout(disk: FileSystem | None) -> str | None:

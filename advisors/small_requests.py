@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.rule import Gain, seconds
 from vani.models.small_io import LARGE, PROCESS_RATE, requests, rest_of
-from vani.units import KiB, MiB, format_rate, parse_bytes
+from vani.units import KiB, MiB, format_bytes, format_rate, parse_bytes
 
 if TYPE_CHECKING:
     from vani.schema.profile import IOStats, Sizes
     from vani.schema.system import System
 
-__all__ = ["SMALL", "aggregated", "moved_both_ways", "moved_one_way", "process_rate", "sizes_of", "small_share"]
+__all__ = [
+    "SMALL",
+    "aggregated",
+    "moved_both_ways",
+    "moved_one_way",
+    "process_rate",
+    "sizes_of",
+    "small_at_least",
+    "small_share",
+    "usual_at_most",
+    "usual_text",
+]
 
 SMALL: Final = 64 * KiB
 """Requests below this are small: the unit of Lustre's stripes, and a sixteenth of one RPC."""
@@ -82,6 +93,37 @@ def small_share(sizes: Sizes | None, limit: int) -> float | None:
         if percentile is not None and percentile < limit:
             return share
     return 0.0
+
+
+def small_at_least(io: IOStats, limit: int, *, reads: bool) -> float:
+    """Share of requests below `limit` bytes that their mean proves: fewer would move more (Markov's inequality)."""
+    moved = io.bytes.read if reads else io.bytes.written
+    operations = io.ops.read if reads else io.ops.write
+    # A stream's own buffer has joined what lines of text there are.
+    if moved is None or moved < MiB or not operations:
+        return 0.0
+    return max(0.0, 1 - moved / operations / limit)
+
+
+def usual_at_most(sizes: Sizes | None) -> float | None:
+    """The median, or the largest size of the bin in which it lies; None: not known."""
+    if sizes is None or sizes.p50 is not None:
+        return None if sizes is None else sizes.p50
+    whole, counted = sum(sizes.histogram.values()), 0
+    # What is unknown may be larger than all others.
+    for end, count in sorted((_end(name), count) for name, count in sizes.histogram.items()):
+        counted += count
+        if 2 * counted >= whole:
+            return end - 1 if end < math.inf else None
+    return None
+
+
+def usual_text(sizes: Sizes | None) -> str:
+    """The usual size in words."""
+    most = usual_at_most(sizes)
+    if sizes is None or most is None:
+        return format_bytes(None)
+    return format_bytes(sizes.p50) if sizes.p50 is not None else f"at most {format_bytes(int(most))}"
 
 
 def _end(bin_: str) -> float:

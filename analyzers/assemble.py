@@ -39,6 +39,7 @@ def assemble(
     version: str,
     refused: Sequence[tuple[str, str]] = (),
     bounds: Mapping[str, tuple[float, float]] | None = None,
+    of_phases: View | None = None,
 ) -> Profile:
     """The profile of what was measured.
 
@@ -50,6 +51,8 @@ def assemble(
         (path, why) of traces that could not be read.
     bounds
         By attribute: the least and the most that it can be, where the source tells no more.
+    of_phases
+        What tells of phases, where that is not all that was measured.
 
     Raises
     ------
@@ -71,7 +74,7 @@ def assemble(
         job=noted(job(view)),
         workflow=noted(_workflow(view, cores)),
         apps=noted(apps(view)),
-        phases=noted(phases(view)),
+        phases=noted(phases(of_phases or view)),
         interfaces=noted(interfaces(view)),
         middleware=noted(middleware(view, cores)),
         storage=noted(storage(view)),
@@ -163,7 +166,7 @@ def _of_files(view: View, profile: Profile) -> Notes:
 def _of_measures(view: View, _: Profile) -> Notes:
     """How phases were found, and what calls do not tell."""
     measured, notes = view.measured, dict[str, str]()
-    if view.timed:
+    if view.timed and "phases" not in measured.unknown:
         notes["apps.phase_gap_s"] = _GAP_GIVEN if measured.phases.gap_given else _GAP_FOUND
     footprint = measured.of(Touched)
     if footprint is not None and footprint.others.unplaced.any():

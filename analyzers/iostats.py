@@ -81,7 +81,8 @@ def stats_by(
     given_up = footprint is None or footprint.given_up
     by_size = measured.of(SizeCounts)
     sizes = {} if by_size is None else sizes_by(by_size, groups)
-    bins = None if by_size is None or by_size.bins is None else binned_by(by_size.bins, groups)
+    own_bins = None if by_size is None else by_size.bins
+    bins = {} if own_bins is None else binned_by(own_bins, groups)
     with_writes = "sync_time" in measured.unknown
     times = np.zeros((len(keys), KINDS + 1), np.int64) if time is None else time.at(keys)
     in_calls = np.zeros((len(keys), WIDTH), np.int64) if busy is None else busy.at(keys)
@@ -97,7 +98,7 @@ def stats_by(
         by_read, by_write = sizes.get((key, Kind.READ)), sizes.get((key, Kind.WRITE))
         data = reads + writes
         # Bytes of operations of which no size is known are null, not 0.
-        summed_up = (by_size is None or bins is not None) and unsized < data
+        summed_up = (by_size is None or own_bins is not None) and unsized < data
         read = int(operations["bytes_read"][i]) if by_read or not reads or summed_up else None
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
         ns, held = times[i].tolist(), in_calls[i].tolist()
@@ -130,11 +131,11 @@ def stats_by(
             ),
             transfer_size=TransferSizes(
                 read=sizes_of_operations(by_read, reads, unsized)
-                if bins is None
-                else in_bins(bins.get((key, Kind.READ), {}), by_read, reads),
+                if own_bins is None
+                else in_bins(own_bins, bins.get((key, Kind.READ)), by_read, reads),
                 write=sizes_of_operations(by_write, writes, unsized)
-                if bins is None
-                else in_bins(bins.get((key, Kind.WRITE), {}), by_write, writes),
+                if own_bins is None
+                else in_bins(own_bins, bins.get((key, Kind.WRITE)), by_write, writes),
             ),
             access_pattern=_pattern([int(p[i]) for p in patterns]),
             calls=None if calls is None else most_costly(calls),

@@ -20,6 +20,8 @@ from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.world import World
+from vani.counts import FileLayout
+from vani.schema.profile import AppDependency
 
 __all__ = ["Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
 
@@ -80,6 +82,10 @@ class PossibleExchanges:
     """Shape (apps,): between processes of the app."""
     files: Ints | None
     """Codes (by last name) of files through which it may have been; None: any file."""
+    exchanged: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Of these, those through which it was for certain."""
+    dependencies: Sequence[AppDependency] = ()
+    """Between apps, where `between_apps` is False: known by the order of runs."""
 
 
 class Results:
@@ -156,6 +162,12 @@ class Measurements:
     (of what traces tell of themselves): why the source cannot tell it."""
     remarks: Mapping[str, str] = field(default_factory=dict)
     """By attribute of the profile: what else the source says of it."""
+    layouts: Mapping[int, FileLayout] = field(default_factory=dict)
+    """By file code, of files whose layout on Lustre the source tells."""
+    mounts: Sequence[tuple[str, str]] = ()
+    """(folder, type) of file systems that were mounted where the workload ran."""
+    nodes: int | None = None
+    """That the workload ran on, where the source tells."""
     extensions: Mapping[str, Plain] = field(default_factory=dict)
     """What measures found that declare no type of result, such as those of plug-ins, by name."""
 

@@ -87,39 +87,70 @@ def sizes_by(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[I
     }
 
 
-def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], dict[str, int]]:
-    """Operations by bin of the source, by group and kind."""
+def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
+    """Operations in each bin of the source, by group and kind."""
     number = groups(bins.phase, bins.file)
     keep = number >= 0
     side = pack((number[keep], bins.kind[keep]), SIDES)
     merged = count_pairs(side, bins.bin[keep], bins.count[keep])
-    found: dict[tuple[int, int], dict[str, int]] = {}
+    found: dict[tuple[int, int], Ints] = {}
     owner, kind = unpack(merged.first, SIDES)
     for key, one, place, count in zip(
         owner.tolist(), kind.tolist(), merged.second.tolist(), merged.count.tolist(), strict=True
     ):
-        found.setdefault((key, one), {})[bins.names[place]] = count
+        found.setdefault((key, one), np.zeros(len(bins.names), np.int64))[place] = count
     return found
 
 
-def in_bins(bins: dict[str, int], exact: tuple[Ints, Ints] | None, operations: int) -> Sizes | None:
+def in_bins(
+    bins: SizeBins, counted: Ints | None, exact: tuple[Ints, Ints] | None, operations: int
+) -> Sizes | None:
     """Sizes of the operations of one direction by the source's bins; None without one.
 
     Parameters
     ----------
+    counted
+        Operations in each bin.
     exact
         Sizes that are certain, and how often each occurs: of some operations, or of all.
     """
     if not operations:
         return None
-    counted = sum(bins.values())
-    by_bin = bins if counted >= operations else bins | {"unknown": operations - counted}
-    if counted > operations:
+    whole = np.zeros(len(bins.names), np.int64) if counted is None else counted
+    total = int(whole.sum())
+    by_bin = {name: int(n) for name, n in zip(bins.names, whole.tolist(), strict=True) if n}
+    if total < operations:
+        by_bin["unknown"] = operations - total
+    if total > operations:
         by_bin = {"unknown": operations}
-    if exact is None:
-        return Sizes(min=None, p50=None, p90=None, max=None, common=[], histogram=by_bin)
-    known = sizes_of(*exact)
-    if known is None or int(exact[1].sum()) != operations:
-        common = [] if known is None else known.common
-        return Sizes(min=None, p50=None, p90=None, max=None, common=common, histogram=by_bin)
-    return known.model_copy(update={"histogram": by_bin})
+    known = None if exact is None else sizes_of(*exact)
+    if exact is not None and known is not None and int(exact[1].sum()) == operations:
+        return known.model_copy(update={"histogram": by_bin})
+    sure = exact is not None and total == operations
+    p50, p90 = (_proven(bins.ends, whole, exact, percent) if sure else None for percent in (50, 90))  # type: ignore[arg-type]
+    common = [] if known is None else known.common
+    return Sizes(min=None, p50=p50, p90=p90, max=None, common=common, histogram=by_bin)
+
+
+def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -> int | None:
+    """The percentile, where it is the same wherever in their bins the sizes lie that are not known; else None.
+
+    Parameters
+    ----------
+    ends
+        Upper end of each bin but the last one, which belongs to it.
+    """
+    reach = np.cumsum(counted)
+    rank = -(-int(reach[-1]) * percent // 100)
+    held = int(np.searchsorted(reach, rank))
+    sizes, counts = exact
+    mine = np.searchsorted(ends, sizes, side="left") == held
+    order = np.argsort(sizes[mine], kind="stable")
+    own, upto = sizes[mine][order], np.cumsum(counts[mine][order])
+    unknown = int(counted[held]) - int(upto[-1] if len(upto) else 0)
+    # The unknown ones may be smaller than all others of the bin, or larger.
+    first, last = rank - int(reach[held] - counted[held]) - unknown, rank - int(reach[held] - counted[held])
+    if unknown < 0 or first < 1 or last > (int(upto[-1]) if len(upto) else 0):
+        return None
+    low, high = (int(own[np.searchsorted(upto, place)]) for place in (first, last))
+    return low if low == high else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from vani.schema.model import Model
 
@@ -60,6 +60,18 @@ class Expected(Model):
     low: float | None
     high: float | None
     method: str
+    before_bounds: tuple[float, float] | None = Field(
+        default=None,
+        description="the least and the most that `before` can be, where the profile has bounds of such times: with "
+        "`low` and `high` they are the range of what is won; absent where it has none",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_no_bounds(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = written(self)
+        if found.get("before_bounds", True) is None:
+            del found["before_bounds"]
+        return found
 
 
 class Recommendation(Model):

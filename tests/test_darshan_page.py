@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from darshan_records import components, log, profiled
 
 import vani
 from vani.schema.profile import Profile
@@ -16,7 +17,7 @@ from vani.schema.profile import Profile
 REPOSITORY = Path(__file__).parents[1]
 LOGS = REPOSITORY / "tests" / "data" / "darshan"
 _ROW = re.compile(r"^\| (`.+?) \| (.*?) ?\| (exact|bounded|null) \|$", re.MULTILINE)
-_COUNTER = re.compile(r"\b(?:POSIX|STDIO)_[A-Z0-9_]+\b")
+_COUNTER = re.compile(r"\b(?:POSIX|STDIO|LUSTRE_COMP)_[A-Z0-9_]+\b")
 ROWS = [
     (attribute, counters, kind)
     for attributes, counters, kind in _ROW.findall((REPOSITORY / "docs" / "darshan.md").read_text())
@@ -30,7 +31,10 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def profiles() -> list[Profile]:
-    return [vani.profile(path, files=None) for path in sorted(LOGS.glob("*.darshan"))]
+    found = [vani.profile(path, files=None) for path in sorted(LOGS.glob("*.darshan"))]
+    # None of the logs beside the tests lay on Lustre.
+    layout = components((4, 1 << 20, 0, -1))
+    return [*found, profiled(log(layouts=layout, mounts=[("/lustre", "lustre")]))]
 
 
 def values(profile: Profile, attribute: str) -> Iterator[Any]:
@@ -73,5 +77,5 @@ def test_every_counter_on_the_page_is_one_of_darshan():
         name
         for of in ("POSIX", "STDIO")
         for name in (*cffi_backend.counter_names(of), *cffi_backend.fcounter_names(of))
-    }
+    } | set(cffi_backend.counter_names("LUSTRE_COMP"))
     assert {name for _, counters, _ in ROWS for name in _COUNTER.findall(counters)} <= known

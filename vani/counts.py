@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALL_RANKS", "COLUMNS", "UNKNOWN", "CountedSizes", "RunCounts"]
+__all__ = ["ALL_RANKS", "COLUMNS", "UNKNOWN", "CountedSizes", "FileLayout", "Heat", "RunCounts", "Segments"]
 
 UNKNOWN: Final = -1
 ALL_RANKS: Final = -1
@@ -49,6 +49,8 @@ class CountedSizes:
     ----------
     bins
         Names of the tracer's own bins.
+    ends
+        Upper end of each bin but the last one, which belongs to it.
     read, write
         Shape (rows, bins): operations of each row of the table.
     row, kind, size, count
@@ -56,12 +58,48 @@ class CountedSizes:
     """
 
     bins: tuple[str, ...]
+    ends: Ints
     read: Ints
     write: Ints
     row: Ints
     kind: Ints
     size: Ints
     count: Ints
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """How a file lay on Lustre; None: not known."""
+
+    stripe_count: int | None
+    stripe_size: int | None
+    """Bytes; of a composite layout that of the component in which the file ends, as the count."""
+    components: int
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Data calls of POSIX that were kept one by one; shape (calls,) each."""
+
+    rank: Ints
+    file: Ints
+    kind: Ints
+    """Read (0) or write (1)."""
+    offset: Ints
+    size: Ints
+    start_ns: Ints
+    """Since the run began."""
+    end_ns: Ints
+
+
+@dataclass(frozen=True)
+class Heat:
+    """When anything was moved, over all processes and files, by stretches of `width_ns` since the run began."""
+
+    width_ns: int
+    read: Ints
+    """Numbers, from 0, of the stretches in which something was read."""
+    write: Ints
 
 
 @dataclass(frozen=True)
@@ -79,3 +117,12 @@ class RunCounts:
     span_ns: int
     through: Mapping[int, Mapping[int, tuple[int, int, int]]]
     """By layer above the file system and file: its calls, those that move data, and of these the collective ones."""
+    layouts: Mapping[int, FileLayout] | None = None
+    """By file, of those on Lustre; None where the log does not tell layouts."""
+    mounts: Sequence[tuple[str, str]] = ()
+    """(folder, type) of file systems that were mounted."""
+    hosts: Sequence[str] | None = None
+    """Names of the nodes; None where those of some process are not known."""
+    segments: Segments | None = None
+    heat: Heat | None = None
+    """None where it does not tell of all processes, or of none."""

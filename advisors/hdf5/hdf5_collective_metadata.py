@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
+_FUNCTIONS: Final = "traces.functions"
+"""In the provenance where one name stands for several functions, as in counts."""
 _CALLS: Final = ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write")
 
 
@@ -75,6 +77,10 @@ class HDF5CollectiveMetadata(Rule):
             elif not shared:
                 reasons.append(
                     f"no file of HDF5 is shared by {format_count(self.min_processes)} processes or more"
+                )
+            elif _FUNCTIONS in profile.provenance:
+                reasons.append(
+                    f"which functions of HDF5 {use.app.name} calls is not known; supply a trace of its calls"
                 )
             elif not (calls := _not_called(use, profile)):
                 reasons.append(f"{use.app.name} sets collective metadata already")

@@ -17,7 +17,13 @@ from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.movers import Movers, movers_of
 from vani.advisors.placement import Lustre, lustre_under
 from vani.advisors.rule import Evidence, Gain, seconds
-from vani.advisors.site_layouts import default_stripes, keeps_own_layout, site_rule, targets_text
+from vani.advisors.site_layouts import (
+    keeps_own_layout,
+    own_stripes,
+    present_stripes,
+    site_rule,
+    targets_text,
+)
 from vani.models import contention, striping
 from vani.models.contention import Burst, Path
 from vani.models.neighbours import neighbour_distance
@@ -62,7 +68,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Striping:
-    """What a file gets, and what it is thought to have; None is unknown, -1 targets are all.
+    """What a file gets, and what it has, or is thought to have (`default`); None is unknown, -1 targets are all.
 
     `rule` is the site's own rule where that gave count, size and pool.
     """
@@ -163,7 +169,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if interleaved and nodes > 1 and not cached:
         count = max(count, nodes)
     count = contention.neat(min(count, most), most)
-    default, default_size = default_stripes(disk, extent(file) or 0)
+    default, default_size = present_stripes(file, disk)
     layout = Striping(count, size, default, default_size)
     if rule is not None:
         layout = Striping(rule.stripe_count, rule.stripe_size or size, default, default_size, rule)
@@ -176,6 +182,8 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         # The default has as many targets or more (-1 is all): fewer is not this question.
         layout = Striping(default, size, default, default_size)
     if not layout.changes:
+        if own_stripes(file) is not None:
+            return "the layout that the large shared files have already fits them"
         return "the default layout of the file system already fits the large shared files"
     found: SizeFrom = "site" if rule is not None and rule.stripe_size else size_from
     return Case(
@@ -259,7 +267,8 @@ def gain(group: Sequence[Case], profile: Profile, system: System) -> Gain | str:
         spent,
         old,
         new,
-        f"contention model (docs/models.md) from the default of {targets_text(before)}: {_rates(first)}",
+        f"contention model (docs/models.md) from {'' if own_stripes(first.file) else 'the default of '}"
+        f"{targets_text(before)}: {_rates(first)}",
         system,
     )
 
@@ -290,9 +299,16 @@ def sentence(group: Sequence[Case]) -> str:
     first, layout = group[0], group[0].layout
     verb = "read" if first.reads else "write"
     what = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
-    has = (
-        "" if layout.default_count is None else f", and new files lie on {targets_text(layout.default_count)}"
-    )
+    has = ""
+    if layout.default_count is not None:
+        lie = (
+            "and new files lie"
+            if own_stripes(first.file) is None
+            else "which lies"
+            if len(group) == 1
+            else "which lie"
+        )
+        has = f", {lie} on {targets_text(layout.default_count)}"
     who = f"{first.movers.processes} processes"
     if first.movers.collective:
         who += " in collective calls"
@@ -354,6 +370,11 @@ def evidence(group: Sequence[Case]) -> list[Evidence]:
             Evidence(f"{where}.{size}", footprint),
             Evidence(f"{where}.{'readers' if case.reads else 'writers'}", case.movers.calling),
         ]
+        if own_stripes(file) is not None:
+            found += [
+                Evidence(f"{where}.stripe_count", file.stripe_count),
+                Evidence(f"{where}.stripe_size", file.stripe_size),
+            ]
         if file.stride is not None:
             found.append(Evidence(f"{where}.stride", file.stride))
         elif case.size_from == "distance" and file.io.access_pattern is not None:

@@ -12,6 +12,7 @@ from vani.advisors.lustre import layout_choice
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.rule import Finding, Gain, Target, Verdict
+from vani.advisors.site_layouts import own_stripes
 from vani.units import format_bytes, lfs_size
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class MigrateInputs(LayoutRule):
 
     def objection(self, case: Case) -> str | None:
         if case.layout.default_count == case.layout.count:
+            if own_stripes(case.file) is not None:
+                return "the inputs have a layout whose stripe count fits"
             return "the inputs are thought to have the default layout, whose stripe count fits"
         return None
 
@@ -90,17 +93,21 @@ def _finding(group: Sequence[Case], profile: Profile, system: System) -> Finding
     first, layout = group[0], group[0].layout
     app = app_of(first.file)
     gain = layout_choice.gain(group, profile, system)
+    known = all(own_stripes(case.file) is not None for case in group)
     copied = sum(extent(case.file) or 0 for case in group)
     return Finding(
         target=Target("file", first.file.path, app)
         if len(group) == 1
         else Target("directory", folder_of(first.file.path), app),
         reason=f"{with_reason(layout_choice.sentence(group), gain)} Migrating copies "
-        f"{format_bytes(copied)} once and pays where later runs read the data again; `lfs getstripe` shows whether "
-        "the layout is still the default.",
-        # The layout of the file itself is not in the profile: the default is a guess.
+        f"{format_bytes(copied)} once and pays where later runs read the data again"
+        + ("." if known else "; `lfs getstripe` shows whether the layout is still the default."),
+        # Where the layout of the file itself is not in the profile, the default is a guess.
         confidence=round(
-            first.place.certainty * (0.7 if first.size_from in ("distance", "site") else 0.5), 2
+            first.place.certainty
+            * (0.7 if first.size_from in ("distance", "site") else 0.5)
+            * (1.1 if known else 1.0),
+            2,
         ),
         touched_s=layout_choice.spent_s(group, profile),
         recommended={"stripe_count": layout.count, "stripe_size": layout.size}

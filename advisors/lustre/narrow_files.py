@@ -84,21 +84,23 @@ class NarrowFiles(Rule):
         if kept := keeps_own_layout(disk):
             return kept
         largest = max((extent(file) or 0 for _, file in files), default=0)
-        count, _ = default_stripes(disk, largest)
-        if disk is None or count is None:
+        known = [file.stripe_count for _, file in files if file.stripe_count is not None]
+        count = max(known) if known else default_stripes(disk, largest)[0]
+        if count is None:
             return "the default stripe count is not known; supply it (`lfs getstripe -d`) in --system"
         if count == 1:
-            return "new files have one stripe already"
-        if disk.targets and len(files) < disk.targets:
+            return "the files have one stripe already" if known else "new files have one stripe already"
+        targets = None if disk is None else disk.targets
+        if targets and len(files) < targets:
             return "there are fewer files than targets: stripes let them use more of these"
         if largest > self.max_bytes:
             return "the largest file of one process may not fit on one target"
         quoted = quoted_path(folder or ".")
         reason = (
-            f"{format_count(len(files))} files in {folder or '.'} are written by one process each, and new files "
-            f"lie on {'all' if count < 0 else count} targets: with one stripe each they still "
-            "use all targets, and each create, stat and unlink asks one server. No model says what a stripe costs "
-            "there: for an expected gain, supply a trace of the same run in a folder with one stripe."
+            f"{format_count(len(files))} files in {folder or '.'} are written by one process each, and "
+            f"{'they' if known else 'new files'} lie on {'all' if count < 0 else count} targets: with one stripe "
+            "each they still use all targets, and each create, stat and unlink asks one server. No model says what a "
+            "stripe costs there: for an expected gain, supply a trace of the same run in a folder with one stripe."
         )
         if place.because:
             reason += f" Note: {place.because}."
@@ -113,13 +115,21 @@ class NarrowFiles(Rule):
             evidence=[
                 Evidence("files[]", len(files)),
                 *(Evidence(f"files[{index}].path", file.path) for index, file in files[:SHOWN]),
-                Evidence(f"{place.prefix}.site_pfl", disk.site_pfl)
-                if disk.site_pfl
-                else Evidence(f"{place.prefix}.stripe_count", count),
-                Evidence(f"{place.prefix}.targets", disk.targets),
+                self._tells(count, known, files, place),
+                Evidence(f"{place.prefix}.targets", targets),
             ],
             apply=[f"lfs setstripe -c 1 {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(file.path for _, file in files),
         )
+
+    @staticmethod
+    def _tells(count: int, known: list[int], files: list[tuple[int, FileEntity]], place: Lustre) -> Evidence:
+        """What says on how many targets the files lie."""
+        if known:
+            index = next(index for index, file in files if file.stripe_count == count)
+            return Evidence(f"files[{index}].stripe_count", count)
+        if place.figures is not None and place.figures.site_pfl:
+            return Evidence(f"{place.prefix}.site_pfl", place.figures.site_pfl)
+        return Evidence(f"{place.prefix}.stripe_count", count)

@@ -12,7 +12,7 @@ from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.advisors.site_layouts import default_stripes, keeps_own_layout
+from vani.advisors.site_layouts import keeps_own_layout, present_stripes
 from vani.models import contention
 from vani.models.contention import Burst
 from vani.models.run_time import of_files_s
@@ -152,9 +152,7 @@ class Overstriping(Rule):
             confidence=round(0.5 * place.certainty, 2),
             touched_s=of_files_s([file], profile, "write"),
             recommended={"overstripe_count": count, "stripe_size": MiB},
-            current=dict(
-                zip(("stripe_count", "stripe_size"), default_stripes(disk, extent(file) or 0), strict=True)
-            ),
+            current=dict(zip(("stripe_count", "stripe_size"), present_stripes(file, disk), strict=True)),
             evidence=[
                 Evidence(f"files[{index}].path", file.path),
                 Evidence(f"files[{index}].writers", file.writers),
@@ -182,7 +180,7 @@ def _gain(
 ) -> Gain | str:
     nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write"), place.figures
     path = contention.path_of(system, disk)
-    before, _ = default_stripes(disk, extent(file) or 0)
+    before, _ = present_stripes(file, disk)
     if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):
         return (
             "For an expected gain, supply the number of nodes (--job), and the default stripe count and the targets' "

@@ -10,7 +10,7 @@ from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.advisors.site_layouts import default_stripes, keeps_own_layout, site_rule
+from vani.advisors.site_layouts import keeps_own_layout, own_stripes, present_stripes, site_rule
 from vani.models import contention
 from vani.models.pfl import STRIPE_UNIT
 from vani.models.run_time import of_files_s
@@ -106,8 +106,8 @@ class StripeAlignment(Rule):
         disk = place.figures
         if (kept := keeps_own_layout(disk)) and not site_rule(extent(file) or 0, place):
             return kept
-        _, current = default_stripes(disk, extent(file) or 0)
-        if disk is None or not current:
+        _, current = present_stripes(file, disk)
+        if not current:
             return "the default stripe size is not known; supply it (`lfs getstripe -d`) in --system"
         if transfer % current == 0 or current % transfer == 0:
             return "the usual writes of the large shared files fit the stripes"
@@ -144,8 +144,10 @@ class StripeAlignment(Rule):
                 Evidence(f"files[{index}].path", file.path),
                 Evidence(f"files[{index}].writers", file.writers),
                 Evidence(f"files[{index}].io.transfer_size.write.common", transfer),
-                Evidence(f"{place.prefix}.site_pfl", disk.site_pfl)
-                if disk.site_pfl
+                Evidence(f"files[{index}].stripe_size", current)
+                if own_stripes(file) is not None
+                else Evidence(f"{place.prefix}.site_pfl", disk.site_pfl)
+                if disk is not None and disk.site_pfl
                 else Evidence(f"{place.prefix}.stripe_size", current),
             ],
             gain=gain,
@@ -170,7 +172,7 @@ class StripeAlignment(Rule):
         path = contention.path_of(system, place.figures)
         if nodes is None or nodes < 2 or not spent or not moved or isinstance(path, str):
             return None
-        count = default_stripes(place.figures, extent(file) or 0)[0] or 1
+        count = present_stripes(file, place.figures)[0] or 1
         objects = min(nodes, count if count > 0 else path.targets or nodes)
         waiting = min(spent, path.lock_s * crossing * moved / transfer / objects)
         return Gain(

@@ -10,11 +10,18 @@ from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
-from vani.advisors.small_requests import aggregated, moved_one_way, process_rate, sizes_of
+from vani.advisors.small_requests import (
+    aggregated,
+    moved_one_way,
+    process_rate,
+    sizes_of,
+    usual_at_most,
+    usual_text,
+)
 from vani.units import KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import Profile
+    from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
 
@@ -65,7 +72,8 @@ class CollectiveBuffering(Rule):
         alone.
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; requests are large or few; each file is moved by one
-        process; the program sets these hints already.
+        process, unless that is an aggregator whose requests outnumber the calls of MPI-IO; the
+        program sets these hints already.
     Source
         ROMIO users guide (`romio_cb_write`, `romio_ds_write`). Gain: `vani/models/small_io.py`.
     Example
@@ -105,31 +113,38 @@ class CollectiveBuffering(Rule):
                 Moved(item, reads)
                 for reads in (False, True)
                 for item in use.items
-                if self._is_wanted(item, reasons, reads=reads)
+                if self._is_wanted(item, use, reasons, reads=reads)
             ]
             if moved:
                 verdict = self._judge(use, moved, use.layer.collective_share, system)
                 findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
 
-    def _is_wanted(self, item: Item, reasons: list[str], *, reads: bool) -> bool:
-        why = self._objection(item, reads=reads)
+    def _is_wanted(self, item: Item, use: Use, reasons: list[str], *, reads: bool) -> bool:
+        why = self._objection(item, use, reads=reads)
         if why:
             reasons.append(why)
         return why is None
 
-    def _objection(self, item: Item, *, reads: bool) -> str | None:
+    def _objection(self, item: Item, use: Use, *, reads: bool) -> str | None:
         file, pattern = item.file, item.file.io.access_pattern
-        if (file.readers if reads else file.writers) < 2:
+        movers = file.readers if reads else file.writers
+        if movers < 2 and not (movers and self._is_split(file, use, reads=reads)):
             return "each file is moved by at most one process per direction"
         sizes = sizes_of(file.io, reads=reads)
-        if pattern is None or sizes is None or sizes.p50 is None:
+        usual = usual_at_most(sizes)
+        if pattern is None or usual is None:
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
-        if sizes.p50 >= self.max_request:
+        if usual >= self.max_request:
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
         if (file.io.ops.read if reads else file.io.ops.write) < self.min_operations:
             return f"the shared files have fewer than {self.min_operations} requests in a direction"
         return None
+
+    def _is_split(self, file: FileEntity, use: Use, *, reads: bool) -> bool:
+        """One process moves what all of them hand over in collective calls, in more requests than there are calls."""
+        collective = (use.layer.collective_share or 0.0) >= self.min_collective
+        return collective and (file.io.ops.read if reads else file.io.ops.write) > use.layer.calls
 
     def _kind(self, items: list[Item]) -> str:
         """How the requests lie in the file that has most of them."""
@@ -161,7 +176,7 @@ class CollectiveBuffering(Rule):
         reason = (
             f"{use.app.name} accesses {listed(use.folder, items)} in "
             f"{format_count(sum(one.moved[1] for one in moved))} {self._kind(items)} requests, usually of "
-            f"{format_bytes(size.p50 if size else None)}, and {format_share(collective)} of its MPI-IO calls are "
+            f"{usual_text(size)}, and {format_share(collective)} of its MPI-IO calls are "
             "collective. "
         )
         if is_independent:

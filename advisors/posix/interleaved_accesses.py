@@ -9,7 +9,14 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.file_layout import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
-from vani.advisors.small_requests import aggregated, moved_one_way, process_rate, sizes_of
+from vani.advisors.small_requests import (
+    aggregated,
+    moved_one_way,
+    process_rate,
+    sizes_of,
+    usual_at_most,
+    usual_text,
+)
 from vani.models.neighbours import neighbour_distance
 from vani.models.small_io import LARGE
 from vani.units import KiB, MiB, format_bytes, format_count
@@ -107,11 +114,12 @@ class InterleavedAccesses(MatchingRule):
         operations = file.io.ops.read if reads else file.io.ops.write
         if movers < 2:
             return "each shared file is read or written by one process"
-        if sizes is None or sizes.p50 is None or file.io.access_pattern is None:
+        usual = usual_at_most(sizes)
+        if sizes is None or usual is None or file.io.access_pattern is None:
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
         if operations < self.min_operations:
             return f"the shared files have fewer than {format_count(self.min_operations)} requests"
-        if sizes.p50 >= self.max_request:
+        if usual >= self.max_request:
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
         distance = neighbour_distance(file, movers, reads=reads)
         if not reads and not _fits(sizes, unit, operations):
@@ -161,7 +169,7 @@ def _finding(
     return Finding(
         target=target_of(folder, items, app),
         reason=f"{movers} processes {'read' if first.reads else 'write'} {listed(folder, items, app)} in "
-        f"{format_count(sum(one.moved[1] for one in found))} requests, usually of {format_bytes(usual)}{fits}; {apart},"
+        f"{format_count(sum(one.moved[1] for one in found))} requests, usually of {usual_text(sizes)}{fits}; {apart},"
         f" so that several processes meet in each stripe or block of {format_bytes(unit)} and wait for its lock. "
         "Collective buffering would join them."
         + ("" if gain else " For an expected gain, supply a trace with times."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.small_requests import usual_at_most
 from vani.units import KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class RandomAccesses(Rule):
         if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):
             return False
         sizes = io.transfer_size.read if io.ops.read >= io.ops.write else io.transfer_size.write
-        return sizes is not None and sizes.p50 is not None and sizes.p50 < self.max_request
+        usual = usual_at_most(sizes)
+        return usual is not None and usual < self.max_request
 
     def _finding(self, app: App | None, folder: str, items: list[Item], system: System) -> Finding:
         operations = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
-from vani.advisors.small_requests import SMALL, aggregated, moved_one_way, process_rate, sizes_of, small_share
+from vani.advisors.small_requests import (
+    SMALL,
+    aggregated,
+    moved_one_way,
+    process_rate,
+    sizes_of,
+    small_at_least,
+    small_share,
+    usual_text,
+)
 from vani.models.small_io import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -100,11 +109,22 @@ class SmallAccesses(Rule):
     def _small(self, item: Item, *, reads: bool) -> Small | None:
         io = item.file.io
         share = small_share(sizes_of(io, reads=reads), int(self.small))
-        if share is None or share < self.min_share or io.access_pattern is None:
-            return None
-        if io.access_pattern.consecutive + io.access_pattern.sequential < self.min_ordered:
+        if item.file.interface == "stdio":
+            share = max(share or 0.0, small_at_least(io, int(self.small), reads=reads))
+        if share is None or share < self.min_share or self._ordered(item) < self.min_ordered:
             return None
         return Small(item, reads, round(share * (io.ops.read if reads else io.ops.write)))
+
+    def _ordered(self, item: Item) -> float:
+        """Share of the requests that lie one behind the other, at least; 0 where nothing tells."""
+        io, pattern = item.file.io, item.file.io.access_pattern
+        if pattern is not None:
+            return pattern.consecutive + pattern.sequential
+        if item.file.interface != "stdio":
+            return 0.0
+        # A stream goes on where it was, unless it was moved; each metadata operation but an open may have done that.
+        moved = max(0, io.ops.metadata - item.file.opens)
+        return 1 - min(1.0, moved / max(1, io.ops.read + io.ops.write))
 
     def _finding(
         self, app: App | None, folder: str, items: list[Item], small: list[Small], system: System
@@ -122,7 +142,7 @@ class SmallAccesses(Rule):
             target=target_of(folder, items, app),
             reason=f"{format_count(count)} of {format_count(whole)} requests to {listed(folder, items, app)} "
             f"({format_share(count / whole if whole else None)}) have less than {format_bytes(self.small)}, usually "
-            f"{format_bytes(usual.p50 if usual else None)}. In pieces of {LARGE // MiB} MiB, "
+            f"{usual_text(usual)}. In pieces of {LARGE // MiB} MiB, "
             f"{format_count(requests(one.moved for one in small))} would do."
             + ("" if gain else " For an expected gain, supply a trace with times."),
             confidence=0.7,

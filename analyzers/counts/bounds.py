@@ -2,36 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times_at_most
+from vani.analyzers.intervals import merge, total_length
 from vani.analyzers.measurements import Measurements
-from vani.analyzers.measures.busy_time import ALL, BusyTimes
+from vani.analyzers.measures.busy_time import ALL, WIDTH, BusyTimes
 from vani.calls import Kind
+from vani.counts import RunCounts
 
 __all__ = ["bounds_of"]
 
+Ints = NDArray[np.int64]
 _KINDS = {"read": int(Kind.READ), "write": int(Kind.WRITE), "metadata": int(Kind.METADATA), "total": ALL}
 
 
-def bounds_of(rows: Rows, measured: Measurements) -> dict[str, tuple[float, float]]:
+def bounds_of(
+    rows: Rows, kept: KeptCalls, runs: Sequence[RunCounts], measured: Measurements
+) -> dict[str, tuple[float, float]]:
     """By attribute of the profile: the least and the most that it can be."""
     busy = measured.of(BusyTimes)
     if busy is None:
         return {}
     apps = len(rows.world.apps)
-    of_apps = busy_times_at_most(rows, np.where(rows.included, rows.app, -1), apps)
-    workload = busy_times_at_most(rows, np.where(rows.included, 0, -1), 1)
+    of_apps = _at_most(rows, rows.app, apps, kept, kept.app, runs, rows.world.app_of_trace)
+    nothing = np.zeros(len(rows), np.int64)
+    workload = _at_most(rows, nothing, 1, kept, np.zeros(len(kept), np.int64), runs, (0,) * len(runs))
     lowest = busy.apps if apps == 1 else busy.workload[None]
     flushed = np.zeros(apps, np.bool_)
-    flushed[rows.app[rows.included & (rows["syncs"] > 0)]] = True
+    flushed[rows.app[rows.included & (rows["syncs"] > 0) & ~kept.whole[:, Kind.WRITE]]] = True
     found = dict(_rows("workflow", lowest[0], workload[0], flushed=bool(flushed.any())))
     for app in range(apps):
         found |= dict(_rows(f"apps[{app}]", busy.apps[app], of_apps[app], flushed=bool(flushed[app])))
+    return found
+
+
+def _at_most(
+    rows: Rows,
+    of: Ints,
+    groups: int,
+    kept: KeptCalls,
+    of_calls: Ints,
+    runs: Sequence[RunCounts],
+    of_runs: Sequence[int],
+) -> Ints:
+    """Upper bounds by group of rows, of calls that were kept, and of runs; shape (groups, WIDTH)."""
+    of = np.where(rows.included, of, -1)
+    found = busy_times_at_most(rows, of, groups, kept, of_calls)
+    moved = _moved(rows, groups, runs, of_runs)
+    if moved is None:
+        return found
+    found[:, :2] = np.minimum(found[:, :2], moved[:, :2])
+    # All else may have been when nothing was moved: how long flushes took is in the time of writes.
+    flushed = np.zeros(groups, np.bool_)
+    flushed[of[(of >= 0) & (rows["syncs"] > 0)]] = True
+    others = np.zeros(groups, np.int64)
+    np.add.at(others, of[of >= 0], rows["metadata_ns"][of >= 0])
+    most = np.where(flushed, found[:, ALL], moved[:, ALL] + others)
+    found[:, ALL] = np.minimum(found[:, ALL], most)
+    return found
+
+
+def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence[int]) -> Ints | None:
+    """Length of all stretches in which something was moved; None where some run does not tell them."""
+    parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+    for run, group, shift in zip(runs, of_runs, rows.world.shift_ns, strict=True):
+        heat = run.heat
+        if heat is None:
+            return None
+        for kind, bins in ((int(Kind.READ), heat.read), (int(Kind.WRITE), heat.write)):
+            begin = bins * heat.width_ns + shift
+            parts.append(
+                (np.full(len(begin), group), np.full(len(begin), kind), begin, begin + heat.width_ns)
+            )
+    owner, of_kind, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+    found = np.zeros((groups, WIDTH), np.int64)
+    for kind in (int(Kind.READ), int(Kind.WRITE), ALL):
+        mine = np.ones(len(owner), np.bool_) if kind == ALL else of_kind == kind
+        keys, lengths = total_length(merge(owner[mine], begin[mine], end[mine]))
+        found[keys, kind] = lengths
     return found
 
 

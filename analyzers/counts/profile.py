@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.access_classes import NAMES
 from vani.analyzers.assemble import assemble
 from vani.analyzers.characterise import world_of
 from vani.analyzers.counts.bounds import bounds_of
+from vani.analyzers.counts.data_calls import pattern, sizes, touched
+from vani.analyzers.counts.exchanges import exchanges_of
+from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.libraries import library_use
+from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of
+from vani.analyzers.counts.phases import phases_of_calls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
-from vani.analyzers.counts.wording import OTHERWISE, REMARKS, UNKNOWN, UNKNOWN_ATTRIBUTES
+from vani.analyzers.counts.wording import (
+    KEPT,
+    OTHERWISE,
+    PHASES_OF_CALLS,
+    REMARKS,
+    UNKNOWN,
+    UNKNOWN_ATTRIBUTES,
+)
 from vani.analyzers.entities.view import View
 from vani.analyzers.formats_on_disk import formats_on_disk
 from vani.analyzers.keyed import NO_VALUE, Keyed, group
 from vani.analyzers.keys import pack, unpack
-from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, TraceFacts
-from vani.analyzers.measures.access_pattern import PatternCounts, Strides
-from vani.analyzers.measures.footprint import PlacelessCalls, Touched
+from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import FileUsers, ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
 from vani.analyzers.passes import measures
 from vani.analyzers.world import Context, World
-from vani.calls import RENAMES, Kind
+from vani.calls import RENAMES
 from vani.columns import small_table
 from vani.counts import RunCounts
 from vani.schema.job import Job
@@ -71,6 +80,7 @@ def counted_profile(
     system: System | None = None,
     list_files: int | None = 100,
     refused: Sequence[tuple[str, str]] = (),
+    copies: Sequence[tuple[str, str]] = (),
 ) -> tuple[Profile, View]:
     """Characterise a workload by what was counted.
 
@@ -82,6 +92,8 @@ def counted_profile(
         How many files are listed, those with most I/O time; None for all.
     refused
         (path, why) of logs that could not be read.
+    copies
+        (path, path of the log) of copies of a log, which counts once.
 
     Raises
     ------
@@ -89,31 +101,62 @@ def counted_profile(
         The numbers contradict each other.
     """
     world, contexts = world_of([run.facts for run in runs], runs, names, job_)
-    rows = Rows.of(world, contexts, [run.counts for run in runs])
-    measured = _measurements(world, contexts, runs, rows, list_files)
+    counts = [run.counts for run in runs]
+    rows = Rows.of(world, contexts, counts)
+    kept = KeptCalls.of(rows, contexts, counts)
+    measured = _measurements(world, contexts, runs, rows, kept, list_files)
+    if copies:
+        told = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
+        measured = replace(
+            measured, remarks={**measured.remarks, "traces.path": f"copies count once: {told}"}
+        )
+    calls = phases_of_calls(kept, measured.traces)
+    if calls is not None:
+        measured = replace(
+            measured,
+            phases=replace(measured.phases, gap_ns=calls.phases.gap_ns),
+            unknown={name: why for name, why in measured.unknown.items() if name != "phases"},
+            remarks={**measured.remarks, **PHASES_OF_CALLS},
+        )
     view = View(measured, job_, system)
-    profile = assemble(view, version=version, refused=refused, bounds=bounds_of(rows, measured))
+    profile = assemble(
+        view,
+        version=version,
+        refused=refused,
+        bounds=bounds_of(rows, kept, counts, measured),
+        of_phases=None if calls is None else View(calls, job_, system),
+    )
     return profile, view
 
 
 def _measurements(
-    world: World, contexts: Sequence[Context], runs: Sequence[CountedRun], rows: Rows, list_files: int | None
+    world: World,
+    contexts: Sequence[Context],
+    runs: Sequence[CountedRun],
+    rows: Rows,
+    kept: KeptCalls,
+    list_files: int | None,
 ) -> Measurements:
     apps = np.arange(len(world.apps))
-    operations, processes = _operations(rows), _processes(rows)
+    operations, processes = _operations(rows), _processes(rows, kept)
     spent = spent_time(rows)
     listed = _listed(rows, processes, list_files)
-    extensions = [measure.name for measure in measures() if measure.result is None]
+    counts = [run.counts for run in runs]
+    layouts, nodes = layouts_of(contexts, counts), nodes_of(counts)
+    # Where all reads and writes were kept, they need no bounds.
+    every = REMARKS | KEPT if len(kept) and kept.whole[rows.included].all() else REMARKS
+    remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
+    extensions = _extensions()
     results = [
         spent,
-        busy_times(rows, listed, spent),
-        moved_by_process(rows),
-        _sizes(rows, runs),
-        _pattern(rows),
-        _touched(rows),
+        busy_times(rows, listed, spent, kept),
+        moved_by_process(rows, kept),
+        sizes(rows, counts, kept),
+        pattern(rows, kept),
+        touched(rows, kept),
         _lengths(rows),
-        _possible_exchanges(rows),
-        library_use(rows, contexts, [run.counts for run in runs]),
+        exchanges_of(rows),
+        library_use(rows, contexts, counts),
     ]
     return Measurements(
         world=world,
@@ -126,9 +169,18 @@ def _measurements(
         results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
         formats_on_disk=formats_on_disk(world, processes.files.file, listed),
         unknown=UNKNOWN_ATTRIBUTES,
-        remarks=REMARKS | {f"extensions.{name}": OTHERWISE for name in extensions},
+        layouts=layouts,
+        mounts=mounts_of(counts),
+        nodes=nodes,
+        remarks=remarks | {f"extensions.{name}": OTHERWISE for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
+
+
+@cache
+def _extensions() -> tuple[str, ...]:
+    """Names of measures that plug-ins bring; all that is installed is looked through for them, once."""
+    return tuple(measure.name for measure in measures() if measure.result is None)
 
 
 _NEVER = np.iinfo(np.int64).max
@@ -151,7 +203,7 @@ def _operations(rows: Rows) -> OperationCounts:
     return OperationCounts(phase=phase, file=file, unsized=np.zeros(len(phase), np.int64), **known)
 
 
-def _processes(rows: Rows) -> ProcessCounts:
+def _processes(rows: Rows, kept: KeptCalls) -> ProcessCounts:
     """Ranks with a record of the file; where one record is that of all ranks, all of them.
 
     How many of these read is known where each of them moved as many bytes; else it is no more than there are reads.
@@ -179,8 +231,8 @@ def _processes(rows: Rows) -> ProcessCounts:
         pack((rows.file[together], rows.trace[together]), (world.files, traces)),
         {
             "processes": ranks,
-            "readers": np.minimum(rows["reads"][together], ranks),
-            "writers": np.minimum(rows["writes"][together], ranks),
+            "readers": np.minimum(rows["reads"], rows.movers)[together],
+            "writers": np.minimum(rows["writes"], rows.movers)[together],
         },
         dict.fromkeys(("processes", "readers", "writers"), "max"),
     )
@@ -193,6 +245,15 @@ def _processes(rows: Rows) -> ProcessCounts:
         )
     code, trace = unpack(both.keys, (world.files, traces))
     total = group(code, {n: both[n] for n in ("processes", "readers", "writers")})
+    # Exact where all calls on the file were kept, of all runs.
+    users = [
+        np.where(
+            np.isin(total.keys, rows.file[~kept.whole[:, kind]]),
+            total[name],
+            kept.users(kind).at(total.keys, "processes"),
+        )
+        for kind, name in enumerate(("readers", "writers"))
+    ]
     app = np.array(world.app_of_trace, np.int64)[trace]
     pairs = np.unique(pack((app, code), (len(world.apps), world.files)))
     used_app, used_file = unpack(pairs, (len(world.apps), world.files))
@@ -200,7 +261,7 @@ def _processes(rows: Rows) -> ProcessCounts:
         np.array(world.app_of_trace), np.diff([*world.process_base, world.processes]), len(world.apps)
     )
     return ProcessCounts(
-        FileUsers(total.keys, total["processes"], total["readers"], total["writers"]),
+        FileUsers(total.keys, total["processes"], *users),
         used_app,
         used_file,
         in_phase.astype(np.int64),
@@ -248,91 +309,6 @@ def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
     return chosen
 
 
-def _sizes(rows: Rows, runs: Sequence[CountedRun]) -> SizeCounts:
-    bins = next((run.counts.sizes.bins for run in runs), ())
-    before, parts = 0, []
-    read, write = [], []
-    for run in runs:
-        sizes = run.counts.sizes
-        parts.append((sizes.row + before, sizes.kind, sizes.size, sizes.count))
-        read.append(sizes.read)
-        write.append(sizes.write)
-        before += len(sizes.read)
-    row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
-    binned = np.stack([np.concatenate(read), np.concatenate(write)], axis=1)
-    at, side, place = np.nonzero(binned)
-    return SizeCounts(
-        rows.phase[row].astype(np.int32),
-        rows.file[row].astype(np.int32),
-        kind.astype(np.int8),
-        size,
-        count,
-        SizeBins(bins, rows.phase[at], rows.file[at], side, place, binned[at, side, place]),
-    )
-
-
-def _pattern(rows: Rows) -> PatternCounts:
-    """Classes as near as counts come; `io.access_pattern` in the provenance says how near.
-
-    The first operation of a process on a file has no predecessor, and where it begins at byte 0 no counter has it: as
-    many of the operations that lie nowhere further on as there are such streams continue something.
-    """
-    placed = rows["placed"]
-    processes = np.where(rows.process < 0, rows.ranks, 1)
-    streams = np.minimum(processes, rows["reads"]) + np.minimum(processes, rows["writes"])
-    elsewhere = placed - np.minimum(placed, rows["consecutive"] + rows["forward"])
-    firsts = np.minimum(elsewhere, np.where(placed > 0, streams, 0))
-    classes = {
-        "consecutive": rows["consecutive"] + firsts,
-        "sequential": rows["forward"] - rows["strided"],
-        "strided": rows["strided"],
-        "random": elsewhere - firsts,
-    }
-    within = np.left_shift(1, rows["layer"])
-    steps = rows["stride_count"] > 0
-    return PatternCounts(
-        rows.phase,
-        rows.file,
-        {name: classes[name] for name in NAMES},
-        np.where(rows.included, rows.app, 0),
-        within,
-        {name: np.where(rows.included, classes[name], 0) for name in NAMES},
-        Strides(rows.file[steps], rows["stride"][steps], rows["stride_count"][steps]),
-    )
-
-
-def _touched(rows: Rows) -> Touched:
-    """At most: what was moved, and no more than lies before the furthest end."""
-    widths = (len(rows.world.apps) + 1, rows.world.files)
-    starts, found = np.int64(0), []
-    for kind, moved, end in (
-        (Kind.READ, "bytes_read", "read_end"),
-        (Kind.WRITE, "bytes_written", "write_end"),
-    ):
-        cells = group(
-            pack((rows.phase, rows.file), widths), {"moved": rows[moved], "end": rows[end]}, {"end": "max"}
-        )
-        if not len(cells):
-            continue
-        phase, file = unpack(cells.keys, widths)
-        length = np.minimum(cells["moved"], cells["end"])
-        # Side by side: which bytes of a file several apps have in common is not known.
-        start = np.cumsum(length) - length + starts
-        found.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
-    columns = [np.concatenate(c) for c in zip(*found, strict=True)] if found else [np.empty(0, np.int64)] * 5
-    phase, file, side, start, end_ = columns
-    nothing = np.empty(0, np.int64)
-    return Touched(
-        phase.astype(np.int32),
-        file.astype(np.int32),
-        side.astype(np.int8),
-        start,
-        end_,
-        PlacelessCalls(nothing, nothing, nothing, nothing),
-        given_up=False,
-    )
-
-
 def _lengths(rows: Rows) -> FileLengths:
     """Of files that were written the furthest end of a write or read; none of others."""
     files = rows.world.files
@@ -345,29 +321,3 @@ def _lengths(rows: Rows) -> FileLengths:
         np.where(written, np.maximum(reach, length), np.where(length == NO_VALUE, NO_VALUE, length)),
         np.zeros(files, np.bool_),
     )
-
-
-def _possible_exchanges(rows: Rows) -> PossibleExchanges:
-    """Files that were written: whether they were removed in the end is not counted, nor who came first."""
-    world, apps = rows.world, len(rows.world.apps)
-    mine = rows.included
-    read, written = mine & (rows["reads"] > 0), mine & (rows["writes"] > 0)
-
-    def used(rows_: NDArray[np.bool_], of: Ints, width: int) -> NDArray[np.bool_]:
-        found = np.zeros((world.files, width), np.bool_)
-        found[rows.file[rows_], of[rows_]] = True
-        return found
-
-    by_app_read, by_app_written = used(read, rows.app, apps), used(written, rows.app, apps)
-    pairs = by_app_read.sum(axis=1) * by_app_written.sum(axis=1)
-    between = bool((pairs > (by_app_read & by_app_written).sum(axis=1)).any())
-    # Several processes: a record of all ranks, or records of several.
-    several = np.zeros((world.files, apps), np.bool_)
-    together = mine & (rows.process < 0)
-    several[rows.file[together], rows.app[together]] = True
-    alone = np.unique(np.stack([rows.file, rows.app, rows.process])[:, mine & (rows.process >= 0)], axis=1)
-    count = np.zeros((world.files, apps), np.int64)
-    np.add.at(count, (alone[0], alone[1]), 1)
-    several |= count > 1
-    within: NDArray[np.bool_] = np.any(by_app_read & by_app_written & several, axis=0)
-    return PossibleExchanges(between, within, np.flatnonzero(by_app_written.any(axis=1)))

@@ -79,6 +79,14 @@ class Rows:
         found: Ints = np.diff(ends)[self.trace]
         return found
 
+    @cached_property
+    def movers(self) -> Ints:
+        """Processes that can have moved bytes, at most: one where it is known to have moved all of them."""
+        moved = self["bytes_read"] + self["bytes_written"]
+        alone = (self["slowest_bytes"] == moved) | (self["fastest_bytes"] == moved)
+        found: Ints = np.where((self.process >= 0) | (alone & (moved > 0)), 1, self.ranks)
+        return found
+
     @property
     def time_ns(self) -> Ints:
         """In calls of any kind."""

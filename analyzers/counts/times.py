@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.spread import evened_out
 from vani.analyzers.intervals import merge, total_length
@@ -85,8 +86,15 @@ def _per_trace(rows: Rows, least: Ints, own: Ints) -> Ints:
     return found
 
 
-def moved_by_process(rows: Rows) -> MovedByProcess:
+def moved_by_process(rows: Rows, kept: KeptCalls) -> MovedByProcess:
     """Bytes of each process, as `spent_time` has their time; whether each reads and writes."""
+    if len(kept) and kept.whole[rows.included].all():
+        return MovedByProcess(
+            *(
+                np.bincount(kept.process, weights, rows.world.processes).astype(np.int64)
+                for weights in (kept.size, kept.kind == Kind.READ, kept.kind == Kind.WRITE)
+            )
+        )
     moved = rows["bytes_read"] + rows["bytes_written"]
     found = _per_trace(rows, _least(rows, "slowest_rank", "slowest_bytes", moved), moved)
     sides = []
@@ -97,19 +105,22 @@ def moved_by_process(rows: Rows) -> MovedByProcess:
         ends = [*rows.world.process_base[1:], rows.world.processes]
         together = rows.included & (rows.process < 0) & (rows[side] > 0)
         most = np.zeros(len(ends), np.int64)
-        np.maximum.at(most, rows.trace[together], np.minimum(rows[side], rows.ranks)[together])
+        np.maximum.at(most, rows.trace[together], np.minimum(rows[side], rows.movers)[together])
         for trace, (begin, end) in enumerate(zip(rows.world.process_base, ends, strict=True)):
             some[begin : begin + min(int(most[trace]), end - begin)] += 1
         sides.append(some)
     return MovedByProcess(found, *sides)
 
 
-def busy_times(rows: Rows, listed: Ints, spent: SpentTime) -> BusyTimes:
-    """Lower bounds: the process with most time, of which the phase, app or file has one for certain."""
+def busy_times(rows: Rows, listed: Ints, spent: SpentTime, kept: KeptCalls) -> BusyTimes:
+    """Lower bounds: the process with most time, of which the phase, app or file has one for certain.
+
+    Where all calls that read (write) were kept, the time in which some process did.
+    """
     apps = len(rows.world.apps)
     phases = _at_least(rows, rows.phase, apps + 1)
-    number = _numbers(rows, listed)
-    files = _at_least(rows, np.where(rows.included, number, -1), len(listed))
+    number = _numbers(rows.world.files, listed)
+    files = _at_least(rows, np.where(rows.included, number[rows.file], -1), len(listed))
     workload = _at_least(rows, np.where(rows.included, 0, -1), 1)[0]
     of_apps = phases[:apps].copy()
     app_of_process = np.repeat(
@@ -119,14 +130,36 @@ def busy_times(rows: Rows, listed: Ints, spent: SpentTime) -> BusyTimes:
     phases[:apps, ALL] = of_apps[:, ALL]
     workload[ALL] = max(int(workload[ALL]), int(spent.processes.max(initial=0)))
     most = rows.world.span_ns
+    if len(kept):
+        with_calls(phases, rows, rows.phase, kept, kept.app)
+        with_calls(of_apps, rows, np.where(rows.included, rows.app, -1), kept, kept.app)
+        with_calls(files, rows, np.where(rows.included, number[rows.file], -1), kept, number[kept.file])
+        alone = workload[None]
+        with_calls(alone, rows, np.where(rows.included, 0, -1), kept, np.zeros(len(kept), np.int64))
+        workload = alone[0]
     return BusyTimes(*(np.minimum(times, most) for times in (phases, of_apps, files, workload)))
 
 
-def _numbers(rows: Rows, listed: Ints) -> Ints:
-    number = np.full(rows.world.files, -1, np.int64)
+def _numbers(files: int, listed: Ints) -> Ints:
+    number = np.full(files, -1, np.int64)
     number[listed] = np.arange(len(listed))
-    found: Ints = number[rows.file]
-    return found
+    return number
+
+
+def with_calls(times: Ints, rows: Rows, of: Ints, kept: KeptCalls, of_calls: Ints) -> None:
+    """Put the unions of kept calls into lower bounds of shape (groups, WIDTH); groups of rows and of calls."""
+    groups = len(times)
+    unions, all_kept = kept.busy(of_calls, groups), kept.all_in(of, groups)
+    spent = np.zeros((groups, KINDS), np.int64)
+    mine = of >= 0
+    for kind, column in _KIND_COLUMNS:
+        np.add.at(spent[:, kind], of[mine], rows[column][mine])
+    # Rounding of times that are added up may leave less than the union.
+    exact = np.minimum(unions[:, :2], spent[:, :2])
+    times[:, :2] = np.where(all_kept, exact, np.maximum(times[:, :2], exact))
+    times[:, WRITE_OR_SYNC] = np.maximum(times[:, WRITE_OR_SYNC], times[:, Kind.WRITE])
+    both = np.minimum(unions[:, ALL], spent.sum(axis=1))
+    times[:, ALL] = np.maximum.reduce([times[:, ALL], both, times[:, :KINDS].max(axis=1)])
 
 
 def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
@@ -152,14 +185,11 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
         )
         owner, _ = unpack(of_trace.keys, (groups, traces))
         np.maximum.at(found[:, kind], owner, of_trace["time"] // of_trace["ranks"])
-        mine = kept & (rows.process >= 0)
-        process, time = rows.process, spent
-        if kind == ALL:
-            mine = kept & (
-                (rows.process >= 0) | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks))
-            )
-            process = np.where(rows.process >= 0, rows.process, bases + rows["slowest_rank"])
-            time = np.where(rows.process >= 0, spent, slowest)
+        alone = rows.process >= 0
+        mine = kept & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
+        process = np.where(alone, rows.process, bases + rows["slowest_rank"])
+        # What the slowest process spent was on this kind, but for no more than all spent on the others.
+        time = np.where(alone, spent, np.maximum(0, slowest - (rows.time_ns - spent)))
         by_process = group(pack((of[mine], process[mine]), (groups, world.processes)), {"time": time[mine]})
         if len(by_process):
             owner, _ = unpack(by_process.keys, (groups, world.processes))
@@ -169,13 +199,15 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
     return found
 
 
-def busy_times_at_most(rows: Rows, of: Ints, groups: int) -> Ints:
+def busy_times_at_most(rows: Rows, of: Ints, groups: int, kept: KeptCalls, of_calls: Ints) -> Ints:
     """From the first call to the last one on each file, put together; no more than all calls take.
+
+    Where all calls that read (write) were kept, the time in which some process did.
 
     Parameters
     ----------
-    of
-        Shape (rows,): group of each row, -1 for none.
+    of, of_calls
+        Group of each row and of each call that was kept, -1 for none.
 
     Returns
     -------
@@ -183,7 +215,7 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int) -> Ints:
         Shape (groups, WIDTH).
     """
     found = np.zeros((groups, WIDTH), np.int64)
-    kept = of >= 0
+    grouped = of >= 0
     spans = {
         int(Kind.READ): ("read_first_ns", "read_last_ns", rows["read_ns"]),
         int(Kind.WRITE): ("write_first_ns", "write_last_ns", rows["write_ns"]),
@@ -192,14 +224,26 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int) -> Ints:
         ALL: ("first_ns", "last_ns", rows.time_ns),
     }
     for kind, (first, last, spent) in spans.items():
-        np.add.at(found[:, kind], of[kept], spent[kept])
+        np.add.at(found[:, kind], of[grouped], spent[grouped])
         # Writes that only flush have no moment of a write.
         known = (rows[first] > 0) & (rows[last] >= rows[first])
-        if not known[kept & (spent > 0)].all():
+        if not known[grouped & (spent > 0)].all():
             continue
-        mine = kept & known & (spent > 0)
+        mine = grouped & known & (spent > 0)
         keys, lengths = total_length(merge(of[mine], rows[first][mine], rows[last][mine]))
         longest = np.zeros(groups, np.int64)
         longest[keys] = lengths
         found[:, kind] = np.minimum(found[:, kind], longest)
+    if len(kept):
+        unions, all_kept, own = (
+            kept.busy(of_calls, groups),
+            kept.all_in(of, groups),
+            kept.spent(of_calls, groups),
+        )
+        spent = np.zeros(groups, np.int64)
+        np.add.at(spent, of[grouped], rows.time_ns[grouped])
+        found[:, :2] = np.where(all_kept, np.minimum(unions[:, :2], found[:, :2]), found[:, :2])
+        # All other calls may have been apart from these.
+        others = np.maximum(0, spent - own[:, KINDS])
+        found[:, ALL] = np.minimum(found[:, ALL], unions[:, ALL] + others)
     return np.minimum(found, rows.world.span_ns)

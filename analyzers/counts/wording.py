@@ -9,7 +9,7 @@ from vani.analyzers.measures.extents import ProcessExtents
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.past_end import BeyondEnds
 
-__all__ = ["OTHERWISE", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
+__all__ = ["KEPT", "OTHERWISE", "PHASES_OF_CALLS", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
 
 OTHERWISE = "the source counts calls and keeps none of them"
 _NO_ORDER = "counts keep no order of calls, and removals are not counted"
@@ -28,6 +28,12 @@ UNKNOWN_ATTRIBUTES = {
     "sync_time": "the time of flushes is counted with that of writes",
     "repaired_times": "no time stamps of calls are kept",
 }
+PHASES_OF_CALLS = {
+    "phases": (
+        "of the reads and writes of POSIX, which DXT kept one by one: no metadata operations, flushes nor buffered "
+        "streams"
+    )
+}
 REMARKS = {
     "traces.records": "calls that were counted; the log holds none of them",
     "traces.functions": (
@@ -43,15 +49,17 @@ REMARKS = {
         "lower bound: the process with most of that time; `bounds` has the upper one: from the first call "
         "on each file to the last, no more than all calls take together"
     ),
-    "io.bandwidth": "upper bound: bytes by the lower bound of busy_s",
+    "io.bandwidth": "upper bound: bytes by the lower bound of busy_s, where reads and writes were not kept one by one",
     "io.footprint": "upper bound: bytes moved, and no more than lie before the furthest end of each file",
     "io.transfer_size": (
         "histogram by the source's own bins, whose upper end belongs to them, `unknown` where it has none "
-        "(buffered streams); exact sizes where the bins prove that all of the size are of one direction"
+        "(buffered streams); exact sizes where the bins prove that all of the size are of one direction, percentiles "
+        "where they are the same wherever in its bin an unknown size lies"
     ),
     "io.access_pattern": (
-        "by counts: consecutive up to the first operation of each process on a file, strided is the upper "
-        "bound of operations at one of the four commonest distances; buffered streams are not counted"
+        "by counts: consecutive up to the first operation of each process on a file; strided the operations at one of "
+        "the four commonest distances where these are more than continue one another; random those that go back and as "
+        "many that go forth; buffered streams are not counted"
     ),
     "workflow.io_time_share": "lower bound, as io.busy_s",
     "apps.io_time_share": "lower bound, as io.busy_s",
@@ -68,10 +76,16 @@ REMARKS = {
     "apps.balance.writing_processes": "upper bound where a file has one record of all ranks",
     "files.processes": "ranks with a record of the file; all where one record stands for all ranks",
     "files.readers": (
-        "upper bound where a file has one record of all ranks: all of them, or as many as there are reads"
+        "upper bound where a file has one record of all ranks: all of them, or as many as there are reads, or the one "
+        "that moved all bytes"
     ),
     "files.writers": (
-        "upper bound where a file has one record of all ranks: all of them, or as many as there are writes"
+        "upper bound where a file has one record of all ranks: all of them, or as many as there are writes, or the one "
+        "that moved all bytes"
+    ),
+    "workflow.app_dependencies": (
+        "by file and the order of runs: an app depends on one that wrote a file before the last read of it; whose "
+        "bytes were read is not counted"
     ),
     "files.size": (
         "end of the furthest write or read of files that were written; too small where positions were moved"
@@ -79,3 +93,21 @@ REMARKS = {
     ),
     "files.stride": "the commonest hole and the commonest size of the file's operations, added up",
 }
+_FROM_DXT = "from the reads and writes of POSIX that DXT kept one by one, all that were counted"
+KEPT = {
+    "io.busy_s": (
+        f"reads and writes {_FROM_DXT}; metadata and total: lower bound, `bounds` has the upper one: with metadata "
+        "operations and flushes apart from all else"
+    ),
+    "io.bandwidth": _FROM_DXT,
+    "io.footprint": _FROM_DXT,
+    "io.transfer_size": f"{_FROM_DXT}; histogram by the source's own bins, whose upper end belongs to them",
+    "io.access_pattern": f"{_FROM_DXT}; whether a file was opened again between two of them is not told",
+    "files.readers": _FROM_DXT,
+    "files.writers": _FROM_DXT,
+    "files.stride": _FROM_DXT,
+    "apps.balance.busiest_bytes": _FROM_DXT,
+    "apps.balance.reading_processes": _FROM_DXT,
+    "apps.balance.writing_processes": _FROM_DXT,
+}
+"""Where DXT kept all reads and writes that were counted."""

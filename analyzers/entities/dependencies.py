@@ -93,7 +93,7 @@ def app_dependencies(view: View) -> tuple[list[AppDependency] | None, Notes]:
     if view.links is None:
         possible = view.measured.of(PossibleExchanges)
         if possible is not None and not possible.between_apps:
-            return [], {}
+            return list(possible.dependencies), {}
         return None, {}
     made = _between(view)
     return made, _explain_bytes(made)

@@ -65,6 +65,9 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
         else:
             unknown |= np.isin(view.world.final_name[codes], possible.files)
         role[unknown] = 0
+        if possible is not None:
+            handed_on = np.isin(view.world.final_name[codes], possible.exchanged)
+            role[handed_on], unknown[handed_on] = 3, False
     else:
         gone, used = survey.at(codes, "last_remove", -1), survey.at(codes, "last_use", -1)
         exchanged = np.array(sorted(exchanged_files(view)), np.int64)
@@ -151,6 +154,7 @@ def files(
         one = np.array([code])
         layer = int(interface[code]) if interface[code] >= 0 else None
         caller_known = code not in without_caller
+        layout = measured.layouts.get(code)
         moved = int(times.at(one, "reads")[0] + times.at(one, "writes")[0])
         processes = int(users.at(one, "processes")[0])
         found.append(
@@ -166,6 +170,9 @@ def files(
                 opens=int(times.at(one, "opens")[0]),
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
+                stripe_count=None if layout is None else layout.stripe_count,
+                stripe_size=None if layout is None else layout.stripe_size,
+                components=None if layout is None else layout.components,
                 apps=apps_of.get(code, []),
                 io=view.file_stats[code],
                 first_s=max(0, int(times.at(one, "first")[0])) / 1e9 if view.timed else None,

@@ -22,8 +22,12 @@ _NO_JOB = "not in the trace: run `vani collect` inside the job and pass job.yaml
 _OF_JOB_ALONE = ("nodes", "time_limit_s")
 _CORES = "workflow.cpu_cores_used_per_node"
 _LOOKED_AT = 1000
+_NOT_A_KIND = ("autofs", "dvs")
+"""Types of mounts that stand for file systems of other types."""
 _SERVED = ("nfs", "cifs", "9p")
 """Types of file systems with one server: shared, but not parallel."""
+_OF_LOGS = "by the nodes that the logs name"
+_OF_MOUNTS = "by the mount table of the logs"
 _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` lists them)"
 
 
@@ -37,6 +41,8 @@ def job(view: View) -> tuple[JobEntity, Notes]:
         value = getattr(found, name) if found is not None else None
         if value is not None:
             note = view.job_name
+        elif name == "nodes" and view.measured.nodes is not None:
+            value, note = view.measured.nodes, _OF_LOGS
         elif of_machine.get(name) is not None:
             value, note = of_machine[name], f"system: {view.system.name}"  # type: ignore[union-attr]
         else:
@@ -78,7 +84,8 @@ def _silent(system: System | None, name: str) -> str:
 
 def cores_used(view: View) -> tuple[int | None, Notes]:
     """Processes per node: the cores that a node's processes occupy, one each."""
-    nodes = view.job.nodes if view.job is not None else None
+    told = view.job.nodes if view.job is not None else None
+    nodes = told or view.measured.nodes
     if not nodes:
         return None, {_CORES: _NO_JOB}
     # Instances of a workflow may run one after the other: the largest is what a node certainly held.
@@ -87,7 +94,7 @@ def cores_used(view: View) -> tuple[int | None, Notes]:
     note = (
         f"{view.job_name}: processes per node"
         if per_node
-        else f"processes of the largest trace / nodes of {view.job_name}"
+        else f"processes of the largest trace / nodes of {view.job_name if told else 'the logs'}"
     )
     return per_node or -(-most // nodes), {_CORES: note}
 
@@ -219,11 +226,11 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
         if system is None and len(view.system.file_systems) == 1:
             system = view.system.file_systems[0]
     mount = view.job.mount_of(path) if view.job is not None and path else None
+    mounted = _mounted(view, path) if mount is None and path else None
     name = f"system: {view.system.name}" if view.system is not None else _NO_SYSTEM
-    kind = mount.type if mount is not None else system.type if system is not None else None
-    directory = (
-        mount.dir if mount is not None else system.mounts[0] if system is not None and system.mounts else None
-    )
+    directory, kind = (mount.dir, mount.type) if mount is not None else mounted or (None, None)
+    if kind is None and system is not None:
+        directory, kind = system.mounts[0] if system.mounts else None, system.type
     rates = [
         r
         for r in ((system.max_bandwidth.read, system.max_bandwidth.write) if system else ())
@@ -248,13 +255,27 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
             key in ("type", "dir") or (key == "capacity" and (system is None or system.capacity is None))
         )
         notes[f"storage.shared.{key}"] = (
-            (view.job_name if from_job else name)
+            (view.job_name if from_job else _OF_MOUNTS if mounted and key in ("type", "dir") else name)
             if value is not None
             else f"system: {view.system.name} does not say"
             if view.system is not None
             else _NO_SYSTEM
         )
     return SharedStorage(**said), notes  # type: ignore[arg-type]
+
+
+def _mounted(view: View, path: str) -> tuple[str, str] | None:
+    """Folder and type of the file system that holds a path by the logs' mount table.
+
+    Tables have room for some mounts alone, the ones with the longest names: that nothing but / holds the path tells
+    nothing.
+    """
+    holding = [
+        (folder, kind)
+        for folder, kind in view.measured.mounts
+        if folder != "/" and f"{path}/".startswith(f"{folder.rstrip('/')}/") and kind not in _NOT_A_KIND
+    ]
+    return max(holding, key=lambda mount: len(mount[0]), default=None)
 
 
 def _typical_path(view: View) -> str | None:

@@ -25,6 +25,8 @@ class SizeBins:
     """Data operations by bins of the source's own, per phase and file; shape (n,) each."""
 
     names: tuple[str, ...]
+    ends: NDArray[np.int64]
+    """Upper end of each but the last one, in bytes; it belongs to the bin."""
     phase: NDArray[np.int64]
     file: NDArray[np.int64]
     kind: NDArray[np.int64]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from vani.schema.dataset_facts import Distribution, FormatAttributes
 from vani.schema.model import Model
 from vani.schema.profile.iostats import ByteCounts, IOStats
-from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds
+from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, LayerName, Seconds
 
 __all__ = ["Dataset", "Excluded", "FileEntity", "Folder", "Role", "SizeDistribution"]
 
@@ -66,6 +66,15 @@ class FileEntity(Model):
     opens: Count = Field(description="times that it was opened")
     interface: LayerName | None = Field(description="layer through which most of it was accessed")
     stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
+    stripe_count: AtLeastOne | None = Field(
+        default=None,
+        description="targets of Lustre that it lay on, by the component of its layout in which it ends; null, and "
+        "absent with the two that follow, where no source tells its layout",
+    )
+    stripe_size: AtLeastOne | None = Field(default=None, description="bytes of its stripes there; null as stripe_count")
+    components: AtLeastOne | None = Field(
+        default=None, description="components of its layout, more than one of a composite one; null as stripe_count"
+    )
     apps: list[str] = Field(description="apps that used it")
     io: IOStats = Field(description="I/O on it")
     first_s: Seconds | None = Field(description="start of the first call on it")
@@ -74,6 +83,14 @@ class FileEntity(Model):
         default=None,
         description="arrays, dimensions, type, encoding and chunks: from job.yaml, else from the calls that made them",
     )
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_layout(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = written(self)
+        if self.components is None and self.stripe_count is None and self.stripe_size is None:
+            for name in ("stripe_count", "stripe_size", "components"):
+                found.pop(name, None)
+        return found
 
 
 class Folder(Model):

@@ -24,6 +24,7 @@ LOGS = Path(__file__).parents[1] / "data" / "darshan"
 SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
 STRIDED = LOGS / "v3-ior-ssf-posix-strided-4k-8r.darshan"
 LIBRARIES = LOGS / "v3-netcdf-pnetcdf-4r.darshan"
+WITHOUT_DXT = LOGS / "v3-ior-large16m-ssf-2r.darshan"
 SERIAL = LOGS / "v3-posix-mix-1r.darshan"
 TWINS = Path(__file__).parents[2].parent / "shared" / "data" / "darshan-twins"
 
@@ -77,12 +78,18 @@ def test_standard_streams_are_counted_apart(shared_file):
     assert all(not file.path.startswith("<") for file in shared_file.files)
 
 
+@pytest.fixture(scope="module")
+def without_dxt() -> Profile:
+    return vani.profile(WITHOUT_DXT)
+
+
 @with_pydarshan
-def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file):
+def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file, without_dxt):
     assert shared_file.workflow.io.past_end.read is None
     assert "moved" in shared_file.provenance["io.past_end"]
-    assert shared_file.phases is None
-    assert "when each call took place" in shared_file.provenance["phases"]
+    assert without_dxt.phases is None
+    for attribute in ("phases", "apps.phase_gap_s"):
+        assert "when each call took place" in without_dxt.provenance[attribute]
     assert shared_file.workflow.io.time_s.sync is None
     assert "with that of writes" in shared_file.provenance["io.time_s.sync"]
     assert [file.role for file in shared_file.files] == [None]
@@ -90,26 +97,69 @@ def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file):
 
 
 @with_pydarshan
-def test_busy_times_have_both_ends(shared_file):
-    busy, bounds = shared_file.workflow.io.busy_s, shared_file.bounds
+def test_busy_times_have_both_ends(without_dxt, shared_file):
+    busy, bounds = without_dxt.workflow.io.busy_s, without_dxt.bounds
     low, high = bounds["workflow.io.busy_s.total"]
     # POSIX_F_SLOWEST_RANK_TIME of the file, and less than POSIX_F_*_TIME together.
-    assert busy.total == low == pytest.approx(0.0739133)
-    assert low < high < shared_file.workflow.io.time_s.total
+    assert busy.total == low == pytest.approx(0.0966668)
+    assert low < high < without_dxt.workflow.io.time_s.total
     assert bounds["workflow.io.busy_s.write"][0] == 0, "flushes may have taken all of it"
     assert shared_file.apps[0].balance.slowest_io_time_s == pytest.approx(0.0739133)
     assert shared_file.apps[0].balance.slowest_rank == 4
 
 
+def _union_s(log: Path, kinds: tuple[str, ...]) -> float:
+    """Seconds in which some call of DXT reads or writes, by PyDarshan's own records, one after the other."""
+    from darshan.backend import cffi_backend  # noqa: PLC0415
+
+    opened = cffi_backend.log_open(str(log))
+    calls = []
+    while (record := cffi_backend.log_get_dxt_record(opened, "DXT_POSIX")) is not None:
+        for kind in kinds:
+            calls += [(c["start_time"], c["end_time"]) for c in record[f"{kind}_segments"]]
+    cffi_backend.log_close(opened)
+    total, reached = 0.0, 0.0
+    for start, end in sorted(calls):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
 @with_pydarshan
-def test_bounds_are_written_and_read_and_absent_where_there_are_none(shared_file):
-    text = dumps(shared_file)
+@pytest.mark.parametrize("log", [SHARED_FILE, STRIDED], ids=lambda log: log.stem)
+def test_where_dxt_kept_all_calls_busy_times_of_reads_and_writes_are_exact(log):
+    profile = vani.profile(log)
+    busy = profile.workflow.io.busy_s
+    assert busy.read == pytest.approx(_union_s(log, ("read",)), rel=1e-4)
+    assert busy.write == pytest.approx(_union_s(log, ("write",)), rel=1e-4)
+    assert not {"workflow.io.busy_s.read", "workflow.io.busy_s.write"} & profile.bounds.keys()
+    assert busy.total >= _union_s(log, ("read", "write")) * 0.9999
+    assert "kept one by one" in profile.provenance["io.busy_s"]
+
+
+@with_pydarshan
+def test_phases_sizes_and_places_are_those_of_the_calls_that_dxt_kept(shared_file):
+    write, read = shared_file.phases
+    assert (write.kind, read.kind, write.io.ops.write, read.io.ops.read) == ("write", "read", 128, 128)
+    assert write.end_s < read.start_s
+    assert shared_file.apps[0].phase_gap_s is not None
+    assert "kept one by one" in shared_file.provenance["phases"]
+    # ior -t 1m -b 4m -s 4: blocks of four transfers, 8 ranks apart. The Recorder trace of the same run has as many.
+    assert shared_file.workflow.io.transfer_size.read.p50 == 1 << 20
+    assert shared_file.files[0].io.access_pattern.consecutive == 0.8125
+    assert shared_file.job.nodes == 1
+    assert "logs name" in shared_file.provenance["job.nodes"]
+
+
+@with_pydarshan
+def test_bounds_are_written_and_read_and_absent_where_there_are_none(without_dxt):
+    text = dumps(without_dxt)
     bounds = loads(text, Profile).bounds
-    assert bounds.keys() == shared_file.bounds.keys()
-    for attribute, ends in shared_file.bounds.items():
+    assert bounds.keys() == without_dxt.bounds.keys()
+    for attribute, ends in without_dxt.bounds.items():
         assert bounds[attribute] == pytest.approx(ends)
     assert "\nbounds:" in text
-    assert "\nbounds:" not in dumps(shared_file.model_copy(update={"bounds": {}}))
+    assert "\nbounds:" not in dumps(without_dxt.model_copy(update={"bounds": {}}))
 
 
 @with_pydarshan
@@ -160,6 +210,40 @@ def test_several_logs_are_one_workload():
 def test_every_rule_takes_a_profile_of_counts(name):
     advice = vani.advise(vani.profile(LOGS / name), system="generic-lustre")
     assert advice.no_recommendation
+
+
+@with_pydarshan
+def test_that_counts_name_no_function_is_no_sign_that_it_was_not_called():
+    advice = vani.advise(vani.profile(LIBRARIES), system="generic-lustre")
+    assert "HD5003" not in {one.rule for one in advice.recommendations}
+    assert any("which functions of HDF5" in one.why for one in advice.no_recommendation if one.rule == "HD5003")
+
+
+# Runs before and after they were tuned
+
+
+AIIO = TWINS.parent / "aiio-darshan"
+PAIRS = {
+    "ior": ("66186370", "66184525"),
+    "h5bench": ("66082102", "66089597"),
+    "write_3d_nc4": ("66168155", "66168349"),
+}
+JOINS = {"POS002", "POS009", "MIO001"}
+"""Rules that join small requests."""
+
+
+@pytest.mark.skipif(not AIIO.is_dir(), reason="the shared logs are not here")
+@with_pydarshan
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_the_first_advice_before_tuning_is_to_join_small_writes_and_afterwards_it_is_not(pair):
+    def first(job: str) -> str:
+        profile = vani.profile(next(AIIO.glob(f"*_id{job}-*.darshan")))
+        found = vani.advise(profile, system="generic-lustre").recommendations
+        return next(one.rule for one in found if one.rule != "MAT001")
+
+    before, after = (first(job) for job in pair)
+    assert before in JOINS
+    assert after not in JOINS
 
 
 # Twins

@@ -14,7 +14,7 @@ PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
 TRACE = ROOT / "tests" / "data" / "traces" / "v3-cm1like-16r"
 HEAVY = {
     "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.dataset", "pydantic",
-    "rich", "vl_convert", "yaml",
+    "rich", "vani.readers.darshan.reader", "vl_convert", "yaml",
 }  # fmt: skip
 
 

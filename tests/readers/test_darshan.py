@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from darshan_logs import JOB, NAMES, POSIX, changed
 
 import vani
 from vani.calls import FileClass, Layer
@@ -21,6 +23,7 @@ from vani.readers.darshan.regions import checked_header
 from vani.readers.open import open_workload
 
 LOGS = Path(__file__).parents[1] / "data" / "darshan"
+WITHOUT_DXT = LOGS / "v3-ior-large16m-ssf-2r.darshan"
 SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
 
 with_pydarshan = pytest.mark.skipif(
@@ -231,6 +234,67 @@ def test_a_sound_log_passes():
     assert checked_header(SHARED_FILE).version == "3.41"
 
 
+# Regions that inflate, and hold what cannot be
+
+
+def _job(number: int, value: int) -> Callable[[bytearray], bytearray]:
+    """Sets one of the job's numbers: of seconds 1 at the start and 3 at the end, 5 of processes."""
+
+    def change(region: bytearray) -> bytearray:
+        struct.pack_into("<q", region, 8 * number, value)
+        return region
+
+    return change
+
+
+def _posix(at: int, value: int) -> Callable[[bytearray], bytearray]:
+    """Sets a number of the record: 1 the rank, from 2 on its counters."""
+    return _job(at, value)
+
+
+@with_pydarshan
+@pytest.mark.parametrize(
+    ("region", "change", "said"),
+    [
+        (JOB, _job(5, 0), "it claims 0 processes"),
+        (JOB, _job(5, -5), "it claims -5 processes"),
+        (JOB, _job(5, 1 << 40), "it claims 1,099,511,627,776 processes"),
+        (JOB, _job(3, 5), "it claims to have run for -"),
+        (JOB, _job(3, 1 << 62), "it claims to have run for 4,611"),
+        (JOB, lambda region: region[: len(region) // 2], "the job's region cannot be read"),
+        (NAMES, lambda region: region[:-5], "PyDarshan cannot read this log: it ends on this log"),
+        (POSIX, _posix(1, 77), "POSIX has a record of rank 77 of 2"),
+        (POSIX, _posix(1, -9), "POSIX has a record of rank -9 of 2"),
+        (POSIX, _posix(2 + 4, (1 << 63) - 1), "its counters add up to more than can be counted"),
+        (POSIX, lambda region: region[:-40], "POSIX holds no whole record"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(tmp_path, region, change, said):
+    (tmp_path / "a.darshan").write_bytes(changed(WITHOUT_DXT, region, change))
+    with pytest.raises(TraceError, match=said) as caught:
+        vani.profile(tmp_path / "a.darshan")
+    assert "\n" not in str(caught.value)
+
+
+@with_pydarshan
+def test_a_negative_counter_is_left_out_and_said(tmp_path):
+    (tmp_path / "a.darshan").write_bytes(changed(WITHOUT_DXT, POSIX, _posix(2 + 4, -7)))
+    profile = vani.profile(tmp_path / "a.darshan")
+    assert profile.workflow.io.ops.write == 0
+    assert profile.traces[0].problems[0].startswith("POSIX_WRITES is negative in 1 of 1 records")
+
+
+@with_pydarshan
+@pytest.mark.parametrize(
+    ("name", "read"), [(b"lar\n\x1b[31", "lar\n\x1b[31"), (b"l\xff\xferge.da", "l\\xff\\xferge.da")]
+)
+def test_a_name_may_hold_anything(tmp_path, name, read):
+    content = changed(WITHOUT_DXT, NAMES, lambda region: region.replace(b"large.dat", name))
+    (tmp_path / "a.darshan").write_bytes(content)
+    (file,) = vani.profile(tmp_path / "a.darshan").files
+    assert file.path == f"/lustre/scratch/proj/ior/{read}"
+
+
 # PyDarshan
 
 
@@ -277,7 +341,7 @@ def test_a_log_tells_its_program_and_when_it_ran():
 def test_what_cannot_be_is_refused(change, said):
     impossible = Records(**{**log(POSIX=module("POSIX", [{"READS": 1}])).__dict__, **change})
     with pytest.raises(TraceError, match=said):
-        records_._refuse_impossible(Path("a.darshan"), impossible)
+        records_.refuse_impossible(Path("a.darshan"), impossible)
 
 
 @with_pydarshan
@@ -308,9 +372,9 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path, monkeypatch
         (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
     log = next(LOGS.glob("*.darshan")).resolve()
     monkeypatch.chdir(tmp_path)
-    records_._WORKER.stop()
+    records_.WORKER.stop()
     try:
         assert DarshanReader(log).ranks
     finally:
-        records_._WORKER.stop()
+        records_.WORKER.stop()
     assert not (tmp_path / "imported").exists()

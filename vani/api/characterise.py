@@ -71,13 +71,13 @@ def characterise_in(
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
     from vani.store.provide import while_stores_vanish  # noqa: PLC0415
 
-    places, folder = run.stores, run.stores.folder
+    places = run.stores
     with ThreadPoolExecutor(1) as other:
-        # Tables are read while the analyzers are loaded.
+        # Tables are read while the analyzers are loaded. What keeps counts has no store.
         opening = other.submit(
             open_workload,
             [Path(t) for t in traces],
-            decoded=lambda reader: places.find(reader, hold=False) is not None,
+            decoded=lambda reader: not counting([reader]) and places.find(reader, hold=False) is not None,
         )
         from vani.analyzers.characterise import Options  # noqa: PLC0415
         from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
@@ -91,7 +91,7 @@ def characterise_in(
         if phase_gap is not None:
             raise InputError("counts tell no phases", where=logs[0].path, todo="leave the phase gap out")
         return Characterised(*profile_of_counts(logs, job_model, system_model, files, refused))
-    engine = run.engine
+    engine, folder = run.engine, places.folder
     engine.check_workers(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
 
     def from_stores(stores: list[Store]) -> Characterised:

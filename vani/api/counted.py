@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["counting", "profile_of_counts"]
+__all__ = ["counting", "profile_of_counts", "without_copies"]
 
 
 def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
@@ -42,6 +43,19 @@ def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
     return found
 
 
+def without_copies(readers: Sequence[TraceReader]) -> tuple[list[TraceReader], list[tuple[Path, Path]]]:
+    """The first of the logs that are the same by content; then each of the others with it."""
+    from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415
+
+    first: dict[str, TraceReader] = {}
+    copies = []
+    for reader in readers:
+        content = reader.content() if isinstance(reader, KeepsCounts) else str(reader.path)
+        if first.setdefault(content, reader) is not reader:
+            copies.append((reader.path, first[content].path))
+    return list(first.values()), copies
+
+
 def profile_of_counts(
     readers: Sequence[TraceReader],
     job: Job | None,
@@ -49,10 +63,11 @@ def profile_of_counts(
     files: int | None,
     refused: Sequence[tuple[str, str]],
 ) -> tuple[Profile, View]:
-    """The profile of the logs together, and what was measured."""
+    """The profile of the logs together, and what was measured; copies of a log count once."""
     from vani.analyzers.counts.profile import counted_profile  # noqa: PLC0415 - loads Arrow
     from vani.readers.identity import unchanged  # noqa: PLC0415
 
+    readers, copies = without_copies(readers)
     runs = []
     for reader in readers:
         with unchanged(reader):
@@ -65,6 +80,7 @@ def profile_of_counts(
         system=system,
         list_files=files,
         refused=refused,
+        copies=[(str(path), str(of)) for path, of in copies],
     )
 
 

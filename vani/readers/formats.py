@@ -11,23 +11,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import InputError, VaniError
-from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan
-from vani.readers.darshan.reader import DarshanReader
+from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan, is_parser_text
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
 from vani.readers.recorder.reader import RecorderReader
-from vani.readers.trace_reader import Format
+from vani.readers.trace_reader import Format, TraceReader
 
 __all__ = ["BUILT_IN", "ENTRY_POINTS", "format_of", "formats", "has_plug_ins", "unusable"]
 
 ENTRY_POINTS = "vani.readers"
 """Entry points of this group name a `vani.readers.trace_reader.Format`."""
 
+
+def _open_darshan(path: Path) -> TraceReader:
+    # Few traces are logs of counts.
+    from vani.readers.darshan.parser_text import ParserTextReader  # noqa: PLC0415
+    from vani.readers.darshan.reader import DarshanReader  # noqa: PLC0415
+
+    return ParserTextReader(path) if is_parser_text(path) else DarshanReader(path)
+
+
 BUILT_IN = (
     # A Recorder trace may hold converted copies of itself; the original has more to tell.
     Format("recorder", is_recorder, RecorderReader, is_recorder_part, has_recorder_parts),
     Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
-    Format("darshan", is_darshan, DarshanReader, is_darshan_part, is_named_darshan),
+    Format("darshan", is_darshan, _open_darshan, is_darshan_part, is_named_darshan),
 )
 
 

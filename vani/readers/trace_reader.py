@@ -133,6 +133,9 @@ class KeepsCounts(Protocol):
     def counts(self) -> RunCounts:
         """All that was counted."""
 
+    def content(self) -> str:
+        """Digest of all that is in the log, wherever it lies: copies have the same."""
+
 
 @runtime_checkable
 class KeepsTables(Protocol):

@@ -82,7 +82,7 @@ def how_much(profile: Profile, *, whole: bool) -> str:
         return "I/O time is unknown."
     text = f"I/O takes {format_share(workflow.io_time_share)}"
     most = most_share(profile)
-    if most is not None and most > workflow.io_time_share and "workflow.io.busy_s.total" in profile.bounds:
+    if most is not None and format_share(most) not in text and "workflow.io.busy_s.total" in profile.bounds:
         text += f" to {format_share(most)}"
     text += " of the run"
     if len(profile.traces) > 1:

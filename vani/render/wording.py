@@ -33,6 +33,10 @@ THINGS_TO_DO = 3
 """A scientist reads one screen, and seldom changes more than this before the next run."""
 
 
+_SHOWS_BELOW, _SHOWS_ABOVE = 0.95, 1.05
+"""Bounds of a time that are no further from it are not told."""
+
+
 def matters(advice: Advice, profile: Profile | None) -> str:
     """Whether I/O matters at all; `profile` is asked where the advice does not say. None: not known."""
     first = next((one for one in advice.recommendations if one.rule == MATTERS), None)
@@ -89,12 +93,22 @@ def expected_gain(expected: Expected) -> str:
     if before == after and expected.before is not None:
         most = f", at most {expected.high:.3g} times as fast" if (expected.high or 1.0) >= 1.005 else ""
         return one_line(f"Expected {what}: {before} as before{most}")
-    text = f"Expected {what}: {before} -> {after}"
+    text = f"Expected {what}: {before}{_bounds(expected)} -> {after}"
     if expected.speedup is not None:
         text += f", {expected.speedup:.3g} times as fast{_range(expected.low, expected.high)}"
     elif expected.low and expected.before is not None:
         text += f" (at worst {format_seconds(expected.before / expected.low)})"
     return one_line(text)
+
+
+def _bounds(expected: Expected) -> str:
+    """How much longer or shorter the time may have been, where that shows."""
+    if expected.before is None or expected.before_bounds is None:
+        return ""
+    low, high = expected.before_bounds
+    if low >= _SHOWS_BELOW * expected.before and high <= _SHOWS_ABOVE * expected.before:
+        return ""
+    return f" (as far as counts tell: {format_seconds(low)} to {format_seconds(high)})"
 
 
 def how_sure(confidence: float) -> str:

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
+from vani.readers.darshan.calls import heat_of, hosts_of, segments_of
+from vani.readers.darshan.layouts import layouts_of
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
 
@@ -59,6 +61,16 @@ _FUNCTIONS = {
     "STDIO": {"fopen": "opens", "fread": "READS", "fwrite": "WRITES", "fseek": "SEEKS", "fflush": "FLUSHES"},
 }  # fmt: skip
 """Functions that stand for all of their kind, and the counters that count them."""
+
+
+_DATA_FUNCTIONS = {
+    "MPI-IO": ("MPI_File_read", "MPI_File_write"),
+    "H5D": ("H5Dread", "H5Dwrite"),
+    "PNETCDF_VAR": ("ncmpi_get", "ncmpi_put"),
+}
+"""Of libraries: functions that stand for all that read and all that write."""
+_MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
+"""Before READS and WRITES in the counters of libraries."""
 
 
 class _Columns:
@@ -138,12 +150,19 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         for function, counter in _FUNCTIONS[name].items():
             counted = columns.opens if counter == "opens" else columns.count(counter)
             functions[function] += _sum(counted)
+    for name, both in _DATA_FUNCTIONS.items():
+        module = records.modules.get(name)
+        if module is not None and len(module):
+            columns = _Columns(name, module)
+            for function, counter in zip(both, ("READS", "WRITES"), strict=True):
+                functions[function] += _sum(columns.count(*(f"{kind}{counter}" for kind in _MOVING)))
     table = {
         column: np.concatenate([np.empty(0, np.int64), *(one[column] for one in tables)])
         for column in COLUMNS
     }
     for column in ("bytes_read", "bytes_written", "read_ns", "write_ns", "metadata_ns", "reads", "writes"):
         _sum(table[column])
+    span_ns = round((records.end_s - records.start_s) * 1e9)
     return (
         RunCounts(
             paths=paths,
@@ -153,11 +172,22 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             table=table,
             sizes=_joined(sizes),
             functions={name: n for name, n in functions.most_common() if n},
-            span_ns=round((records.end_s - records.start_s) * 1e9),
+            span_ns=span_ns,
             through=_through(records, files),
+            layouts=layouts_of(records, files, _reach(table, len(paths))),
+            mounts=records.mounts,
+            hosts=hosts_of(records),
+            segments=segments_of(records, files, span_ns),
+            heat=heat_of(records),
         ),
         problems,
     )
+
+
+def _reach(table: Mapping[str, Ints], files: int) -> Ints:
+    found = np.zeros(files, np.int64)
+    np.maximum.at(found, table["file"], np.maximum(table["read_end"], table["write_end"]))
+    return found
 
 
 def _sum(values: Ints) -> int:
@@ -269,7 +299,7 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
     if columns.prefix != "POSIX":
         nothing = np.empty(0, np.int64)
         empty = np.zeros((rows, len(BINS)), np.int64)
-        return CountedSizes(BINS, empty, empty, nothing, nothing, nothing, nothing)
+        return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
     read, write = (
         np.stack([columns.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
     )
@@ -288,15 +318,15 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
         row, slot = np.nonzero(proven)
         found.append((row + before, np.full(len(row), kind), length[row, slot], proven[row, slot]))
     row, kind_, size, count = (np.concatenate(columns_) for columns_ in zip(*found, strict=True))
-    return CountedSizes(BINS, read, write, row, kind_, size, count)
+    return CountedSizes(BINS, _ENDS, read, write, row, kind_, size, count)
 
 
 def _joined(parts: list[CountedSizes]) -> CountedSizes:
     if not parts:
         nothing, empty = np.empty(0, np.int64), np.empty((0, len(BINS)), np.int64)
-        return CountedSizes(BINS, empty, empty, nothing, nothing, nothing, nothing)
+        return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
     names = ("read", "write", "row", "kind", "size", "count")
-    return CountedSizes(BINS, *(np.concatenate([getattr(p, n) for p in parts]) for n in names))
+    return CountedSizes(BINS, _ENDS, *(np.concatenate([getattr(p, n) for p in parts]) for n in names))
 
 
 def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[int, int, int]]]:

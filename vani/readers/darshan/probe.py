@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from pathlib import Path
 
-__all__ = ["MAGIC", "SUFFIXES", "is_darshan", "is_darshan_part", "is_named_darshan"]
+__all__ = ["MAGIC", "SUFFIXES", "is_darshan", "is_darshan_part", "is_named_darshan", "is_parser_text"]
 
 MAGIC = 6567223
 _AT = 8
+_TEXT = b"# darshan log version:"
+_HEAD = 4096
+"""The name of a file that gzip compressed stands before its content."""
 SUFFIXES = (".darshan", ".darshan_partial")
 
 
@@ -16,7 +20,19 @@ def is_darshan(path: Path) -> bool:
     """Tell whether a file is a log, or was one, by its name or its first bytes."""
     if not path.is_file():
         return False
-    return path.name.endswith(SUFFIXES) or _has_magic(path)
+    return path.name.endswith(SUFFIXES) or _has_magic(path) or is_parser_text(path)
+
+
+def is_parser_text(path: Path) -> bool:
+    """Tell whether a file is what darshan-parser prints of a log, compressed or not."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        if head[:2] == b"\x1f\x8b":
+            head = zlib.decompressobj(31).decompress(head, len(_TEXT))
+    except (OSError, zlib.error):
+        return False
+    return head.startswith(_TEXT)
 
 
 def is_darshan_part(name: str) -> bool:

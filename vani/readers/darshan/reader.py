@@ -36,11 +36,14 @@ class DarshanReader:
 
     tool = "darshan"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, check: bool = True) -> None:
         self.path = Path(path)
         self._identity = identity_of(self.path, lambda file: [file], with_ends=True)
         self._identity.digest()
-        self.format = checked_header(self.path).version
+        if not check:
+            return
+        header = checked_header(self.path)
+        self.format, self._content = header.version, header.digest
         self.layout = self.format
 
     def digest(self) -> str:
@@ -84,6 +87,10 @@ class DarshanReader:
     def counts(self) -> RunCounts:
         """All that the log counted."""
         return self._counted[0]
+
+    def content(self) -> str:
+        """Digest of the file."""
+        return self._content
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """None: whether the log can be read shows here."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from vani.errors import InputError, TraceError, one_line
 
-__all__ = ["Module", "Records", "read_records"]
+__all__ = ["WORKER", "Module", "Records", "read_records", "refuse_impossible"]
 
 _SECONDS = 300
 """For one log, and the start of the process."""
@@ -56,6 +56,15 @@ class Records:
     ids: NDArray[np.uint64]
     names: Sequence[str]
     modules: Mapping[str, Module]
+    layouts: Mapping[str, NDArray[Any]] | None = None
+    """By name of `LUSTRE_COMP_*`, and `id` of the file: components, a row each; None without that module."""
+    calls: Mapping[str, NDArray[Any]] | None = None
+    """Of DXT: `id`, `rank`, `writes` and `reads` (how many) of each record; `offset`, `length`, `start`, `end`
+    (seconds) of its writes and then its reads, record after record."""
+    hosts: Sequence[str] = ()
+    """Of each record of DXT."""
+    heat: Mapping[str, NDArray[Any]] | None = None
+    """`id`, `rank` and `width` (seconds) of each record; `read` and `write`, shape (records, bins)."""
 
 
 class _Worker:
@@ -104,6 +113,11 @@ class _Worker:
         os.close(theirs_out)
         self._names, self._answers = Connection(ours_out, readable=False), Connection(ours_in, writable=False)
 
+    @property
+    def process(self) -> int | None:
+        """Its number; None where there is none."""
+        return None if self._process is None else self._process.pid
+
     def stop(self) -> None:
         """End the process, if there is one."""
         for end in (self._names, self._answers):
@@ -115,8 +129,9 @@ class _Worker:
         self._process = self._names = self._answers = None
 
 
-_WORKER = _Worker()
-atexit.register(_WORKER.stop)
+WORKER = _Worker()
+"""Reads all logs of this process: it starts once, which takes longer than most logs."""
+atexit.register(WORKER.stop)
 
 
 def _unread(path: Path, why: str) -> TraceError:
@@ -143,7 +158,7 @@ def read_records(path: Path) -> Records:
             where=path,
             todo="pip install 'vani-io[darshan]'",
         )
-    told, packed = _WORKER.ask(path)
+    told, packed = WORKER.ask(path)
     arrays = np.load(io.BytesIO(packed), allow_pickle=False)
     job = told["job"]
     modules = {}
@@ -167,20 +182,40 @@ def read_records(path: Path) -> Records:
         ids=arrays["ids"],
         names=told["names"],
         modules=modules,
+        layouts=_under("LUSTRE", arrays),
+        calls=_under("DXT", arrays),
+        hosts=told.get("hosts", ()),
+        heat=_under("HEATMAP", arrays),
     )
-    _refuse_impossible(path, found)
+    refuse_impossible(path, found)
     return found
+
+
+def _under(module: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
+    found = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{module}.")}
+    return found or None
 
 
 _MOST_RANKS = 1 << 24
 _MOST_SECONDS = 1e9
 
 
-def _refuse_impossible(path: Path, found: Records) -> None:
+def _impossible(path: Path, what: str) -> TraceError:
+    return TraceError(
+        f"is a damaged Darshan log: {what}",
+        where=path,
+        todo="copy it once more from where Darshan wrote it, or leave it out",
+    )
+
+
+def refuse_impossible(path: Path, found: Records) -> None:
+    """Raise TraceError where a log tells what no run can be."""
     if not 0 < found.ranks <= _MOST_RANKS:
-        raise _unread(path, f"it claims {found.ranks:,} processes")
+        raise _impossible(path, f"it claims {found.ranks:,} processes")
     if not 0 <= found.end_s - found.start_s <= _MOST_SECONDS:
-        raise _unread(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
+        raise _impossible(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
     for name, module in found.modules.items():
         if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < found.ranks):
-            raise _unread(path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}")
+            raise _impossible(
+                path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}"
+            )

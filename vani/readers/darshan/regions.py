@@ -9,6 +9,7 @@ each process compressed its own.
 from __future__ import annotations
 
 import bz2
+import hashlib
 import re
 import struct
 import zlib
@@ -38,6 +39,8 @@ class Header:
     compression: int
     regions: tuple[tuple[int, int], ...]
     """(offset, length) of each region, the job's first."""
+    digest: str
+    """Of the whole log."""
 
 
 def checked_header(path: Path) -> Header:
@@ -110,7 +113,7 @@ def _header(path: Path, content: bytes) -> Header:
             raise _damaged(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")
     job = (size, (placed[0][0] if placed else len(content)) - size)
     names, *others = pairs
-    return Header(text, compression, (job, names, *others))
+    return Header(text, compression, (job, names, *others), hashlib.sha256(content).hexdigest())
 
 
 def _inflate(path: Path, name: str, region: memoryview, compression: int) -> None:

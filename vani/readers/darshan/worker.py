@@ -10,6 +10,7 @@ import io
 import json
 import resource
 import sys
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -20,6 +21,8 @@ __all__ = ["MODULES", "main"]
 MODULES = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 """Modules whose records are counters."""
 _MOST_MEMORY = 8 << 30
+_LONGEST = 4096
+"""Bytes of a command line, as Darshan keeps it."""
 
 
 def main(incoming: int, outgoing: int) -> None:
@@ -49,23 +52,27 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
         raise ValueError("PyDarshan cannot open it")
     try:
         modules = backend.log_get_modules(log)
-        told = {
-            "job": backend.log_get_job(log),
-            "exe": backend.log_get_exe(log),
-            "mounts": backend.log_get_mounts(log),
+        told: dict[str, Any] = {
+            "job": _job(backend, log),
+            "exe": _exe(backend, log),
+            "mounts": _mounts(backend, log),
             "partial": sorted(name for name, one in modules.items() if one["partial_flag"]),
             "modules": sorted(modules),
             "counters": {},
         }
-        names = backend.log_get_name_records(log)
+        names = _names(backend, log)
         told["names"] = list(names.values())
         arrays = {"ids": np.array(list(names), np.uint64)}
         for module in MODULES:
             if module not in modules:
                 continue
-            records = []
-            while (record := backend.log_get_record(log, module, dtype="numpy")) is not None:
-                records.append(record)
+            # The record is taken apart while it is there.
+            records = [
+                backend._make_generic_record([record], module, "numpy")
+                for record in _records(backend, log, module)
+            ]
+            if modules[module]["len"] and not records:
+                raise ValueError(f"{module} holds no whole record")
             told["counters"][module] = [backend.counter_names(module), backend.fcounter_names(module)]
             of_file = "file_rec_id" if module in ("H5D", "PNETCDF_VAR") else "id"
             arrays |= {
@@ -74,11 +81,142 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
                 f"{module}.counters": np.array([r["counters"] for r in records], np.int64),
                 f"{module}.fcounters": np.array([r["fcounters"] for r in records], np.float64),
             }
+        arrays |= _layouts(backend, log) if "LUSTRE" in modules else {}
+        if "DXT_POSIX" in modules:
+            hosts, found = _segments(backend, log)
+            told["hosts"] = hosts
+            arrays |= found
+        arrays |= _heat(backend, log) if "HEATMAP" in modules else {}
     finally:
         backend.log_close(log)
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
     return told, packed.getvalue()
+
+
+_SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")])
+
+
+def _text(backend: Any, text: Any) -> str:
+    """Text of the log; file systems ask for no encoding of names."""
+    found: str = backend.ffi.string(text).decode(errors="backslashreplace")
+    return found
+
+
+def _job(backend: Any, log: Any) -> dict[str, Any]:
+    job, length = backend.ffi.new("struct darshan_job *"), backend.ffi.new("double *")
+    if backend.libdutil.darshan_log_get_job(log["handle"], job) < 0:
+        raise ValueError("the job's region cannot be read")
+    backend.libdutil.darshan_log_get_job_runtime(log["handle"], job[0], length)
+    names = ("start_time_sec", "start_time_nsec", "nprocs")
+    return {
+        "log_ver": _text(backend, backend.ffi.cast("char *", log["handle"])),
+        "run_time": length[0],
+        **{name: getattr(job[0], name) for name in names},
+    }
+
+
+def _exe(backend: Any, log: Any) -> str:
+    text = backend.ffi.new("char[]", _LONGEST)
+    backend.libdutil.darshan_log_get_exe(log["handle"], text)
+    return _text(backend, text)
+
+
+def _mounts(backend: Any, log: Any) -> list[tuple[str, str]]:
+    mounts, count = backend.ffi.new("struct darshan_mnt_info **"), backend.ffi.new("int *")
+    backend.libdutil.darshan_log_get_mounts(log["handle"], mounts, count)
+    some = [mounts[0][i] for i in range(count[0])]
+    found = [(_text(backend, one.mnt_path), _text(backend, one.mnt_type)) for one in some]
+    backend.libdutil.darshan_free(mounts[0])
+    return found
+
+
+def _names(backend: Any, log: Any) -> dict[int, str]:
+    records, count = backend.ffi.new("struct darshan_name_record **"), backend.ffi.new("int *")
+    backend.libdutil.darshan_log_get_name_records(log["handle"], records, count)
+    found = {}
+    for number in range(count[0]):
+        found[records[0][number].id] = _text(backend, records[0][number].name)
+        backend.libdutil.darshan_free(records[0][number].name)
+    backend.libdutil.darshan_free(records[0])
+    return found
+
+
+def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Components of the layout of each file, a row each, under the names of their counters."""
+    ids, rows = [], []
+    for record in _records(backend, log, "LUSTRE"):
+        for number in range(record.num_comps):
+            ids.append(record.base_rec.id)
+            counters = backend.ffi.buffer(record.comps[number].counters)
+            rows.append(np.frombuffer(counters, np.int64).copy())
+    names = backend.counter_names("LUSTRE_COMP")
+    table = np.array(rows, np.int64).reshape(-1, len(names))
+    found = {f"LUSTRE.{name}": table[:, i] for i, name in enumerate(names)}
+    return found | {"LUSTRE.id": np.array(ids, np.uint64)}
+
+
+def _segments(backend: Any, log: Any) -> tuple[list[str], dict[str, np.ndarray[Any, Any]]]:
+    """Names of hosts, a record each; records with their counts of writes and reads; calls, writes before reads."""
+    hosts, records, calls = [], [], []
+    for record in _records(backend, log, "DXT_POSIX"):
+        whole = record.write_count + record.read_count
+        at = backend.ffi.addressof(record)
+        begin = backend.ffi.cast("char *", at) + backend.ffi.sizeof("struct dxt_file_record")
+        calls.append(
+            np.frombuffer(backend.ffi.buffer(begin, whole * _SEGMENT.itemsize), _SEGMENT, whole).copy()
+        )
+        hosts.append(backend.ffi.string(record.hostname).decode(errors="replace"))
+        records.append((record.base_rec.id, record.base_rec.rank, record.write_count, record.read_count))
+    id_, rank, writes, reads = zip(*records, strict=True) if records else ((),) * 4
+    together = np.concatenate([np.empty(0, _SEGMENT), *calls])
+    return hosts, {
+        "DXT.id": np.array(id_, np.uint64),
+        "DXT.rank": np.array(rank, np.int64),
+        "DXT.writes": np.array(writes, np.int64),
+        "DXT.reads": np.array(reads, np.int64),
+        **{f"DXT.{name}": together[name] for name in _SEGMENT.names or ()},
+    }
+
+
+def _heat(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Bytes in each bin: a row per record, filled up with 0."""
+    ids, ranks, widths = [], [], []
+    reads: list[np.ndarray[Any, Any]] = []
+    writes: list[np.ndarray[Any, Any]] = []
+    for record in _records(backend, log, "HEATMAP"):
+        ids.append(record.base_rec.id)
+        ranks.append(record.base_rec.rank)
+        widths.append(record.bin_width_seconds)
+        for side, bins in ((reads, record.read_bins), (writes, record.write_bins)):
+            found = np.frombuffer(backend.ffi.buffer(bins, 8 * record.nbins), np.int64, record.nbins)
+            side.append(found.copy())
+    longest = max((len(one) for one in reads), default=0)
+    return {
+        "HEATMAP.id": np.array(ids, np.uint64),
+        "HEATMAP.rank": np.array(ranks, np.int64),
+        "HEATMAP.width": np.array(widths, np.float64),
+        **{
+            f"HEATMAP.{name}": np.array([np.pad(one, (0, longest - len(one))) for one in side], np.int64)
+            for name, side in (("read", reads), ("write", writes))
+        },
+    }
+
+
+def _records(backend: Any, log: Any, module: str) -> Iterator[Any]:
+    """Records of a module in the library's memory: each is gone when the next is asked for."""
+    number, kind = backend.log_get_modules(log)[module]["idx"], backend._structdefs[module]
+    while True:
+        held = backend.ffi.new("void **")
+        found = backend.libdutil.darshan_log_get_record(log["handle"], number, held)
+        if found < 0:
+            raise ValueError(f"a record of {module} cannot be read")
+        if not found:
+            return
+        try:
+            yield backend.ffi.cast(kind, held)[0][0]
+        finally:
+            backend.libdutil.darshan_free(held[0])
 
 
 if __name__ == "__main__":

@@ -165,6 +165,8 @@ def _remarks(profile: Profile) -> list[str]:
             f"some process is in I/O for {format_seconds(low)} to {format_seconds(high)}: counts do not tell when each "
             "call took place"
         )
+    if profile.provenance.get("traces.path", "").startswith("copies"):
+        remarks.append(profile.provenance["traces.path"])
     sides = [
         side
         for side, rate in (

@@ -80,6 +80,9 @@ class Unknown:
     """Nothing is missing: there is no such number, as the bandwidth of reads is none without a read."""
 
 
+_LAYOUT = ("files[].stripe_count", "files[].stripe_size", "files[].components")
+
+
 def unknowns(profile: Profile) -> list[Unknown]:
     """All null attributes, in the order of the schema; entries of lists are counted together.
 
@@ -94,6 +97,9 @@ def unknowns(profile: Profile) -> list[Unknown]:
         if not nulls:
             continue
         attribute = ".".join(path)
+        if attribute in _LAYOUT and attribute.replace("[]", "") not in profile.provenance:
+            # No source of these tells layouts: the document does not have them.
+            continue
         without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
         if is_older and _SECOND_VERSION.fullmatch(attribute):
             found.append(Unknown(attribute, _OLDER, len(nulls), len(values), False))

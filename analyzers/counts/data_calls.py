@@ -1,0 +1,158 @@
+"""What data operations were like: sizes, places, what they touch; by counts, or by calls that were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.access_classes import NAMES
+from vani.analyzers.counts.kept import KeptCalls
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.keyed import group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measures.access_pattern import PatternCounts, Strides
+from vani.analyzers.measures.footprint import PlacelessCalls, Touched
+from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
+from vani.calls import Kind, Layer
+from vani.counts import RunCounts
+
+__all__ = ["pattern", "sizes", "touched"]
+
+Ints = NDArray[np.int64]
+
+
+def sizes(rows: Rows, runs: Sequence[RunCounts], kept: KeptCalls) -> SizeCounts:
+    """Operations by the source's bins, and the sizes that are certain."""
+    names, ends = next(((run.sizes.bins, run.sizes.ends) for run in runs), ((), np.empty(0, np.int64)))
+    before, parts = 0, []
+    read, write = [], []
+    for run in runs:
+        found = run.sizes
+        parts.append((found.row + before, found.kind, found.size, found.count))
+        read.append(found.read)
+        write.append(found.write)
+        before += len(found.read)
+    row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
+    # What was kept one by one needs no proof.
+    others = ~kept.whole[row, kind]
+    row, kind, size, count = row[others], kind[others], size[others], count[others]
+    whole = kept.of_whole
+    exact = whole.sizes(whole.app)
+    phase, file, side = (
+        unpack(exact.first, kept.cell_widths) if len(exact.first) else [np.empty(0, np.int64)] * 3
+    )
+    binned = np.stack([np.concatenate(read), np.concatenate(write)], axis=1)
+    at, of, place = np.nonzero(binned)
+    return SizeCounts(
+        np.concatenate([rows.phase[row], phase]).astype(np.int32),
+        np.concatenate([rows.file[row], file]).astype(np.int32),
+        np.concatenate([kind, side]).astype(np.int8),
+        np.concatenate([size, exact.second]),
+        np.concatenate([count, exact.count]),
+        SizeBins(names, ends, rows.phase[at], rows.file[at], of, place, binned[at, of, place]),
+    )
+
+
+def pattern(rows: Rows, kept: KeptCalls) -> PatternCounts:
+    """Classes as near as counts come; `io.access_pattern` in the provenance says how near.
+
+    The first operation of a process on a file has no predecessor, and where it begins at byte 0 no counter has it: as
+    many of the operations that lie nowhere further on as there are such streams continue something.
+    """
+    # Where all calls were kept, nothing is left to the counters.
+    known = kept.whole.all(axis=1) & rows.included & (rows["layer"] == Layer.POSIX)
+    placed = np.where(known, 0, rows["placed"])
+    consecutive, forward, strided = (
+        np.where(known, 0, rows[name]) for name in ("consecutive", "forward", "strided")
+    )
+    # Single jumps between runs of operations that continue one another are no row of three at one distance.
+    strided = np.where(strided > consecutive, strided, 0)
+    processes = np.where(rows.process < 0, rows.ranks, 1)
+    streams = np.minimum(processes, rows["reads"]) + np.minimum(processes, rows["writes"])
+    elsewhere = placed - np.minimum(placed, consecutive + forward)
+    firsts = np.minimum(elsewhere, np.where(placed > 0, streams, 0))
+    # Elsewhere than at byte 0, the first one is counted as going forward. It is of the class of those behind it.
+    leading = np.minimum(forward - strided, streams - firsts) * (placed > 0)
+    forward = forward - leading
+    heirs = firsts + leading
+    like_strided = strided > 0
+    # Of jumps to and fro, those that lead forth are as random as those that lead back.
+    back = elsewhere - firsts
+    forth = np.minimum(forward - strided, back)
+    classes = {
+        "consecutive": consecutive + np.where(like_strided, 0, heirs),
+        "sequential": forward - strided - forth,
+        "strided": strided + np.where(like_strided, heirs, 0),
+        "random": back + forth,
+    }
+    within = np.left_shift(1, rows["layer"])
+    steps = (rows["stride_count"] > 0) & ~known
+    mine = _of_cells(kept, known)
+    cells, apart = mine.classes(mine.app)
+    app, file = unpack(cells.keys, kept.cell_widths[:2]) if len(cells) else [np.empty(0, np.int64)] * 2
+    more = {name: cells[name] if len(cells) else app for name in NAMES}
+    return PatternCounts(
+        np.concatenate([rows.phase, app]),
+        np.concatenate([rows.file, file]),
+        {name: np.concatenate([classes[name], more[name]]) for name in NAMES},
+        np.concatenate([np.where(rows.included, rows.app, 0), app]),
+        np.concatenate([within, np.full(len(app), 1 << Layer.POSIX)]),
+        {name: np.concatenate([np.where(rows.included, classes[name], 0), more[name]]) for name in NAMES},
+        Strides(
+            np.concatenate([rows.file[steps], apart.first]),
+            np.concatenate([rows["stride"][steps], apart.second]),
+            np.concatenate([rows["stride_count"][steps], apart.count]),
+        ),
+    )
+
+
+def _of_cells(kept: KeptCalls, known: NDArray[np.bool_]) -> KeptCalls:
+    """Calls on the files and in the runs of some rows."""
+    rows = kept.rows
+    widths = (len(rows.world.process_base), max(1, rows.world.files))
+    cells = np.unique(pack((rows.trace[known], rows.file[known]), widths))
+    return kept.where(np.isin(pack((kept.trace, kept.file), widths), cells))
+
+
+def touched(rows: Rows, kept: KeptCalls) -> Touched:
+    """At most: what was moved, and no more than lies before the furthest end. What calls touched that were kept."""
+    whole = kept.of_whole
+    extents = whole.extents(whole.app)
+    phase, file, side = (
+        unpack(extents.group, kept.cell_widths) if len(extents) else [np.empty(0, np.int64)] * 3
+    )
+    widths = (len(rows.world.apps) + 1, rows.world.files)
+    found = [(phase, file, side, extents.start, extents.end)]
+    # Behind all that is known to be touched, side by side.
+    starts = np.int64(extents.end.max(initial=0))
+    for kind, moved, end in (
+        (Kind.READ, "bytes_read", "read_end"),
+        (Kind.WRITE, "bytes_written", "write_end"),
+    ):
+        counted = ~(kept.whole[:, kind] & rows.included)
+        cells = group(
+            pack((rows.phase[counted], rows.file[counted]), widths),
+            {"moved": rows[moved][counted], "end": rows[end][counted]},
+            {"end": "max"},
+        )
+        if not len(cells):
+            continue
+        phase, file = unpack(cells.keys, widths)
+        length = np.minimum(cells["moved"], cells["end"])
+        # Side by side: which bytes of a file several apps have in common is not known.
+        start = np.cumsum(length) - length + starts
+        found.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
+    columns = [np.concatenate(c) for c in zip(*found, strict=True)]
+    phase, file, side, start, end_ = columns
+    nothing = np.empty(0, np.int64)
+    return Touched(
+        phase.astype(np.int32),
+        file.astype(np.int32),
+        side.astype(np.int8),
+        start,
+        end_,
+        PlacelessCalls(nothing, nothing, nothing, nothing),
+        given_up=False,
+    )

@@ -1,0 +1,116 @@
+"""What runs of a workload handed to later ones through files, and where processes of one may have.
+
+Counts tell when a run first writes a file and when it last reads one, on one clock: a run that reads a file at or after
+the first write of another one depends on it. Within a run, who was first is not counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measurements import PossibleExchanges
+from vani.schema.profile import AppDependency
+
+__all__ = ["exchanges_of"]
+
+Ints = NDArray[np.int64]
+_NEVER = np.iinfo(np.int64).max
+
+
+def exchanges_of(rows: Rows) -> PossibleExchanges:
+    """Files that were written: whether they were removed in the end is not counted."""
+    world, apps = rows.world, len(rows.world.apps)
+    users = _by_run(rows)
+    trace, file = (
+        unpack(users.keys, (len(world.process_base), world.files)) if len(users) else (users.keys,) * 2
+    )
+    writer, reader = np.flatnonzero(users["writes"] > 0), np.flatnonzero(users["reads"] > 0)
+    # Each writer beside each reader of the file: files of many runs have few writers.
+    producer, consumer = _pairs(file, writer, reader)
+    later = (trace[producer] != trace[consumer]) & (users["read"][consumer] >= users["written"][producer])
+    producer, consumer = producer[later], consumer[later]
+    return PossibleExchanges(
+        between_apps=False,
+        processes=_within(rows, users, trace),
+        files=np.unique(file[writer]),
+        exchanged=np.unique(file[producer]),
+        dependencies=_dependencies(rows, users, trace, file, producer, consumer) if apps > 1 else [],
+    )
+
+
+def _by_run(rows: Rows) -> Keyed:
+    """By run and file: reads, writes, bytes, the first write and the end of the last read."""
+    mine = rows.included & ((rows["reads"] > 0) | (rows["writes"] > 0))
+    columns = {name: rows[name][mine] for name in ("reads", "writes", "bytes_read", "bytes_written")}
+    # Where no moment of a write is known, the first call on the file is as early.
+    first = np.where(rows["write_first_ns"] > 0, rows["write_first_ns"], rows["first_ns"])[mine]
+    last = np.where(rows["read_last_ns"] > 0, rows["read_last_ns"], rows["last_ns"])[mine]
+    columns["written"] = np.where(columns["writes"] > 0, first, _NEVER)
+    columns["read"] = np.where(columns["reads"] > 0, last, -1)
+    columns["alone"] = (rows.process[mine] >= 0).astype(np.int64)
+    columns["rows"] = np.ones(len(first), np.int64)
+    key = pack((rows.trace[mine], rows.file[mine]), (len(rows.world.process_base), max(1, rows.world.files)))
+    return group(key, columns, {"written": "min", "read": "max"})
+
+
+def _pairs(file: Ints, writer: Ints, reader: Ints) -> tuple[Ints, Ints]:
+    """Rows that write and rows that read the same file, each with each."""
+    reader = reader[np.argsort(file[reader], kind="stable")]
+    begin = np.searchsorted(file[reader], file[writer], side="left")
+    count = np.searchsorted(file[reader], file[writer], side="right") - begin
+    producer = np.repeat(writer, count)
+    inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    return producer, reader[np.repeat(begin, count) + inside]
+
+
+def _within(rows: Rows, users: Keyed, trace: Ints) -> NDArray[np.bool_]:
+    """Apps of which several processes of a run use a file that the run both reads and writes."""
+    found = np.zeros(len(rows.world.apps), np.bool_)
+    both = (users["reads"] > 0) & (users["writes"] > 0)
+    several = both & ((users["alone"] < users["rows"]) | (users["rows"] > 1))
+    found[np.array(rows.world.app_of_trace, np.int64)[trace[several]]] = True
+    return found
+
+
+def _dependencies(
+    rows: Rows, users: Keyed, trace: Ints, file: Ints, producer: Ints, consumer: Ints
+) -> list[AppDependency]:
+    world, apps = rows.world, len(rows.world.apps)
+    app = np.array(world.app_of_trace, np.int64)[trace]
+    other = app[producer] != app[consumer]
+    producer, consumer = producer[other], consumer[other]
+    # Each file once for each pair of apps, with what all runs of either moved.
+    widths = (apps, apps, world.files)
+    linked = np.unique(pack((app[producer], app[consumer], file[producer]), widths))
+    by_app = group(
+        pack((app, file), (apps, world.files)), {n: users[n] for n in ("bytes_read", "bytes_written")}
+    )
+    from_, to, of = unpack(linked, widths) if len(linked) else (linked,) * 3
+    totals = group(
+        pack((from_, to), (apps, apps)),
+        {
+            "files": np.ones(len(of), np.int64),
+            "written": by_app.at(pack((from_, of), (apps, world.files)), "bytes_written"),
+            "read": by_app.at(pack((to, of), (apps, world.files)), "bytes_read"),
+        },
+    )
+    ends = (
+        list(zip(*(c.tolist() for c in unpack(totals.keys, (apps, apps))), strict=True))
+        if len(totals)
+        else []
+    )
+    return [
+        AppDependency(
+            producer=world.apps[one],
+            consumer=world.apps[another],
+            files=int(totals["files"][i]),
+            files_by_extents=None,
+            bytes_written=int(totals["written"][i]),
+            bytes_read=int(totals["read"][i]),
+        )
+        for i, (one, another) in enumerate(ends)
+    ]

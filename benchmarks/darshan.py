@@ -1,0 +1,337 @@
+"""`python -m benchmarks.darshan`: profiles of Darshan's logs against PyDarshan's sums and Recorder's twins, as tables.
+
+It needs `../shared/data` (darshan-logs, aiio-darshan, darshan-twins, io500-trace-ds), `../shared/traces` and PyDarshan.
+Advice is that for `generic-lustre`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import re
+import statistics
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import vani
+from benchmarks.darshan_twins import (
+    DATA,
+    MOST,
+    NEED_ROLES,
+    SYSTEM,
+    TWINS,
+    advice_kept,
+    agreement,
+    counted,
+    logs_of,
+    twins,
+    with_dxt,
+)
+from vani.readers.darshan import records
+from vani.readers.darshan.reader import DarshanReader
+from vani.readers.darshan.records import read_records
+
+LABELLED = DATA / "io500-trace-ds"
+STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
+PAIRS = {
+    "ior": ("66186370", "66184525"),
+    "h5bench": ("66082102", "66089597"),
+    "write_3d_nc4": ("66168155", "66168349"),
+}
+"""Jobs of AIIO's logs before and after they were tuned."""
+JOINS = ("POS002", "POS009", "MIO001")
+"""Rules that join small requests, which then cross fewer borders of stripes, too."""
+OF_LABEL = {"small-io": JOINS, "misaligned-io": (*JOINS, "LUS001"), "random-access": ("POS005",)}
+"""By label: rules of which one must answer."""
+Row = Sequence[object]
+
+
+def logs() -> list[Path]:
+    """All logs of the shared folders."""
+    folders = ("darshan-logs", "aiio-darshan", "darshan-twins")
+    return sorted(path for folder in folders for path in (DATA / folder).rglob("*.darshan"))
+
+
+# Sums
+
+
+@dataclass
+class Sums:
+    """Of a file, by PyDarshan's own counters."""
+
+    read: int = 0
+    written: int = 0
+    reads: int = 0
+    writes: int = 0
+    opens: int = 0
+    ranks: set[int] = field(default_factory=set)
+
+
+def sums_of(path: Path) -> tuple[int, dict[str, Sums]]:
+    """Processes of a log, and by file what its counters add up to; those below 0 were not counted."""
+    from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
+
+    log = backend.log_open(str(path))
+    names, ranks = backend.log_get_name_records(log), backend.log_get_job(log)["nprocs"]
+    found: defaultdict[str, Sums] = defaultdict(Sums)
+    for module in {"POSIX", "STDIO"} & backend.log_get_modules(log).keys():
+        while (record := backend.log_get_record(log, module, dtype="dict")) is not None:
+            counters = {k.partition("_")[2]: max(0, int(v)) for k, v in record["counters"].items()}
+            one = found[names.get(record["id"], f"(file {record['id']} without a name)")]
+            one.read += counters["BYTES_READ"]
+            one.written += counters["BYTES_WRITTEN"]
+            one.reads += counters["READS"]
+            one.writes += counters["WRITES"]
+            twice = ("FILENOS", "DUPS") if module == "POSIX" else ("FDOPENS",)
+            opens = counters["OPENS"] - sum(counters.get(name, 0) for name in twice)
+            one.opens += max(0, opens)
+            if opens > 0 or counters["READS"] or counters["WRITES"]:
+                one.ranks.update(range(ranks) if record["rank"] < 0 else [record["rank"]])
+    backend.log_close(log)
+    return ranks, found
+
+
+def differences(path: Path) -> tuple[int, list[str]]:
+    """Files of a log that were compared, and what of the profile is not what PyDarshan's counters add up to."""
+    ranks, own = sums_of(path)
+    profile = vani.profile(path, files=None)
+    wrong = (
+        []
+        if profile.workflow.processes == ranks
+        else [f"{profile.workflow.processes} processes, not {ranks}"]
+    )
+    total, apart = profile.workflow.io, profile.excluded.io
+    for name, mine, theirs in (
+        ("bytes read", (total.bytes.read or 0) + (apart.bytes.read or 0), sum(s.read for s in own.values())),
+        (
+            "bytes written",
+            (total.bytes.written or 0) + (apart.bytes.written or 0),
+            sum(s.written for s in own.values()),
+        ),
+        ("reads", total.ops.read + apart.ops.read, sum(s.reads for s in own.values())),
+        ("writes", total.ops.write + apart.ops.write, sum(s.writes for s in own.values())),
+    ):
+        if mine != theirs:
+            wrong.append(f"{name} {mine}, not {theirs}")
+    for file in profile.files:
+        sums = own[file.path]
+        mine = (
+            file.io.bytes.read,
+            file.io.bytes.written,
+            file.io.ops.read,
+            file.io.ops.write,
+            file.opens,
+            file.processes,
+        )
+        if mine != (sums.read, sums.written, sums.reads, sums.writes, sums.opens, len(sums.ranks)):
+            wrong.append(f"{file.path}: {mine}")
+    return len(profile.files), wrong
+
+
+# Advice
+
+
+def first_advice(job: str) -> str | None:
+    """The rule of the first advice on a log of AIIO's."""
+    profile = vani.profile(next((DATA / "aiio-darshan").glob(f"*_id{job}-*.darshan")))
+    found = vani.advise(profile, system=SYSTEM).recommendations
+    return next((one.rule for one in found if one.rule != "MAT001"), None)
+
+
+def labelled() -> Iterator[tuple[Path, dict[str, bool]]]:
+    """Labelled runs, and their labels; names have sizes in other units and the number of the repetition behind."""
+    with (LABELLED / "io_issues_table.csv").open(encoding="utf-8") as file:
+        labels = {
+            _plain(row[""]): {k: v == "True" for k, v in row.items() if k} for row in csv.DictReader(file)
+        }
+    for path in sorted(LABELLED.rglob("*.txt.gz")):
+        if _plain(path.name) in labels:
+            yield path, labels[_plain(path.name)]
+
+
+def _plain(name: str) -> str:
+    name = re.sub(r"_?_\d*\.txt(\.gz)?$", "", name).rstrip("_")
+    return name.replace("blockSize_1GB", "blockSize_1073741824").replace("MB_", "M_").replace("KB_", "K_")
+
+
+# Speed
+
+
+def milliseconds(paths: Sequence[Path], repeat: int = 3) -> list[float]:
+    """Of a whole profile of each log, once all is loaded and PyDarshan's process runs: the best of `repeat`."""
+    vani.profile(paths[0])
+    found = []
+    for path in paths:
+        times = []
+        for _ in range(repeat):
+            begin = time.perf_counter()
+            vani.profile(path)
+            times.append((time.perf_counter() - begin) * 1e3)
+        found.append(min(times))
+    return found
+
+
+def processor_milliseconds(paths: Sequence[Path]) -> tuple[float, float]:
+    """Mean time of a processor for each log, here and in PyDarshan's process, without other work on the machine."""
+    vani.profile(paths[0])
+    begin, begun = time.process_time(), _of_worker()
+    for path in paths:
+        vani.profile(path)
+    return (time.process_time() - begin) * 1e3 / len(paths), (_of_worker() - begun) * 1e3 / len(paths)
+
+
+def _of_worker() -> float:
+    """Seconds that PyDarshan's process has had of a processor."""
+    assert records.WORKER.process is not None
+    fields = (
+        Path(f"/proc/{records.WORKER.process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    )
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def start_milliseconds() -> float:
+    """From nothing to the first answer of PyDarshan's process, which is what one log alone costs more."""
+    records.WORKER.stop()
+    begin = time.perf_counter()
+    read_records(TWINS / "v3-haccio-ssf-8r.darshan")
+    first = time.perf_counter() - begin
+    begin = time.perf_counter()
+    read_records(TWINS / "v3-haccio-ssf-8r.darshan")
+    return (first - (time.perf_counter() - begin)) * 1e3
+
+
+def has_dxt(path: Path) -> bool:
+    return DarshanReader(path)._records.calls is not None
+
+
+# Tables
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the tables that are asked for, all by default."""
+    parts = {
+        "sums": _sums,
+        "twins": _twins,
+        "advice": _advice,
+        "tuned": _tuned,
+        "labels": _labels,
+        "speed": _speed,
+    }
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.darshan", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*parts, []], help="tables; all by default")
+    asked = parser.parse_args(argv).parts or list(parts)
+    for part in asked:
+        parts[part]()
+
+
+def _table(title: str, head: Row, rows: Sequence[Row]) -> None:
+    text = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*text, strict=True)]
+    print(f"\n{title}\n")
+    for row in text:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _sums() -> None:
+    files, wrong, count = 0, [], 0
+    for path in logs():
+        compared, differ = differences(path)
+        files += compared
+        count += 1
+        wrong += [f"{path.name}: {one}" for one in differ]
+    _table(
+        "Totals and files against PyDarshan's sums",
+        ("logs", "files", "differences"),
+        [(count, files, len(wrong))],
+    )
+    print("".join(f"    {one}\n" for one in wrong), end="")
+
+
+def _twins() -> None:
+    names = twins()
+    counts, differ = agreement(names, counted)
+    dxt, _ = agreement(names, with_dxt)
+    _table(
+        f"Files of {len(names)} twins: share that agrees with Recorder",
+        ("attribute", "wanted", "counters", "with DXT"),
+        [(name, f"{MOST[name]:.0%}", f"{counts[name]:.2%}", f"{dxt[name]:.2%}") for name in MOST],
+    )
+    for (name, attribute), number in sorted(Counter((n, a) for n, a, _ in differ).items()):
+        print(
+            f"    {name}: {attribute} of {number}, as {next(w for n, a, w in differ if (n, a) == (name, attribute))}"
+        )
+
+
+def _advice() -> None:
+    names = twins()
+    by_counts, by_dxt = advice_kept(names, counted), advice_kept(names, with_dxt)
+    of_dxt = [name for name in names if any(has_dxt(path) for path in logs_of(name))]
+    alone = advice_kept(of_dxt, with_dxt)
+    rules = sorted(by_counts.recorder | by_counts.more | by_dxt.more)
+    _table(
+        "Advice on twins by rule",
+        ("rule", "Recorder", "counters keep", "and more", "all logs with DXT read", "and more", "needs roles"),
+        [
+            (r, by_counts.recorder[r], by_counts.kept[r], by_counts.more[r], by_dxt.kept[r], by_dxt.more[r],
+             "yes" if r in NEED_ROLES else "")
+            for r in rules
+        ],
+    )  # fmt: skip
+    kept = by_counts.kept.total()
+    _table(
+        "Advice on twins",
+        ("", "wanted", "found"),
+        [
+            ("counters keep", "55 %", f"{by_counts.share():.1%}"),
+            ("without rules that need roles", "75 %", f"{by_counts.share(NEED_ROLES):.1%}"),
+            (f"DXT keeps, of {len(of_dxt)} twins that have it", "70 %", f"{alone.share():.1%}"),
+            ("the same values of what counters keep", "97 %", f"{by_counts.alike / max(1, kept):.1%}"),
+        ],
+    )
+
+
+def _tuned() -> None:
+    rows = [(name, first_advice(before), first_advice(after)) for name, (before, after) in PAIRS.items()]
+    _table("First advice on runs before and after they were tuned", ("run", "before", "after"), rows)
+
+
+def _labels() -> None:
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    runs = list(labelled())
+    for path, labels in runs:
+        found_ = vani.advise(vani.profile(path), system=SYSTEM).recommendations
+        # What wins less than 1 % is no issue: all runs write some lines of results.
+        rules = {one.rule for one in found_ if one.severity != "info"}
+        for label, of in OF_LABEL.items():
+            found[label][f"{labels[label]} {not rules.isdisjoint(of)}"] += 1
+    rows = [
+        (label, n["True True"], n["True False"], n["False True"], n["False False"])
+        for label, n in found.items()
+    ]
+    unlabelled = len(list(LABELLED.rglob("*.txt.gz"))) - len(runs)
+    title = f"Labels of {len(runs)} runs ({unlabelled} others have none)"
+    _table(title, ("label", "found", "missed", "false", "rightly silent"), rows)
+
+
+def _speed() -> None:
+    plain = [path for path in logs() if not has_dxt(path)]
+    times = milliseconds(plain)
+    cuts = statistics.quantiles(times, n=10)
+    here, there = processor_milliseconds(plain)
+    rows = [
+        (
+            len(plain),
+            *(f"{ms:.1f}" for ms in (statistics.median(times), cuts[-1], max(times), here, there)),
+            f"{start_milliseconds():.0f}",
+        )
+    ]
+    head = ("logs", "median", "nine in ten", "longest", "processor, mean", "PyDarshan's process", "its start")
+    _table("Whole profile of a log without DXT, ms", head, rows)
+
+
+if __name__ == "__main__":
+    main()

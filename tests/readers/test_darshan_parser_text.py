@@ -1,0 +1,118 @@
+"""What darshan-parser prints of a log is read as the log itself would be."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import vani
+from vani.errors import TraceError
+
+LABELLED = Path(__file__).parents[2].parent / "shared" / "data" / "io500-trace-ds"
+HEAD = (
+    "# darshan log version: 3.41\n# exe: /opt/ior -w\n# start_time: 1725936007\n# nprocs: 4\n# run time: 10.5\n"
+    "# mount entry:\t/lustre\tlustre\n"
+)
+COUNTERS = {
+    "POSIX_OPENS": 4, "POSIX_WRITES": 8, "POSIX_BYTES_WRITTEN": 8192, "POSIX_MAX_BYTE_WRITTEN": 8191,
+    "POSIX_SIZE_WRITE_100_1K": 8, "POSIX_ACCESS1_ACCESS": 1024, "POSIX_ACCESS1_COUNT": 8, "POSIX_F_WRITE_TIME": "2.500",
+}  # fmt: skip
+
+
+def line(module: str, counter: str, value: object, name: str = "/lustre/out file", rank: int = -1) -> str:
+    return f"{module}\t{rank}\t17\t{counter}\t{value}\t{name}\t/lustre\tlustre\n"
+
+
+def printed(**changes: object) -> str:
+    text = HEAD + "".join(line("POSIX", name, value) for name, value in (COUNTERS | changes).items())
+    return text + line("LUSTRE", "LUSTRE_STRIPE_SIZE", 1048576) + line("LUSTRE", "LUSTRE_STRIPE_WIDTH", 2)
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".txt.gz"])
+def test_printed_counters_give_the_profile_of_the_log(tmp_path, suffix):
+    path = tmp_path / f"log{suffix}"
+    content = printed().encode()
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    profile = vani.profile(path)
+    (trace,), (file,) = profile.traces, profile.files
+    assert (trace.tool, trace.format, trace.layout, trace.app) == ("darshan", "3.41", "darshan-parser", "ior")
+    assert (profile.workflow.processes, profile.workflow.runtime_s) == (4, 10.5)
+    assert (file.path, file.opens, file.size, file.stripe_count) == ("/lustre/out file", 4, 8192, 2)
+    assert file.io.transfer_size.write.common == [(1024, 8)]
+    assert profile.workflow.io.time_s.write == 2.5
+    assert profile.storage.shared.type == "lustre"
+
+
+def test_components_of_newer_logs_are_layouts(tmp_path):
+    parts = {"1_EXT_START": 0, "1_EXT_END": 4096, "1_STRIPE_COUNT": 1, "1_STRIPE_SIZE": 65536,
+             "2_EXT_START": 4096, "2_EXT_END": -1, "2_STRIPE_COUNT": 8, "2_STRIPE_SIZE": 131072}  # fmt: skip
+    text = HEAD + "".join(line("POSIX", name, value) for name, value in COUNTERS.items())
+    text += "".join(line("LUSTRE", f"LUSTRE_COMP{name}", value) for name, value in parts.items())
+    (tmp_path / "a.txt").write_text(text)
+    (file,) = vani.profile(tmp_path / "a.txt").files
+    assert (file.stripe_count, file.stripe_size, file.components) == (8, 131072, 2)
+
+
+def test_a_module_of_which_records_were_dropped_is_a_problem(tmp_path):
+    (tmp_path / "a.txt").write_text(
+        "# darshan log version: 3.41\n# *WARNING*: The POSIX module contains incomplete data!\n" + printed()
+    )
+    assert "records were dropped" in vani.profile(tmp_path / "a.txt").traces[0].problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (printed()[:-120], "line 15 is no counter of a record"),
+        (HEAD.replace("nprocs", "n") + line("POSIX", "POSIX_OPENS", 1), "its head does not tell 'nprocs'"),
+        (HEAD.replace("nprocs: 4", "nprocs: 0") + line("POSIX", "POSIX_OPENS", 1), "claims 0 processes"),
+        (HEAD.replace("10.5", "-3") + line("POSIX", "POSIX_OPENS", 1), "claims to have run for -3 s"),
+        (printed(POSIX_OPENS="many"), "POSIX_OPENS: invalid literal"),
+        (printed(POSIX_OPENS=1 << 70), "POSIX_OPENS"),
+        (printed() + line("POSIX", "POSIX_OPENS", 1, rank=1), "a record of POSIX lacks some of its counters"),
+        (printed() + "a\nb", r"line 17 is no counter of a record: 'a'"),
+        (HEAD + line("POSIX", "POSIX_OPENS", 1, rank=9), "has a record of rank 9 of 4"),
+    ],
+)
+def test_text_that_cannot_be_is_refused_in_one_line(tmp_path, text, said):
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.raises(TraceError, match=said) as caught:
+        vani.profile(tmp_path / "a.txt")
+    assert "\n" not in str(caught.value)
+
+
+def test_compressed_text_that_was_cut_off_is_refused_in_one_line(tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(printed().encode())[:-20])
+    with pytest.raises(TraceError, match=r"is damaged text of darshan-parser: .*; print the log once more"):
+        vani.profile(tmp_path / "a.txt.gz")
+
+
+@pytest.mark.skipif(not LABELLED.is_dir(), reason="the shared logs are not here")
+@pytest.mark.parametrize(
+    ("name", "joins"),
+    [
+        (
+            "ior-easy/ior-easy_api_POSIX_blockSize_1GB_transferSize_1MB_filePerProc_False_uniqueDir_True__0",
+            False,
+        ),
+        (
+            "ior-easy/ior-easy_api_MPIIO_blockSize_1GB_transferSize_1MB_filePerProc_False_uniqueDir_True__0",
+            False,
+        ),
+        ("ior-hard/ior-hard_api_POSIX_segmentCount_100000_collective_False__0", True),
+        ("ior-hard/ior-hard_api_MPIIO_segmentCount_100000_collective_False__0", True),
+    ],
+)
+def test_labelled_runs_are_told_to_join_small_requests_that_cross_stripes_and_no_others(name, joins):
+    advice = vani.advise(vani.profile(LABELLED / f"{name}.txt.gz"), system="generic-lustre")
+    found = {one.rule for one in advice.recommendations} & {"POS002", "POS009", "MIO001"}
+    assert bool(found) is joins
+
+
+@pytest.mark.skipif(not LABELLED.is_dir(), reason="the shared logs are not here")
+def test_what_the_program_reads_through_mpiio_is_not_taken_for_data_sieving():
+    name = "ior-easy/ior-easy_api_MPIIO_blockSize_1GB_transferSize_1MB_filePerProc_False_uniqueDir_True__0.txt.gz"
+    advice = vani.advise(vani.profile(LABELLED / name), system="generic-lustre")
+    assert "MIO003" not in {one.rule for one in advice.recommendations}

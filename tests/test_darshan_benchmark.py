@@ -1,0 +1,50 @@
+"""Claims on logs of Darshan that `python -m benchmarks.darshan` prints in full, on some of the shared logs."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from benchmarks import darshan, darshan_twins
+
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
+    ),
+    pytest.mark.skipif(not darshan_twins.TWINS.is_dir(), reason="the shared logs are not here"),
+]
+SOME = ["v3-ior-ssf-posix-8r", "v3-ior-fpp-posix-8r", "v3-haccio-fpp-8r", "v3-ior-ssf-random-4k-8r"]
+
+
+@pytest.mark.parametrize("folder", ["release_logs", "dlio_logs", "stdio_no_posix", "empty_log"])
+def test_totals_and_files_are_those_of_pydarshans_own_sums(folder):
+    logs = sorted((darshan_twins.DATA / "darshan-logs" / folder).rglob("*.darshan"))[:2]
+    assert logs
+    assert [differ for log in logs for differ in darshan.differences(log)[1]] == []
+
+
+def test_files_of_twins_agree_with_recorder():
+    shares, _ = darshan_twins.agreement(SOME, darshan_twins.counted)
+    assert {
+        name: shares[name] for name in darshan_twins.MOST if shares[name] < darshan_twins.MOST[name]
+    } == {}
+
+
+def test_advice_on_twins_is_kept_with_its_values():
+    for of in (darshan_twins.counted, darshan_twins.with_dxt):
+        kept = darshan_twins.advice_kept(SOME, of)
+        assert kept.share() >= 0.75
+        assert kept.alike == kept.kept.total()
+
+
+def test_labels_belong_to_runs_by_their_parameters():
+    assert {path.name.split("_api_")[0] for path, _ in darshan.labelled()} == {"ior-easy", "ior-hard"}
+    assert len(list(darshan.labelled())) == 4
+
+
+def test_the_tables_are_printed(capsys):
+    darshan.main(["tuned", "labels"])
+    printed = capsys.readouterr().out
+    assert "First advice on runs before and after they were tuned" in printed
+    assert "Labels of 4 runs (7 others have none)" in printed

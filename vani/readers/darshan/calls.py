@@ -1,0 +1,73 @@
+"""Data calls that Darshan's extended tracing (DXT) kept, the nodes that it names, and the heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.counts import Heat, Segments
+from vani.readers.darshan.records import Records
+
+__all__ = ["heat_of", "hosts_of", "segments_of"]
+
+Ints = NDArray[np.int64]
+_MOST_SECONDS = 1e9
+_COUNTED = ("heatmap:POSIX", "heatmap:STDIO")
+
+
+def segments_of(
+    records: Records, files: Callable[[NDArray[np.uint64]], Ints], span_ns: int
+) -> Segments | None:
+    """Calls of POSIX that read or write, in order of time within rank, file and direction; None without DXT.
+
+    What cannot be is left out: counters then tell more calls than there are here.
+    """
+    table = records.calls
+    if table is None:
+        return None
+    # A record's writes come before its reads.
+    counts = np.stack([table["writes"], table["reads"]], axis=1).ravel()
+    calls = len(table["offset"])
+    if (counts < 0).any() or int(counts.sum()) != calls:
+        counts = np.zeros(len(counts), np.int64)
+        calls = 0
+    file = np.repeat(np.repeat(files(table["id"]), 2), counts)
+    rank = np.repeat(np.repeat(_ranks(records), 2), counts)
+    kind = np.repeat(np.tile([1, 0], len(counts) // 2), counts)
+    offset, size, start, end = (table[name][:calls] for name in ("offset", "length", "start", "end"))
+    with np.errstate(invalid="ignore"):
+        sound = (file >= 0) & (rank >= 0) & (rank < records.ranks) & (offset >= 0) & (size >= 0)
+        sound &= (start >= 0) & (start <= end) & (end < _MOST_SECONDS)
+    begin, stop = (np.minimum(np.round(t[sound] * 1e9).astype(np.int64), span_ns) for t in (start, end))
+    return Segments(rank[sound], file[sound], kind[sound], offset[sound], size[sound], begin, stop)
+
+
+def hosts_of(records: Records) -> tuple[str, ...] | None:
+    """Names of the nodes, each once; None where DXT names none, or not those of every process."""
+    if records.calls is None or len(np.unique(_ranks(records))) < records.ranks or not all(records.hosts):
+        return None
+    return tuple(dict.fromkeys(records.hosts))
+
+
+def heat_of(records: Records) -> Heat | None:
+    """When anything was moved by POSIX and STDIO; None where the log does not tell it of all processes."""
+    table = records.heat
+    if table is None or "HEATMAP" in records.partial or not len(table["id"]):
+        return None
+    names = dict(zip(records.ids.tolist(), records.names, strict=True))
+    mine = np.array([names.get(one) in _COUNTED for one in table["id"].tolist()], np.bool_)
+    widths = np.unique(table["width"][mine])
+    # Processes put bins together when they run out of them, and agree on how many in the end.
+    if len(widths) != 1 or not 0 < widths[0] < _MOST_SECONDS:
+        return None
+    read, write = (np.flatnonzero((table[side][mine] > 0).any(axis=0)) for side in ("read", "write"))
+    return Heat(round(float(widths[0]) * 1e9), read, write)
+
+
+def _ranks(records: Records) -> Ints:
+    """Of each record; a run of one process names none."""
+    assert records.calls is not None
+    found: Ints = records.calls["rank"]
+    return found if records.ranks > 1 else np.zeros(len(found), np.int64)

@@ -1,0 +1,50 @@
+"""How files lay on Lustre, by the components of their layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.counts import FileLayout
+from vani.readers.darshan.records import Records
+
+__all__ = ["layouts_of"]
+
+Ints = NDArray[np.int64]
+
+
+def layouts_of(
+    records: Records, files: Callable[[NDArray[np.uint64]], Ints], reach: Ints
+) -> dict[int, FileLayout] | None:
+    """Layout of each file that has one; None where the log has no records of Lustre.
+
+    Parameters
+    ----------
+    files
+        Codes of ids, below 0 where a file was not used.
+    reach
+        Shape (files,): end of the furthest read or write.
+    """
+    table = records.layouts
+    if table is None:
+        return None
+    begin, end = (table[f"LUSTRE_COMP_EXT_{side}"] for side in ("START", "END"))
+    count, size = (table[f"LUSTRE_COMP_STRIPE_{what}"] for what in ("COUNT", "SIZE"))
+    code = files(table["id"])
+    rows: dict[int, list[int]] = {}
+    for row in np.flatnonzero(code >= 0).tolist():
+        rows.setdefault(int(code[row]), []).append(row)
+    found = {}
+    for file, own in rows.items():
+        last = max(0, int(reach[file]) - 1)
+        # An end below 0 is none. Mirrors and extents that a damaged log invents: the first that fits.
+        held = next((r for r in own if begin[r] <= last and (end[r] < 0 or last < end[r])), own[-1])
+        found[file] = FileLayout(_known(count[held]), _known(size[held]), len(own))
+    return found
+
+
+def _known(value: np.int64) -> int | None:
+    """Counters below 0 were not counted; a component on the metadata target has no stripes."""
+    return int(value) if value > 0 else None

@@ -1,0 +1,203 @@
+"""What darshan-parser prints of a log, read back: for logs of which nothing else is left. May be compressed by gzip."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import TraceError, one_line
+from vani.readers.darshan.reader import DarshanReader
+from vani.readers.darshan.records import Module, Records, refuse_impossible
+
+__all__ = ["ParserTextReader", "parsed"]
+
+_MOST = 1 << 31
+_COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")
+_OLD_LAYOUT = {"LUSTRE_STRIPE_WIDTH": "STRIPE_COUNT", "LUSTRE_STRIPE_SIZE": "STRIPE_SIZE"}
+_BIN = re.compile(r"HEATMAP_(READ|WRITE)_BIN_(\d{1,7})")
+_PARTIAL = re.compile(r"The (\S+) module contains incomplete data")
+_OTHERS = ("LUSTRE", "HEATMAP")
+_FIELDS = 6
+
+_Record = tuple[str, int, int]
+"""Module, rank, and id of a record."""
+
+
+class ParserTextReader(DarshanReader):
+    """A log by its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, check=False)
+        self.layout = "darshan-parser"
+        content = _text(path)
+        self._content = hashlib.sha256(content).hexdigest()
+        records = parsed(path, content.decode(errors="surrogateescape"))
+        refuse_impossible(path, records)
+        self.format = records.version
+        # Instead of what PyDarshan would read.
+        self.__dict__["_records"] = records
+
+
+def _text(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if compressed else path.open("rb") as file:
+            content = file.read(_MOST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _damaged(path, one_line(str(error))) from error
+    if len(content) > _MOST:
+        raise _damaged(path, "it holds more than 2 GiB of text")
+    return content
+
+
+def _damaged(path: Path, what: str) -> TraceError:
+    return TraceError(
+        f"is damaged text of darshan-parser: {what}",
+        where=path,
+        todo="print the log once more with darshan-parser, or leave it out",
+    )
+
+
+def parsed(path: Path, text: str) -> Records:
+    """The records of a log that was printed.
+
+    Raises
+    ------
+    TraceError
+        A line is no counter, a record lacks some of its module's, or the log's own figures are missing.
+    """
+    facts: dict[str, str] = {}
+    mounts: list[tuple[str, str]] = []
+    partial: list[str] = []
+    records: dict[_Record, dict[str, str]] = {}
+    names: dict[int, str] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.startswith("#"):
+            _note(line, facts, mounts, partial)
+        elif line.strip():
+            fields = line.split("\t", _FIELDS - 1)
+            if len(fields) < _FIELDS or not (fields[1].lstrip("-").isdecimal() and fields[2].isdecimal()):
+                raise _damaged(path, f"line {number:,} is no counter of a record: {one_line(line[:60])!r}")
+            module, rank, id_, counter, value, rest = fields
+            key = (module, int(rank), int(id_))
+            records.setdefault(key, {})[counter] = value
+            # The mount's folder and type follow the name.
+            names[key[2]] = rest.rsplit("\t", 2)[0]
+    try:
+        start, length = float(facts["start_time"]), float(facts["run time"])
+        ranks = int(facts["nprocs"])
+    except (KeyError, ValueError) as error:
+        raise _damaged(path, f"its head does not tell {one_line(str(error))}") from error
+    ids = np.array([id_ & (1 << 64) - 1 for id_ in names], np.uint64)
+    return Records(
+        version=one_line(facts.get("darshan log version", "")),
+        exe=facts.get("exe", ""),
+        ranks=ranks,
+        start_s=start,
+        end_s=start + length,
+        mounts=mounts,
+        partial=partial,
+        ids=ids,
+        names=list(names.values()),
+        modules=dict(_modules(path, records)),
+        layouts=_layouts(path, records),
+        heat=_heat(path, records),
+    )
+
+
+def _note(line: str, facts: dict[str, str], mounts: list[tuple[str, str]], partial: list[str]) -> None:
+    """A comment: what the log tells of itself, a mount, or a module of which records were dropped."""
+    name, colon, value = line[1:].partition(":")
+    if name.strip() == "mount entry":
+        folder, _, kind = value.strip().rpartition("\t")
+        mounts.append((folder, kind))
+    elif found := _PARTIAL.search(line):
+        partial.append(found[1])
+    elif colon:
+        facts.setdefault(name.strip(), value.strip())
+
+
+def _modules(path: Path, records: dict[_Record, dict[str, str]]) -> Iterator[tuple[str, Module]]:
+    for module in dict.fromkeys(key[0] for key in records):
+        if module in _OTHERS:
+            continue
+        mine = {key: counters for key, counters in records.items() if key[0] == module}
+        first = next(iter(mine.values()))
+        if any(counters.keys() != first.keys() for counters in mine.values()):
+            raise _damaged(path, f"a record of {module} lacks some of its counters: it was cut off")
+        table = {name: [counters[name] for counters in mine.values()] for name in first}
+        yield (
+            module,
+            Module(
+                np.array([key[2] for key in mine], np.uint64),
+                np.array([key[1] for key in mine], np.int64),
+                {n: _numbers(path, n, v, np.int64) for n, v in table.items() if "_F_" not in n},
+                {n: _numbers(path, n, v, np.float64) for n, v in table.items() if "_F_" in n},
+            ),
+        )
+
+
+def _numbers(path: Path, name: str, values: list[str], kind: type[Any]) -> NDArray[Any]:
+    try:
+        # A record's id, where a counter holds one, may need 64 bits.
+        numbers = [float(v) if kind is np.float64 else int(v) for v in values]
+        if kind is np.int64 and name.endswith("RENAMED_FROM"):
+            numbers = [0] * len(numbers)
+        return np.array(numbers, kind)
+    except (ValueError, OverflowError) as error:
+        raise _damaged(path, f"{one_line(name)}: {one_line(str(error))}") from error
+
+
+def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
+    rows: list[tuple[int, dict[str, str]]] = []
+    for (module, _, id_), counters in records.items():
+        if module != "LUSTRE":
+            continue
+        parts: dict[int, dict[str, str]] = {}
+        for name, value in counters.items():
+            if found := _COMPONENT.fullmatch(name):
+                parts.setdefault(int(found[1]), {})[found[2]] = value
+            elif name in _OLD_LAYOUT:
+                parts.setdefault(0, {})[_OLD_LAYOUT[name]] = value
+        rows += [(id_, part) for part in parts.values()]
+    if not rows:
+        return None
+    unknown = {"STRIPE_COUNT": "-1", "STRIPE_SIZE": "-1", "EXT_START": "0", "EXT_END": "-1"}
+    table = {
+        f"LUSTRE_COMP_{name}": _numbers(path, name, [part.get(name, none) for _, part in rows], np.int64)
+        for name, none in unknown.items()
+    }
+    return table | {"id": np.array([id_ for id_, _ in rows], np.uint64)}
+
+
+def _heat(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
+    mine = {key: counters for key, counters in records.items() if key[0] == "HEATMAP"}
+    if not mine:
+        return None
+    bins = {
+        key: [(found[1], int(found[2]), v) for n, v in counters.items() if (found := _BIN.fullmatch(n))]
+        for key, counters in mine.items()
+    }
+    longest = 1 + max((place for some in bins.values() for _, place, _ in some), default=-1)
+    table = {side: np.zeros((len(mine), longest), np.int64) for side in ("READ", "WRITE")}
+    for row, some in enumerate(bins.values()):
+        for side, cells in table.items():
+            places = [place for of, place, _ in some if of == side]
+            cells[row, places] = _numbers(path, side, [v for of, _, v in some if of == side], np.int64)
+    width = [counters.get("HEATMAP_F_BIN_WIDTH_SECONDS", "0") for counters in mine.values()]
+    return {
+        "id": np.array([key[2] for key in mine], np.uint64),
+        "rank": np.array([key[1] for key in mine], np.int64),
+        "width": _numbers(path, "HEATMAP_F_BIN_WIDTH_SECONDS", width, np.float64),
+        "read": table["READ"],
+        "write": table["WRITE"],
+    }
