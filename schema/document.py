@@ -63,6 +63,7 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "jobs": {},
     "plan": {},
     "snapshot": {},
+    "history": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 

@@ -16,6 +16,18 @@ from vani.api.convert import convert
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
+from vani.api.history_add import history_add
+from vani.api.history_keep import (
+    history_anonymise,
+    history_damaged,
+    history_export,
+    history_import,
+    history_list,
+    history_remove,
+    history_upgrade,
+)
+from vani.api.history_show import history_show
+from vani.api.history_top import history_top
 from vani.api.plan_forward import plan_forward
 from vani.api.plot import plot
 from vani.api.profile import profile
@@ -34,6 +46,16 @@ __all__ = [
     "diff",
     "files_of_gate",
     "heat_map",
+    "history_add",
+    "history_anonymise",
+    "history_damaged",
+    "history_export",
+    "history_import",
+    "history_list",
+    "history_remove",
+    "history_show",
+    "history_top",
+    "history_upgrade",
     "plan_forward",
     "plot",
     "profile",
