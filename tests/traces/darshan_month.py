@@ -19,7 +19,11 @@ each process; a file for each process; one process with a few files."""
 _START = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
 _DAYS = 30
 _MiB = 1 << 20
-_LARGE = (("heat3d", "narrow", 3, 0.08), ("postproc", "rank-zero", 2, 0.03), ("climate", "well-striped", 4, 0.09))
+_LARGE = (
+    ("heat3d", "narrow", 3, 0.08),
+    ("postproc", "rank-zero", 2, 0.03),
+    ("climate", "well-striped", 4, 0.09),
+)
 """Application, behaviour, users and share of the runs of those that cost most."""
 
 
@@ -79,7 +83,11 @@ def generate_month(
 def logs_of(number: int, seed: int) -> Iterator[tuple[str, str, str, Log, float, float]]:
     """User, application, behaviour, log, and both costs in seconds."""
     random = np.random.default_rng([seed, 1])
-    pairs = [(app, kind, f"u{20000 + 100 * at + one}") for at, (app, kind, users, _) in enumerate(_LARGE) for one in range(users)]
+    pairs = [
+        (app, kind, f"u{20000 + 100 * at + one}")
+        for at, (app, kind, users, _) in enumerate(_LARGE)
+        for one in range(users)
+    ]
     shares = [share / users for _, _, users, share in _LARGE for _ in range(users)]
     others = [(f"app{at % 37:02}", KINDS[at % 37 % len(KINDS)], f"u{21000 + at % 160}") for at in range(179)]
     weights = np.concatenate([shares, np.full(len(others), (1 - sum(shares)) / len(others))])
@@ -104,22 +112,41 @@ def _log(
     elif kind == "rank-zero":
         processes = 256 if large else 64
         seconds, writes = 150 * slow, 20000
-        records = [Record(POSIX, f"{out}/all.dat", 0, _data(writes, 1 * _MiB, seconds * 0.99) | _opened(1, seconds * 0.01))]
+        records = [
+            Record(
+                POSIX,
+                f"{out}/all.dat",
+                0,
+                _data(writes, 1 * _MiB, seconds * 0.99) | _opened(1, seconds * 0.01),
+            )
+        ]
         layouts = [Layout(f"{out}/all.dat", 1, _MiB)]
     elif kind == "well-striped":
         processes = 512 if large else 64
-        records, layouts = _shared(f"{out}/state.nc", processes, 100 * slow, 4 * _MiB, 256, stripes=64, collective=True)
+        records, layouts = _shared(
+            f"{out}/state.nc", processes, 100 * slow, 4 * _MiB, 256, stripes=64, collective=True
+        )
     elif kind == "small":
         processes = 16
         seconds = 60 * slow
         records = [
-            Record(POSIX, f"{out}/part.{rank}", rank, _data(50000, 64, seconds * (1 - rank / 64)) | _opened(1, 0.001))
+            Record(
+                POSIX,
+                f"{out}/part.{rank}",
+                rank,
+                _data(50000, 64, seconds * (1 - rank / 64)) | _opened(1, 0.001),
+            )
             for rank in range(processes)
         ]
     elif kind == "separate":
         processes = 32
         records = [
-            Record(POSIX, f"{out}/rank{rank:05}.bin", rank, _data(64, 4 * _MiB, 40 * slow + 0.01 * rank) | _opened(1, 0.002))
+            Record(
+                POSIX,
+                f"{out}/rank{rank:05}.bin",
+                rank,
+                _data(64, 4 * _MiB, 40 * slow + 0.01 * rank) | _opened(1, 0.002),
+            )
             for rank in range(processes)
         ]
     else:
@@ -145,7 +172,12 @@ def _seconds(one: Record) -> float:
 
 
 def _opened(times: int, seconds: float) -> dict[str, float]:
-    return {"OPENS": times, "F_META_TIME": seconds, "F_OPEN_START_TIMESTAMP": 1.0, "F_OPEN_END_TIMESTAMP": 1.1}
+    return {
+        "OPENS": times,
+        "F_META_TIME": seconds,
+        "F_OPEN_START_TIMESTAMP": 1.0,
+        "F_OPEN_END_TIMESTAMP": 1.1,
+    }
 
 
 def _data(writes: int, size: int, seconds: float) -> dict[str, float]:
@@ -173,5 +205,12 @@ def _shared(
     }  # fmt: skip
     records = [Record(POSIX, path, -1, values)]
     if collective:
-        records.append(Record(MPIIO, path, -1, {"COLL_OPENS": processes, "COLL_WRITES": writes, "BYTES_WRITTEN": writes * size}))
+        records.append(
+            Record(
+                MPIIO,
+                path,
+                -1,
+                {"COLL_OPENS": processes, "COLL_WRITES": writes, "BYTES_WRITTEN": writes * size},
+            )
+        )
     return records, [Layout(path, stripes, 4 * _MiB)]

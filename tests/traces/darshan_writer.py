@@ -17,9 +17,22 @@ __all__ = ["MPIIO", "POSIX", "STDIO", "Layout", "Log", "Record", "log_bytes", "r
 
 _MAGIC = 6567223
 _MODULES = 64
-_BINS = "0_100 100_1K 1K_10K 10K_100K 100K_1M 1M_4M 4M_10M 10M_100M 100M_1G 1G_PLUS".split()
-_COMMON = "FASTEST_RANK FASTEST_RANK_BYTES SLOWEST_RANK SLOWEST_RANK_BYTES".split()
-_STAMPS = [f"F_{what}_{end}_TIMESTAMP" for end in ("START", "END") for what in ("OPEN", "READ", "WRITE", "CLOSE")]
+_BINS = [
+    "0_100",
+    "100_1K",
+    "1K_10K",
+    "10K_100K",
+    "100K_1M",
+    "1M_4M",
+    "4M_10M",
+    "10M_100M",
+    "100M_1G",
+    "1G_PLUS",
+]
+_COMMON = ["FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWEST_RANK_BYTES"]
+_STAMPS = [
+    f"F_{what}_{end}_TIMESTAMP" for end in ("START", "END") for what in ("OPEN", "READ", "WRITE", "CLOSE")
+]
 _STDIO_STAMPS = [
     f"F_{what}_{end}_TIMESTAMP" for end in ("START", "END") for what in ("OPEN", "CLOSE", "WRITE", "READ")
 ]
@@ -44,12 +57,43 @@ POSIX = Module(
     1,
     4,
     tuple(
-        "OPENS FILENOS DUPS READS WRITES SEEKS STATS MMAPS FSYNCS FDSYNCS RENAME_SOURCES RENAME_TARGETS RENAMED_FROM "
-        "MODE BYTES_READ BYTES_WRITTEN MAX_BYTE_READ MAX_BYTE_WRITTEN CONSEC_READS CONSEC_WRITES SEQ_READS SEQ_WRITES "
-        "RW_SWITCHES MEM_NOT_ALIGNED MEM_ALIGNMENT FILE_NOT_ALIGNED FILE_ALIGNMENT MAX_READ_TIME_SIZE "
-        "MAX_WRITE_TIME_SIZE".split()
+        [
+            "OPENS",
+            "FILENOS",
+            "DUPS",
+            "READS",
+            "WRITES",
+            "SEEKS",
+            "STATS",
+            "MMAPS",
+            "FSYNCS",
+            "FDSYNCS",
+            "RENAME_SOURCES",
+            "RENAME_TARGETS",
+            "RENAMED_FROM",
+            "MODE",
+            "BYTES_READ",
+            "BYTES_WRITTEN",
+            "MAX_BYTE_READ",
+            "MAX_BYTE_WRITTEN",
+            "CONSEC_READS",
+            "CONSEC_WRITES",
+            "SEQ_READS",
+            "SEQ_WRITES",
+            "RW_SWITCHES",
+            "MEM_NOT_ALIGNED",
+            "MEM_ALIGNMENT",
+            "FILE_NOT_ALIGNED",
+            "FILE_ALIGNMENT",
+            "MAX_READ_TIME_SIZE",
+            "MAX_WRITE_TIME_SIZE",
+        ]
         + [f"SIZE_{side}_{one}" for side in ("READ", "WRITE") for one in _BINS]
-        + [name for what in ("STRIDE#_STRIDE", "STRIDE#_COUNT", "ACCESS#_ACCESS", "ACCESS#_COUNT") for name in _numbered(what)]
+        + [
+            name
+            for what in ("STRIDE#_STRIDE", "STRIDE#_COUNT", "ACCESS#_ACCESS", "ACCESS#_COUNT")
+            for name in _numbered(what)
+        ]
         + _COMMON
     ),
     (*_STAMPS, "F_READ_TIME", "F_WRITE_TIME", "F_META_TIME", "F_MAX_READ_TIME", "F_MAX_WRITE_TIME", *_TIMES),
@@ -58,7 +102,18 @@ STDIO = Module(
     9,
     2,
     (
-        *"OPENS FDOPENS READS WRITES SEEKS FLUSHES BYTES_WRITTEN BYTES_READ MAX_BYTE_READ MAX_BYTE_WRITTEN".split(),
+        *[
+            "OPENS",
+            "FDOPENS",
+            "READS",
+            "WRITES",
+            "SEEKS",
+            "FLUSHES",
+            "BYTES_WRITTEN",
+            "BYTES_READ",
+            "MAX_BYTE_READ",
+            "MAX_BYTE_WRITTEN",
+        ],
         *_COMMON,
     ),
     ("F_META_TIME", "F_WRITE_TIME", "F_READ_TIME", *_STDIO_STAMPS, *_TIMES),
@@ -67,9 +122,27 @@ MPIIO = Module(
     2,
     3,
     tuple(
-        "INDEP_OPENS COLL_OPENS INDEP_READS INDEP_WRITES COLL_READS COLL_WRITES SPLIT_READS SPLIT_WRITES NB_READS "
-        "NB_WRITES SYNCS HINTS VIEWS MODE BYTES_READ BYTES_WRITTEN RW_SWITCHES MAX_READ_TIME_SIZE "
-        "MAX_WRITE_TIME_SIZE".split()
+        [
+            "INDEP_OPENS",
+            "COLL_OPENS",
+            "INDEP_READS",
+            "INDEP_WRITES",
+            "COLL_READS",
+            "COLL_WRITES",
+            "SPLIT_READS",
+            "SPLIT_WRITES",
+            "NB_READS",
+            "NB_WRITES",
+            "SYNCS",
+            "HINTS",
+            "VIEWS",
+            "MODE",
+            "BYTES_READ",
+            "BYTES_WRITTEN",
+            "RW_SWITCHES",
+            "MAX_READ_TIME_SIZE",
+            "MAX_WRITE_TIME_SIZE",
+        ]
         + [f"SIZE_{side}_AGG_{one}" for side in ("READ", "WRITE") for one in _BINS]
         + [name for what in ("ACCESS#_ACCESS", "ACCESS#_COUNT") for name in _numbered(what)]
         + _COMMON

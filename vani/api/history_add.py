@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ __all__ = ["JUDGED_PAIRS", "AddedAndJudged", "history_add"]
 
 JUDGED_PAIRS = 20
 """Pairs of application and user of which runs are judged: those that cost most."""
+
+_MACHINES = {"lustre": "generic-lustre", "gpfs": "generic-gpfs", "nfs": "generic-nfs", "nfs4": "generic-nfs"}
+"""What stands for a machine that nobody named, by the type of the file system that a run used."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ def history_add(
         Processes that read; None: one for each core where there are many logs.
     judge
         How many pairs of application and user are judged.
+    system
+        The machine; None: one of middling size with the type of file system that a run used.
     user
         Whose runs these are; None: as logs say, or the owner of a profile or a trace.
     key
@@ -109,14 +115,15 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
         matter = pairs_that_matter(read.groups(connection, "pair", read.Period()), pairs)
         runs = read.telling_runs(connection, matter)
         known = read.judged_of(connection, [run.digest for run in runs])
-        todo = [run for run in runs if run.digest not in known]
+        todo = [run for run in runs if not _is_judged(known.get(run.digest), system)]
         paths = read.paths_of(connection, [run.digest for run in todo])
         kept = {run.digest: read.profile_content(connection, run.digest) for run in todo}
     findings = rule_findings() if todo else {}
     judged, profiles, why = [], {}, []
     for run in todo:
         try:
-            made, verdict = _judged(run, kept[run.digest], paths[run.digest], system, findings)
+            machine = system or _machine(run.file_system)
+            made, verdict = _judged(run, kept[run.digest], paths[run.digest], machine, findings)
         except InputError as error:
             why.append(str(error))
             continue
@@ -126,6 +133,11 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
         write.add_profiles(connection, profiles)
         write.add_judged(connection, judged)
     return len(judged), why
+
+
+@cache
+def _machine(file_system: str) -> System | None:
+    return system_of(_MACHINES.get(file_system))
 
 
 def _judged(
@@ -145,3 +157,8 @@ def _judged(
             )
         made = _profile_of(path)
     return made, judged_from(advise(made, system=system), run, findings)
+
+
+def _is_judged(known: Judged | None, system: System | None) -> bool:
+    """Whether a verdict is there, and for the machine that was named."""
+    return known is not None and (system is None or known.system == (system.name or ""))

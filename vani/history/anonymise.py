@@ -92,6 +92,7 @@ def anonymise(store: Store, key: Path) -> int:
                 {
                     "digest": run.digest,
                     "user": names.user(run.user),
+                    "uid": None,
                     "application": names.text(run.application),
                     "mount": names.path(run.mount),
                 }

@@ -23,7 +23,7 @@ from typing import Final
 
 from vani.database.runs import read, write
 from vani.database.runs.connect import Store
-from vani.database.runs.run import Source
+from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
 from vani.history.found import Found, find
 from vani.history.names import PlainNames
@@ -193,12 +193,10 @@ def _wait_for(sentinel: int) -> None:
 def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) -> None:
     """Write what was taken, all of it or nothing."""
     with store.writing() as connection:
-        runs = [
-            replace(one.run, user=names.user(one.run.user), mount=names.path(one.run.mount))
-            for one in some
-            if one.run is not None
-        ]
+        runs = [_hidden(one.run, names) for one in some if one.run is not None]
         new = write.add_runs(connection, runs)
+        if new < len(runs) and names.key_id is None:
+            write.settle_users(connection, runs)
         write.add_profiles(
             connection,
             {one.run.digest: one.profile for one in some if one.run is not None and one.profile is not None},
@@ -211,6 +209,13 @@ def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) 
         for one in some
         if one.named and one.source.reason is not None
     ]
+
+
+def _hidden(run: Run, names: PlainNames) -> Run:
+    """A run as it is written down."""
+    if names.key_id is None:
+        return run
+    return replace(run, user=names.user(run.user), uid=None, mount=names.path(run.mount))
 
 
 def _source(taken: Taken, names: PlainNames) -> Source:

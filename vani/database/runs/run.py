@@ -17,6 +17,8 @@ class Run:
         SHA-256 of what it was read from, in hexadecimal.
     kind
         `darshan`, `profile` or `trace`.
+    uid
+        The user's number, as far as a log tells it.
     submitted
         When it began, in seconds since 1970.
     in_io_s, slowest_s, waiting_s
@@ -32,6 +34,7 @@ class Run:
     digest: str
     kind: str
     user: str
+    uid: int | None
     application: str
     processes: int
     submitted: float | None

@@ -22,6 +22,7 @@ runs = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("user", sa.Text, nullable=False),
+    sa.Column("uid", sa.BigInteger),
     sa.Column("application", sa.Text, nullable=False),
     sa.Column("processes", sa.BigInteger, nullable=False),
     # Seconds since 1970.

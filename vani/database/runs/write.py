@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +25,7 @@ __all__ = [
     "replace_sources",
     "replace_texts",
     "set_fact",
+    "settle_users",
 ]
 
 _AT_ONCE = 500
@@ -47,13 +47,36 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> int:
         known.update(found.scalars())
     new = {run.digest: run for run in runs if run.digest not in known}
     if new:
-        _insert(connection, tables.runs, [asdict(run) for run in new.values()], "digest")
+        _insert(connection, tables.runs, [_row(run) for run in new.values()], "digest")
     return len(new)
+
+
+def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
+    """Of copies whose names tell other users, the one whom most runs of the same number have."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    named: dict[str, set[str]] = {}
+    for run in runs:
+        named.setdefault(run.digest, set()).add(run.user)
+    for some in _pieces(named):
+        rows = connection.execute(sa.select(of.digest, of.user, of.uid).where(of.digest.in_(some))).all()
+        for digest, user, uid in rows:
+            rivals = named[digest] | {user}
+            if uid is None or len(rivals) < 2:
+                continue
+            often = dict.fromkeys(rivals, 0)
+            others = (of.uid == uid) & of.user.in_(rivals) & (of.digest != digest)
+            counted = sa.select(of.user, sa.func.count()).where(others).group_by(of.user)
+            often |= dict(row.tuple() for row in connection.execute(counted))
+            best = min(rivals, key=lambda name: (-often[name], len(name), name))
+            if best != user:
+                connection.execute(sa.update(tables.runs).where(of.digest == digest).values(user=best))
 
 
 def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
     """Note what files were looked at; a file that has changed replaces what was noted of it."""
-    rows = {place_of(one.path): asdict(one) for one in sources}
+    rows = {place_of(one.path): _row(one) for one in sources}
     _delete(connection, tables.sources.c.place, rows)
     if rows:
         _insert(connection, tables.sources, [{"place": place, **row} for place, row in rows.items()], "place")
@@ -77,7 +100,7 @@ def add_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> No
 
 def add_judged(connection: sa.Connection, verdicts: Sequence[Judged]) -> None:
     """Keep what runs could save; a verdict replaces an older one."""
-    rows = [asdict(one) | {"lines": json.dumps(one.lines)} for one in verdicts]
+    rows = [_row(one) | {"lines": json.dumps(one.lines)} for one in verdicts]
     _delete(connection, tables.judged.c.digest, [one.digest for one in verdicts])
     if rows:
         _insert(connection, tables.judged, rows, "digest")
@@ -125,6 +148,11 @@ def replace_texts(
         statement,
         [{"the_key": row[key]} | {f"new_{name}": row[name] for name in row if name != key} for row in rows],
     )
+
+
+def _row(item: Judged | Run | Source) -> dict[str, Any]:
+    # `asdict` copies deeply, which takes longer than the database.
+    return {name: getattr(item, name) for name in item.__slots__}
 
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], key: str) -> None:

@@ -145,8 +145,10 @@ class _Records:
 
     def __init__(self, region: bytes, layout: _Layout, order: str) -> None:
         rows = np.frombuffer(region, f"{order}i8").reshape(-1, layout.size // 8)
-        rows = rows[~np.isin(rows[:, 0].astype(np.int64).view(np.uint64), _STREAMS)]
         self.id = rows[:, 0].astype(np.int64).view(np.uint64)
+        streams = (self.id[:, None] == _STREAMS).any(axis=1)
+        if streams.any():
+            rows, self.id = rows[~streams], self.id[~streams]
         self.rank: Ints = rows[:, 1].astype(np.int64)
         self._layout, self._order = layout, order
         self._counters: Ints = rows[:, 2 : 2 + layout.counters].astype(np.int64)

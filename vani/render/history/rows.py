@@ -11,7 +11,7 @@ from vani.units import counted, format_share
 if TYPE_CHECKING:
     from vani.schema.history import RankedRow, RankedSetting, Ranking, Saved
 
-__all__ = ["Table", "damaged", "headline", "next_step", "hours", "saved_text", "table", "when"]
+__all__ = ["Table", "damaged", "headline", "hours", "next_step", "saved_text", "table", "when"]
 
 _HOUR: Final = 3600.0
 _LITTLE: Final = 0.01
@@ -24,12 +24,11 @@ Table = tuple[tuple[str, ...], int, list[tuple[str, ...]]]
 
 def hours(seconds: float) -> str:
     """Core-hours with three digits: `95 k`, `1.59 M`."""
-    value, unit = seconds / _HOUR, ""
-    for unit in ("", " k", " M", " G"):  # noqa: B007 - the one at which it ends
-        if value < 999.5 or unit == " G":
-            break
+    value, units = seconds / _HOUR, ["", " k", " M", " G"]
+    while value >= 999.5 and len(units) > 1:
         value /= 1000
-    return f"{value:.0f}{unit}" if value >= 99.5 or value == 0 else f"{value:.3g}{unit}"
+        units.pop(0)
+    return f"{value:.3g}{units[0]}" if 0 < value < 99.5 else f"{value:.0f}{units[0]}"
 
 
 def headline(ranking: Ranking) -> str:
@@ -139,8 +138,8 @@ def _setting(saved: Saved | None, waiting_s: float) -> str:
 
 
 def _settings(found: list[RankedSetting]) -> Table:
-    head = ("", "one setting", "rule", "would serve", "could be saved", "pairs")
-    rows = []
+    head: tuple[str, ...] = ("", "one setting", "rule", "would serve", "could be saved", "pairs")
+    rows: list[tuple[str, ...]] = []
     for number, one in enumerate(found, start=1):
         named = ", ".join(f"{one_line(m.application)} of {one_line(m.user)}" for m in one.members[:_MEMBERS])
         more = len(one.members) - _MEMBERS

@@ -86,8 +86,8 @@ def letter(told: Story) -> str:
     else:
         lines += [
             f"{one_line(saved.why)}",
-            f"About {hours(saved.expected_s)} core-hours could be saved ({hours(saved.low_s)} to {hours(saved.high_s)}), "
-            "expected by a model:",
+            f"About {hours(saved.expected_s)} core-hours could be saved "
+            f"({hours(saved.low_s)} to {hours(saved.high_s)}), as a model expects:",
             "",
             *(f"    {one_line(line)}" for line in told.lines or [saved.setting]),
             "",

@@ -16,6 +16,7 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(64), nullable=False),
         sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("user", sa.Text, nullable=False),
+        sa.Column("uid", sa.BigInteger, nullable=True),
         sa.Column("application", sa.Text, nullable=False),
         sa.Column("processes", sa.BigInteger, nullable=False),
         sa.Column("submitted", sa.Double, nullable=True),
