@@ -68,7 +68,8 @@ def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
             often = dict.fromkeys(rivals, 0)
             others = (of.uid == uid) & of.user.in_(rivals) & (of.digest != digest)
             counted = sa.select(of.user, sa.func.count()).where(others).group_by(of.user)
-            often |= dict(row.tuple() for row in connection.execute(counted))
+            for name, number in connection.execute(counted):
+                often[name] = number
             best = min(rivals, key=lambda name: (-often[name], len(name), name))
             if best != user:
                 connection.execute(sa.update(tables.runs).where(of.digest == digest).values(user=best))
