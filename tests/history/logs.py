@@ -33,11 +33,21 @@ def write_log(
             POSIX,
             f"/scratch/{user}/{app}/out.{rank}",
             rank,
-            {"OPENS": 1, "WRITES": 10, "BYTES_WRITTEN": 1000, "F_WRITE_TIME": seconds if rank == processes - 1 else 1.0}
+            {
+                "OPENS": 1,
+                "WRITES": 10,
+                "BYTES_WRITTEN": 1000,
+                "F_WRITE_TIME": seconds if rank == processes - 1 else 1.0,
+            }
             | (values or {}),
         )
         for rank in range(processes)
     ]
-    told = {"exe": f"/bin/{app} -n {number}", "processes": processes, "start_s": NOVEMBER + 86400 * day, "runtime_s": 100.0}
+    told = {
+        "exe": f"/bin/{app} -n {number}",
+        "processes": processes,
+        "start_s": NOVEMBER + 86400 * day,
+        "runtime_s": 100.0,
+    }
     path.write_bytes(log_bytes(Log(**told | {"records": records, "job_id": number} | job)))
     return path

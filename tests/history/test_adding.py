@@ -201,7 +201,9 @@ def test_what_was_killed_is_continued_and_nothing_was_half_added(tmp_path, monke
         "api.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=1, judge=0)\n"
     )
     db = tmp_path / "h.sqlite"
-    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "logs"), str(db)], cwd=ROOT, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "logs"), str(db)], cwd=ROOT, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     assert len(runs_in(db)) == 2
     added = add(tmp_path / "logs", db=db)

@@ -26,7 +26,13 @@ with_pydarshan = pytest.mark.skipif(
 
 def totals(tmp_path: Path, *records: Record, **more) -> Totals:
     path = tmp_path / "a.darshan"
-    told = {"exe": "/bin/app -x", "processes": 4, "start_s": 100, "runtime_s": 50.0, "records": records} | more
+    told = {
+        "exe": "/bin/app -x",
+        "processes": 4,
+        "start_s": 100,
+        "runtime_s": 50.0,
+        "records": records,
+    } | more
     path.write_bytes(log_bytes(Log(**told)))
     return read_totals(path)
 
@@ -44,7 +50,9 @@ def sums_of(path: Path) -> dict[str, float]:
                 continue
             kept = np.array([names.get(one) not in STREAMS for one in module.id.tolist()], bool)
             columns = {**module.counters, **module.times}
-            found += sum(np.maximum(columns[key][kept], 0).sum() for c in counters if (key := f"{name}_{c}") in columns)
+            found += sum(
+                np.maximum(columns[key][kept], 0).sum() for c in counters if (key := f"{name}_{c}") in columns
+            )
         return float(found)
 
     return {
@@ -76,11 +84,16 @@ def test_sums_of_all_shared_logs_equal_those_of_pydarshan():
     unlike = set()
     for path in sorted(SHARED.rglob("*.darshan")):
         told, wanted = read_totals(path), sums_of(path)
-        if any(getattr(told, name) != pytest.approx(value, rel=1e-9, abs=1e-9) for name, value in wanted.items()):
+        if any(
+            getattr(told, name) != pytest.approx(value, rel=1e-9, abs=1e-9) for name, value in wanted.items()
+        ):
             unlike.add(path.name)
     # Of the oldest big-endian logs PyDarshan does not swap the bytes of this time; of the other one, names are hidden,
     # so that standard streams are told by their numbers alone.
-    assert all("ppc64-3.0" in name or "ppc64-3.1." in name or name == "nonmpi_dxt_anonymized.darshan" for name in unlike)
+    assert all(
+        "ppc64-3.0" in name or "ppc64-3.1." in name or name == "nonmpi_dxt_anonymized.darshan"
+        for name in unlike
+    )
 
 
 def test_the_slowest_process_is_the_one_with_most_time_in_all_its_files(tmp_path):
@@ -101,11 +114,18 @@ def test_of_a_record_of_all_processes_the_slowest_one_is_what_it_says(tmp_path):
 
 
 def test_the_slowest_process_takes_no_less_than_the_mean(tmp_path):
-    assert totals(tmp_path, Record(POSIX, "/a", -1, {"F_WRITE_TIME": 20.0, "SLOWEST_RANK": -1})).slowest_s == 5.0
+    assert (
+        totals(tmp_path, Record(POSIX, "/a", -1, {"F_WRITE_TIME": 20.0, "SLOWEST_RANK": -1})).slowest_s == 5.0
+    )
 
 
 def test_files_of_several_ranks_or_of_all_are_shared_but_not_in_a_serial_run(tmp_path):
-    records = [Record(POSIX, "/a", 0, {}), Record(POSIX, "/a", 1, {}), Record(POSIX, "/b", -1, {}), Record(POSIX, "/c", 3, {})]
+    records = [
+        Record(POSIX, "/a", 0, {}),
+        Record(POSIX, "/a", 1, {}),
+        Record(POSIX, "/b", -1, {}),
+        Record(POSIX, "/c", 3, {}),
+    ]
     several, alone = totals(tmp_path, *records), totals(tmp_path, records[2], processes=1)
     assert (several.files, several.shared_files) == (3, 2)
     assert (alone.files, alone.shared_files) == (1, 0)
@@ -123,7 +143,10 @@ def test_the_file_with_most_time_tells_file_system_and_stripes(tmp_path):
 
 
 def test_what_was_not_counted_is_no_number(tmp_path):
-    told = totals(tmp_path, Record(POSIX, "/a", 0, {"READS": -1, "WRITES": 5, "BYTES_READ": -7, "F_READ_TIME": float("nan")}))
+    told = totals(
+        tmp_path,
+        Record(POSIX, "/a", 0, {"READS": -1, "WRITES": 5, "BYTES_READ": -7, "F_READ_TIME": float("nan")}),
+    )
     assert (told.reads, told.writes, told.bytes_read, told.read_s, told.complete) == (0, 5, 0, 0.0, False)
 
 
@@ -143,7 +166,10 @@ def test_collective_and_independent_calls_are_those_of_mpi_io(tmp_path):
         ({"start_s": -1}, "begun -1 s after 1970"),
         ({"records": [Record(POSIX, "/a", 4, {})]}, "POSIX has a record of rank 4 of 4 processes"),
         ({"records": [Record(POSIX, "/a", -2, {})]}, "POSIX has a record of rank -2"),
-        ({"records": [Record(POSIX, "/a", n, {"BYTES_WRITTEN": (1 << 63) - 1}) for n in range(4)]}, "more than can be counted"),
+        (
+            {"records": [Record(POSIX, "/a", n, {"BYTES_WRITTEN": (1 << 63) - 1}) for n in range(4)]},
+            "more than can be counted",
+        ),
     ],
     ids=lambda value: "" if isinstance(value, dict) else value,
 )

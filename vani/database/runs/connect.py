@@ -5,6 +5,7 @@ Nothing is half-written: each call of `writing` is one transaction. Several may 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,8 @@ class Store:
                     "is no URL of a database", where=url[0], todo="name postgresql://USER@HOST/DATABASE"
                 ) from error
             self.name = address.set(drivername="postgresql").render_as_string(hide_password=True)
+            # Of a server without an encoding, text would come as bytes.
+            options = {"connect_args": {"client_encoding": "utf8"}}
         try:
             self.engine = sa.create_engine(address, poolclass=sa.NullPool, **options)
         except ImportError as error:
@@ -133,13 +136,17 @@ class Store:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
             elif not self.exists():
                 raise StoreError("is no history", where=self.name, todo="`vani history add PATH` makes one")
+            # SQLite says so only when it is to write, and a hundred thousand logs may be read before that.
+            if self.file is not None and self.file.exists() and not _is_writable(self.file):
+                raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
             with self.engine.connect() as connection, connection.begin():
                 if make and version_of(connection) is None:
                     if not self.is_file:
                         # Two who make the tables of one server at once.
                         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8656)")
-                    self._refuse_others_tables(connection)
-                    make_tables(connection)
+                    if version_of(connection) is None:
+                        self._refuse_others_tables(connection)
+                        make_tables(connection)
                 if newest:
                     refuse_other_versions(connection, self.name)
                 yield connection
@@ -211,9 +218,10 @@ class Store:
         )
 
 
+_READ_ONLY: Final = ("is read-only", "make the file and its folder writable")
 _REASONS: Final = (
     ("database is locked", "is locked by another process", "try again when that has ended"),
-    ("readonly", "is read-only", "make the file and its folder writable"),
+    ("readonly", *_READ_ONLY),
     ("unable to open", "cannot be opened", "name a file in a folder that you may write to"),
     ("disk is full", "the disk is full: nothing of this step was kept", "free some space and run this again"),
     ("not a database", "is no database, or a damaged one", "name another file, or restore a copy"),
@@ -237,3 +245,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
         return
     # A writer that only began to read could find that another one wrote meanwhile.
     connection.exec_driver_sql("BEGIN" if options.get("vani_writes") is False else "BEGIN IMMEDIATE")
+
+
+def _is_writable(file: Path) -> bool:
+    return os.access(file, os.W_OK, effective_ids=os.access in os.supports_effective_ids)

@@ -186,9 +186,8 @@ def all_runs(connection: sa.Connection) -> Iterator[Run]:
     """Every run, in order of their digests."""
     import sqlalchemy as sa  # noqa: PLC0415
 
-    rows = connection.execution_options(yield_per=1000).execute(
-        sa.select(tables.runs).order_by(tables.runs.c.digest)
-    )
+    ordered = sa.select(tables.runs).order_by(tables.runs.c.digest)
+    rows = connection.execute(ordered.execution_options(yield_per=1000))
     for row in rows.mappings():
         yield _run(row)
 
@@ -229,9 +228,8 @@ def all_sources(connection: sa.Connection) -> Iterator[Source]:
     """Every file that was looked at."""
     import sqlalchemy as sa  # noqa: PLC0415
 
-    rows = connection.execution_options(yield_per=1000).execute(
-        sa.select(tables.sources).order_by(tables.sources.c.path)
-    )
+    ordered = sa.select(tables.sources).order_by(tables.sources.c.path)
+    rows = connection.execute(ordered.execution_options(yield_per=1000))
     for row in rows.mappings():
         yield _source(row)
 
