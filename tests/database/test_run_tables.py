@@ -19,7 +19,7 @@ from vani.errors import InputError, StoreError
 
 
 def a_run(number: int = 1, **more: object) -> Run:
-    names = {field: None for field in Run.__slots__}
+    names = dict.fromkeys(Run.__slots__)
     told = {
         "digest": f"{number:064x}", "kind": "darshan", "user": "u1", "application": "app", "processes": 4,
         "submitted": 1000.0 * number, "runtime_s": 10.0, "in_io_s": 2.0, "slowest_s": 1.0, "waiting_s": 4.0,
@@ -45,7 +45,7 @@ def test_a_run_is_there_once(store):
 
 def test_a_run_comes_back_as_it_was_written(store):
     with store.reading() as connection:
-        assert list(read.all_runs(connection))[0] == a_run(1)
+        assert next(iter(read.all_runs(connection))) == a_run(1)
 
 
 @pytest.mark.parametrize(

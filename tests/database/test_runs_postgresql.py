@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -20,7 +21,9 @@ from vani.database.runs.connect import Store
 from vani.errors import StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
-pytest.importorskip("psycopg", reason="the driver of PostgreSQL is not installed (vani-io[postgresql])")
+psycopg = pytest.importorskip(
+    "psycopg", reason="the driver of PostgreSQL is not installed (vani-io[postgresql])"
+)
 
 
 def _program(name: str) -> str | None:
@@ -76,15 +79,11 @@ def server() -> Iterator[str]:
 
 
 def _exists(user: str) -> bool:
-    import pwd
-
     return any(one.pw_name == user for one in pwd.getpwall())
 
 
 @pytest.fixture
 def url(server: str, request: pytest.FixtureRequest) -> str:
-    import psycopg
-
     name = f"runs_{abs(hash(request.node.name)) % 10**8}"
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
@@ -162,8 +161,6 @@ def test_nothing_of_a_user_who_is_removed_or_hidden_stays(url, logs, tmp_path):
 
 
 def test_tables_of_others_are_left_alone(url):
-    import psycopg
-
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE history_runs (id INTEGER)")
     with pytest.raises(StoreError, match="is a database of something else"), Store(url).writing(make=True):

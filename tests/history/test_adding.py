@@ -125,7 +125,7 @@ def test_names_of_logs_and_programs_cannot_reach_a_terminal(tmp_path):
 
 def test_a_name_that_is_no_utf_8_is_kept_as_text(tmp_path):
     path = write_log(tmp_path / "logs")
-    os.rename(path, os.fsencode(path.parent) + b"/\xff\xfe_solver_id4-4.darshan")
+    path.rename(path.with_name(os.fsdecode(b"\xff\xfe_solver_id4-4.darshan")))
     added = add(tmp_path / "logs", db=tmp_path / "h.sqlite")
     assert (added.runs, added.damaged) == (1, 0)
     assert add(tmp_path / "logs", db=tmp_path / "h.sqlite").unchanged == 1

@@ -64,9 +64,7 @@ def add(paths: tuple[Path, ...], quiet: bool, **asked: Unpack[_Asked]) -> None: 
 
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
         done = api.history_add(*paths, **asked, progress=progress)
-    if not quiet:
-        click.echo(_summary(done), err=True)
-    _say_refused(done)
+    _say(done, quiet=quiet)
 
 
 def _summary(done: AddedAndJudged) -> str:
@@ -84,8 +82,10 @@ def _summary(done: AddedAndJudged) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _say_refused(done: AddedAndJudged) -> None:
-    """What is wrong with files that were named, a line each, and exit status 2."""
+def _say(done: AddedAndJudged, *, quiet: bool) -> None:
+    """What was done; then what is wrong with files that were named, a line each, and exit status 2."""
+    if not quiet and len(done.added.refused) < done.added.files:
+        click.echo(_summary(done), err=True)
     for line in done.added.refused[:_SHOWN]:
         click.echo(f"vani: {one_line(line)}", err=True)
     if len(done.added.refused) > _SHOWN:
