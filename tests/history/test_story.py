@@ -20,7 +20,7 @@ DAY = 86400
 
 
 def a_run(number: int = 0, **more: object) -> Run:
-    names = {field: None for field in Run.__slots__}
+    names = dict.fromkeys(Run.__slots__)
     told = {
         "digest": f"{number:064x}", "kind": "darshan", "user": "u1", "application": "app", "processes": 4,
         "submitted": NOVEMBER + number * DAY / 4, "runtime_s": 100.0, "in_io_s": 20.0, "slowest_s": 10.0, "waiting_s": 40.0,

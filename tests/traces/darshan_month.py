@@ -1,7 +1,11 @@
-"""A month of a centre: logs of many users and applications, of which it is known what they cost."""
+"""A month of a centre: logs of many users and applications, of which it is known what they cost.
+
+`python -m tests.traces.darshan_month FOLDER LOGS` writes one.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -214,3 +218,7 @@ def _shared(
             )
         )
     return records, [Layout(path, stripes, 4 * _MiB)]
+
+
+if __name__ == "__main__":
+    generate_month(Path(sys.argv[1]), int(sys.argv[2]))

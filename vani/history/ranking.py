@@ -12,6 +12,8 @@ from vani.schema.history import Member, RankedRow, RankedSetting, Ranking, Saved
 __all__ = ["ranking", "saved_of"]
 
 _MOST_TIME: Final = 0.7
+_LITTLE: Final = 0.001
+"""Share of all waiting: who could save less stands where the cost says."""
 _COLUMNS: Final = ("application", "user", "processes", "file_system", "mount")
 Pair = tuple[str, str]
 
@@ -42,7 +44,8 @@ def ranking(
     for one in groups:
         members.setdefault(one.names, []).append(one)
     rows = [_row(by, names, some, shares) for names, some in members.items()]
-    rows.sort(key=lambda row: (-_expected(row), -max(row.waiting_s, row.in_io_s), str(_key(row))))
+    little = _LITTLE * whole.waiting_s
+    rows.sort(key=lambda row: (-_expected(row, little), -max(row.waiting_s, row.in_io_s), str(_key(row))))
     return Ranking.model_validate(
         {
             "by": by,
@@ -99,8 +102,10 @@ def _row(
     )
 
 
-def _expected(row: RankedRow) -> float:
-    return row.saved.expected_s if row.saved is not None else 0.0
+def _expected(row: RankedRow, little: float) -> float:
+    """What could be saved, where that is not too little to be looked at before what costs more."""
+    expected = row.saved.expected_s if row.saved is not None else 0.0
+    return expected if expected >= little else 0.0
 
 
 def _key(row: RankedRow) -> tuple[object, ...]:

@@ -17,6 +17,7 @@ __all__ = ["letter", "story"]
 
 _LITTLE: Final = 0.01
 _SHOWN: Final = 10
+_PLACE: Final = ("The path is that of an earlier run: put the folder of your next output there.",)
 _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s": "waiting"}
 
 
@@ -91,7 +92,8 @@ def letter(told: Story) -> str:
             "",
             *(f"    {one_line(line)}" for line in told.lines or [saved.setting]),
             "",
-            "Put the path of your output where DIR, or a path of an earlier run, stands. Why this helps:",
+            *(_PLACE if any("/" in line and not line.startswith("#") for line in told.lines) else ()),
+            "Why this helps:",
             "",
             f"    vani explain {saved.rule}",
         ]
