@@ -138,9 +138,8 @@ def _asking(folder: Path) -> None:
         ("show", "app7"),
     ):
         done = succeed([*_VANI, *words, "--db", str(db)])
-        print(
-            f"`{' '.join(words)}` over {_RUNS:,} runs: {done.seconds:.2f} s, {done.cpu_s:.2f} s of a processor, with start-up"
-        )
+        times = f"{done.seconds:.2f} s, {done.cpu_s:.2f} s of a processor"
+        print(f"`{' '.join(words)}` over {_RUNS:,} runs: {times}, with start-up")
 
 
 def _any_run(random: np.random.Generator, number: int) -> Run:

@@ -113,7 +113,9 @@ class Ranking(Model):
     whole: WholeHistory
     groups: Count = Field(description="of which `rows` are the first")
     concentration: Count = Field(description="groups that hold 70 % of the time in I/O calls")
-    rows: list[RankedRow] = Field(description="what could be saved decides on the order; where that is less than 0.1 % of all waiting, the cost")
+    rows: list[RankedRow] = Field(
+        description="what could be saved decides on the order; where it is less than 0.1 % of all waiting, the cost"
+    )
     settings: list[RankedSetting] | None = Field(default=None, description="asked for by `--settings`")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.given import PathLike, system_of
-from vani.errors import InputError
+from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
     from vani.database.runs.connect import Store
@@ -124,7 +124,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
         try:
             machine = system or _machine(run.file_system)
             made, verdict = _judged(run, kept[run.digest], paths[run.digest], machine, findings)
-        except InputError as error:
+        except VaniError as error:
             why.append(str(error))
             continue
         judged.append(verdict)

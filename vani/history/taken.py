@@ -25,6 +25,10 @@ __all__ = ["MakeProfile", "Taken", "packed", "shown_path", "take", "unpacked"]
 MakeProfile = Callable[[Path], "Profile"]
 
 _LONGEST = 200
+_LATEST = 1 << 33
+"""Seconds after 1970: the year 2242."""
+_MOST = 1 << 63
+"""Databases keep integers below."""
 _JOB = re.compile(r"_id\d+")
 
 
@@ -72,6 +76,8 @@ def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> 
         if found.kind == "unreadable":
             raise InputError(found.problem)
         run, profile = _read(found, make, totals=totals)
+        if any(isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__):
+            raise InputError("counts more than can be kept")
     except (VaniError, OSError) as error:
         told = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
         return Taken(replace(source, reason=one_line(told)), None, None, found.named)
@@ -148,7 +154,11 @@ def _of_totals(path: Path, told: Totals) -> Run:
 
 def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
     io = profile.workflow.io
-    starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s is not None]
+    starts = [
+        trace.start_unix_s
+        for trace in profile.traces
+        if trace.start_unix_s is not None and trace.start_unix_s < _LATEST
+    ]
     slowest = [_slowest(app.balance) for app in profile.apps]
     known = [one for one in slowest if one is not None]
     waiting = [s * app.processes for s, app in zip(slowest, profile.apps, strict=True) if s is not None]

@@ -224,6 +224,7 @@ _REASONS: Final = (
     ("readonly", *_READ_ONLY),
     ("unable to open", "cannot be opened", "name a file in a folder that you may write to"),
     ("disk is full", "the disk is full: nothing of this step was kept", "free some space and run this again"),
+    ("disk i/o error", "cannot be read or written", "look at the disk and its quota, and run this again"),
     ("not a database", "is no database, or a damaged one", "name another file, or restore a copy"),
     ("malformed", "is a damaged database", "restore a copy, or add the logs to a new one"),
     ("connection refused", "the server does not answer", "start it, or mend the URL"),
