@@ -90,8 +90,25 @@ def test_a_setting_without_a_command_is_told_by_its_name():
             recommended={"writing_processes": "one per node"},
         )
     )
-    assert found.setting == "writing processes: one per node"
+    assert found.setting == "stripe count: writing processes one per node"
     assert found.saved_low_s == 0.0
+    sizes = judged(
+        advised(
+            "X",
+            8.0,
+            2.0,
+            1.0,
+            8.0,
+            apply=[],
+            recommended={
+                "request_bytes": 1 << 22,
+                "moved_bytes": 2_168_896_353,
+                "io_time_s": 0.49769,
+                "share": 0.123456,
+            },
+        )
+    )
+    assert sizes.setting == "stripe count: request bytes 4M, moved bytes 2.17 GB, io time 498 ms, share 0.123"
 
 
 def test_judged_runs_stand_for_their_pair_from_the_least_to_the_most():
@@ -157,8 +174,8 @@ def test_core_hours_are_short(seconds):
 
 
 def test_core_hours_have_three_digits():
-    assert [hours(3600 * value) for value in (0, 0.94, 95, 999.7, 1594.0, 95_400, 1.7e6)] == [
-        "0", "0.94", "95", "1 k", "1.59 k", "95.4 k", "1.7 M",
+    assert [hours(3600 * value) for value in (0, 1e-5, 0.94, 95, 999.7, 1594.0, 95_400, 1.7e6)] == [
+        "0", "0", "0.94", "95", "1 k", "1.59 k", "95.4 k", "1.7 M",
     ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from vani.database.runs.run import Judged, Run
 from vani.errors import one_line
+from vani.units import KiB, format_bytes, format_seconds, lfs_size
 
 if TYPE_CHECKING:
     from vani.database.runs.read import Group
@@ -123,11 +124,23 @@ def _setting(one: Recommendation) -> str:
         stripes = _STRIPES.match(line)
         if stripes is not None:
             return f"lfs setstripe {stripes['options']}DIR"
-    told = ", ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in one.recommended.items())
-    return told or one.name.replace("-", " ")
+    told = ", ".join(_part(name, value) for name, value in one.recommended.items())
+    return f"{one.name.replace('-', ' ')}: {told}" if told else one.name.replace("-", " ")
+
+
+def _part(name: str, value: object) -> str:
+    """A setting and its value, with units as people write them."""
+    words = name.split("_")
+    if words[-1] == "s" and isinstance(value, (int, float)):
+        return f"{' '.join(words[:-1])} {format_seconds(value)}"
+    if words[-1] in ("bytes", "size") and isinstance(value, int):
+        return f"{' '.join(words)} {lfs_size(value) if value % KiB == 0 else format_bytes(value)}"
+    return f"{' '.join(words)} {_value(value)}"
 
 
 def _value(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name}={one}" for name, one in value.items())
-    return " ".join(map(_value, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " ".join(map(_value, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

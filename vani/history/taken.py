@@ -76,7 +76,9 @@ def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> 
         if found.kind == "unreadable":
             raise InputError(found.problem)
         run, profile = _read(found, make, totals=totals)
-        if any(isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__):
+        if any(
+            isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__
+        ):
             raise InputError("counts more than can be kept")
     except (VaniError, OSError) as error:
         told = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["Table", "damaged", "headline", "hours", "next_step", "saved_text", "table", "when"]
 
 _HOUR: Final = 3600.0
+_LEAST: Final = 0.001
+"""Core-hours: nobody looks at less."""
 _LITTLE: Final = 0.01
 """Share of the waiting that is not worth a change."""
 _MEMBERS: Final = 3
@@ -25,10 +27,12 @@ Table = tuple[tuple[str, ...], int, list[tuple[str, ...]]]
 def hours(seconds: float) -> str:
     """Core-hours with three digits: `95 k`, `1.59 M`."""
     value, units = seconds / _HOUR, ["", " k", " M", " G"]
+    if value < _LEAST:
+        return "0"
     while value >= 999.5 and len(units) > 1:
         value /= 1000
         units.pop(0)
-    return f"{value:.3g}{units[0]}" if 0 < value < 99.5 else f"{value:.0f}{units[0]}"
+    return f"{value:.3g}{units[0]}" if value < 99.5 else f"{value:.0f}{units[0]}"
 
 
 def headline(ranking: Ranking) -> str:
@@ -101,9 +105,8 @@ def next_step(ranking: Ranking) -> str:
     noun = {
         "pair": "pair", "user": "user", "app": "application", "category": "category", "file-system": "file system",
     }[ranking.by]  # fmt: skip
-    found = (
-        f"{ranking.concentration:,} of {counted(ranking.groups, noun, 'holds', 'hold')} 70 % of all I/O time."
-    )
+    hold = "holds" if ranking.concentration == 1 else "hold"
+    found = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
     first = ranking.rows[0]
     if first.application is None:
         return f"{found}  Next: vani history top"
@@ -126,7 +129,7 @@ def _names(by: str, row: RankedRow) -> tuple[str, ...]:
 
 
 def _nothing(saved: Saved, waiting_s: float) -> bool:
-    return not saved.rule or saved.expected_s < _LITTLE * waiting_s
+    return not saved.rule or saved.expected_s <= _LITTLE * waiting_s
 
 
 def _setting(saved: Saved | None, waiting_s: float) -> str:

@@ -82,7 +82,7 @@ def letter(told: Story) -> str:
     saved = told.saved
     if saved is None:
         lines += ["None of these runs was judged, so that we cannot tell yet what could be saved."]
-    elif not saved.rule or saved.expected_s < _LITTLE * told.waiting_s:
+    elif not saved.rule or saved.expected_s <= _LITTLE * told.waiting_s:
         lines += ["We looked for a setting that would make it faster and found none: there is nothing to do."]
     else:
         lines += [
@@ -150,7 +150,7 @@ def _advice(told: Story) -> list[str]:
             "No run was judged: `vani history add` with a larger --judge does it while the logs are there."
         ]
     text = saved_text(told.saved, told.waiting_s)
-    if not told.saved.rule or told.saved.expected_s < _LITTLE * told.waiting_s:
+    if not told.saved.rule or told.saved.expected_s <= _LITTLE * told.waiting_s:
         return [f"Could be saved: {text} core-hours. Nothing to do."]
     return [
         f"Could be saved: {text} core-hours. {one_line(told.saved.why)}",
