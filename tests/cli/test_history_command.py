@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,21 @@ def test_a_folder_with_some_damaged_logs_is_fine(run, desk):
         (desk / "logs" / f"{number}.darshan").write_bytes(b"")
     done = run("history", "add", "logs", "--db", "h", "--totals", "--judge", 0)
     assert (done.status, done.err) == (0, "1 run added (totals); 3 files damaged (vani history damaged)\n")
+
+
+def test_without_pydarshan_runs_are_counted_and_not_judged(run, desk, monkeypatch):
+    monkeypatch.setattr("vani.readers.darshan.records.importlib.util.find_spec", lambda name: None)
+    write_log(desk / "logs")
+    done = run("history", "add", "logs", "--db", "h", "--totals")
+    assert done.status == 0
+    assert done.err.startswith("1 run added (totals); 1 run not judged (")
+    assert "which takes PyDarshan to read; pip install 'vani-io[darshan]'" in done.err
+
+
+@pytest.mark.parametrize("library", ["sqlalchemy", "alembic"])
+def test_a_library_that_is_missing_is_named(run, desk, monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    write_log(desk / "logs")
+    done = run("history", "add", "logs", "--db", "h", "--totals")
+    assert done.status == 2
+    assert done.line == "a history of runs takes SQLAlchemy and Alembic; pip install 'vani-io[history]'"

@@ -14,7 +14,7 @@ PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
 TRACE = ROOT / "tests" / "data" / "traces" / "v3-cm1like-16r"
 HEAVY = {
     "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.dataset", "pydantic",
-    "rich", "vl_convert", "yaml",
+    "rich", "vl_convert", "yaml", "sqlalchemy",
 }  # fmt: skip
 
 
@@ -45,6 +45,8 @@ def loaded(arguments, folder):
         (["check", "--help"], set()),
         (["report", "--help"], set()),
         (["demo", "--help"], set()),
+        (["history", "--help"], set()),
+        (["history", "top", "--help"], set()),
         (["explain", "LUS002"], set()),
         (["rules"], set()),
         (["advise", PROFILE, "-o", "advice.yaml", "-q"], {"pydantic", "yaml"}),

@@ -58,9 +58,13 @@ def _newer(found: str, name: str) -> StoreError:
 
 
 def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
-    """Take the steps to a layout, inside the caller's transaction."""
-    from alembic import command  # noqa: PLC0415 - slow to load, and an extra
+    """Take the steps to a layout, inside the caller's transaction; raises InputError where Alembic is missing."""
+    try:
+        from alembic import command  # noqa: PLC0415 - slow to load, and an extra
+    except ImportError as error:
+        from vani.database.runs.connect import library_missing  # noqa: PLC0415 - it imports this module
 
+        raise library_missing() from error
     command.upgrade(_config(connection), to)
 
 
