@@ -80,6 +80,14 @@ def test_with_the_key_later_logs_have_the_same_hashes_and_old_ones_are_not_opene
         api.history_add(tmp_path / "logs", db=db)
 
 
+def test_a_profile_that_is_added_with_the_key_has_no_names_either(db, tmp_path):
+    api.history_remove(user="alice", db=db)
+    api.history_anonymise(tmp_path / "key", db=db)
+    api.history_add(PROFILE, db=db, key=tmp_path / "key", user="alice")
+    assert api.history_list(db=db).profiles == 1
+    assert not [word for word in (b"alice", b"cm1out", b"/lustre/scratch") if word in everything(db)]
+
+
 def test_another_key_is_refused(db, tmp_path):
     api.history_anonymise(tmp_path / "key", db=db)
     (tmp_path / "other").write_text("00" * 32)

@@ -129,9 +129,10 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
             continue
         judged.append(verdict)
         profiles[run.digest] = packed(made)
-    with store.writing() as connection:
-        write.add_profiles(connection, profiles)
-        write.add_judged(connection, judged)
+    if judged:
+        with store.writing() as connection:
+            write.add_profiles(connection, profiles)
+            write.add_judged(connection, judged)
     return len(judged), why
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import zlib
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.errors import InputError, StoreError
 from vani.history.names import Names, PlainNames
+from vani.history.taken import hidden
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -139,10 +139,8 @@ def _verdicts(connection: sa.Connection, names: Names) -> None:
 
 
 def _profiles(connection: sa.Connection, names: Names) -> None:
-    rows = []
-    for digest, content in list(read.all_profiles(connection)):
-        tree = names.tree(json.loads(zlib.decompress(content)))
-        rows.append(
-            {"digest": digest, "content": zlib.compress(json.dumps(tree, separators=(",", ":")).encode())}
-        )
+    rows = [
+        {"digest": digest, "content": hidden(content, names)}
+        for digest, content in list(read.all_profiles(connection))
+    ]
     write.replace_texts(connection, tables.profiles, "digest", rows)

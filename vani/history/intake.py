@@ -27,7 +27,7 @@ from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
 from vani.history.found import Found, find
 from vani.history.names import PlainNames
-from vani.history.taken import MakeProfile, Taken, shown_path, take
+from vani.history.taken import MakeProfile, Taken, hidden, shown_path, take
 
 __all__ = ["MANY", "Added", "add"]
 
@@ -199,7 +199,11 @@ def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) 
             write.settle_users(connection, runs)
         write.add_profiles(
             connection,
-            {one.run.digest: one.profile for one in some if one.run is not None and one.profile is not None},
+            {
+                one.run.digest: hidden(one.profile, names)
+                for one in some
+                if one.run is not None and one.profile is not None
+            },
         )
         write.add_sources(connection, [_source(one, names) for one in some])
     added.runs += new
@@ -215,7 +219,13 @@ def _hidden(run: Run, names: PlainNames) -> Run:
     """A run as it is written down."""
     if names.key_id is None:
         return run
-    return replace(run, user=names.user(run.user), uid=None, mount=names.path(run.mount))
+    return replace(
+        run,
+        user=names.user(run.user),
+        uid=None,
+        application=names.text(run.application),
+        mount=names.path(run.mount),
+    )
 
 
 def _source(taken: Taken, names: PlainNames) -> Source:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from vani.database.runs.run import Run, Source
 from vani.errors import InputError, VaniError, one_line
 from vani.history.found import Found
+from vani.history.names import PlainNames
 from vani.readers.darshan.totals import Totals, read_totals
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["MakeProfile", "Taken", "packed", "shown_path", "take", "unpacked"]
+__all__ = ["MakeProfile", "Taken", "hidden", "packed", "shown_path", "take", "unpacked"]
 
 MakeProfile = Callable[[Path], "Profile"]
 
@@ -52,6 +53,14 @@ def unpacked(content: bytes) -> Profile:
     from vani.schema.profile import Profile  # noqa: PLC0415
 
     return Profile.model_validate(json.loads(zlib.decompress(content)))
+
+
+def hidden(content: bytes, names: PlainNames) -> bytes:
+    """A packed profile whose users and paths are as `names` writes them."""
+    if names.key_id is None:
+        return content
+    tree = names.tree(json.loads(zlib.decompress(content)))
+    return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
 
 
 def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> Taken:

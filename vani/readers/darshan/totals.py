@@ -11,7 +11,6 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from vani.calls import MOST_SUM
 from vani.errors import TraceError
 from vani.readers.darshan.probe import MAGIC
+from vani.readers.darshan.record_columns import MOST_SECONDS, MPIIO, POSIX, STDIO, RecordColumns, RecordLayout
 from vani.readers.darshan.regions import Header, damaged_log, header_of, inflated
 
 __all__ = ["Totals", "read_totals"]
@@ -29,11 +29,9 @@ Floats = NDArray[np.float64]
 _WIDE = "3.41"
 """Since this version a job's times have nanoseconds, and there are 64 modules."""
 _MOST_RANKS = 1 << 24
-_MOST_SECONDS = 1e9
 _LATEST = 1 << 33
 """Seconds after 1970: the year 2242."""
 _MOST_STRIPES = 1 << 16
-_STREAMS: Final = np.array([0xCC7A12A8F35A0099, 0xDCEFD8E1E1999787, 0x6473749C774423AF], np.uint64)
 
 
 @dataclass(frozen=True)
@@ -90,96 +88,6 @@ class Totals:
     complete: bool
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """Where the counters of a version of a module's records lie."""
-
-    counters: int
-    times: int
-    at: dict[str, int]
-    time_at: tuple[int, int, int]
-    """Of reads, writes and metadata."""
-
-    @property
-    def size(self) -> int:
-        return 16 + 8 * (self.counters + self.times)
-
-
-def _numbered(*names: str) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names) if name}
-
-
-_POSIX_4 = _numbered(
-    "opens", "filenos", "dups", "reads", "writes", "seeks", "stats", "", "fsyncs", "fdsyncs", "renames", "", "", "",
-    "bytes_read", "bytes_written",
-)  # fmt: skip
-_POSIX_2 = _numbered(
-    "opens", "reads", "writes", "seeks", "stats", "", "fsyncs", "fdsyncs", "", "bytes_read", "bytes_written"
-)
-_POSIX_1 = _numbered(
-    "opens", "reads", "writes", "seeks", "stats", "", "", "", "", "", "fsyncs", "fdsyncs", "", "bytes_read",
-    "bytes_written",
-)  # fmt: skip
-_STDIO_2 = _numbered("opens", "fdopens", "reads", "writes", "seeks", "flushes", "bytes_written", "bytes_read")
-_STDIO_1 = _numbered("opens", "reads", "writes", "seeks", "flushes", "bytes_written", "bytes_read")
-_POSIX: Final = {
-    1: _Layout(68, 15, _POSIX_1, (6, 7, 8)),
-    2: _Layout(64, 15, _POSIX_2, (6, 7, 8)),
-    3: _Layout(64, 17, _POSIX_2, (8, 9, 10)),
-    4: _Layout(69, 17, _POSIX_4, (8, 9, 10)),
-}
-_STDIO: Final = {1: _Layout(13, 15, _STDIO_1, (2, 1, 0)), 2: _Layout(14, 15, _STDIO_2, (2, 1, 0))}
-_MPIIO_AT = _numbered(
-    "", "", "indep_reads", "indep_writes", "coll_reads", "coll_writes", "split_reads", "split_writes", "nb_reads",
-    "nb_writes",
-)  # fmt: skip
-_MPIIO: Final = {
-    1: _Layout(51, 15, _MPIIO_AT, (6, 7, 8)),
-    2: _Layout(51, 15, _MPIIO_AT, (6, 7, 8)),
-    3: _Layout(51, 17, _MPIIO_AT, (8, 9, 10)),
-}
-
-
-class _Records:
-    """Records of a module as columns; those of standard streams are left out."""
-
-    def __init__(self, region: bytes, layout: _Layout, order: str) -> None:
-        rows = np.frombuffer(region, f"{order}i8").reshape(-1, layout.size // 8)
-        self.id = rows[:, 0].astype(np.int64).view(np.uint64)
-        streams = (self.id[:, None] == _STREAMS).any(axis=1)
-        if streams.any():
-            rows, self.id = rows[~streams], self.id[~streams]
-        self.rank: Ints = rows[:, 1].astype(np.int64)
-        self._layout, self._order = layout, order
-        self._counters: Ints = rows[:, 2 : 2 + layout.counters].astype(np.int64)
-        times = np.ascontiguousarray(rows[:, 2 + layout.counters :])
-        seconds = times.view(f"{order}f8").astype(np.float64)
-        sound = np.isfinite(seconds) & (seconds > 0) & (seconds < _MOST_SECONDS)
-        self._seconds: Floats = np.where(sound, seconds, 0.0)
-        self.read_s, self.write_s, self.metadata_s = (self._seconds[:, at] for at in layout.time_at)
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-    def count(self, *names: str) -> Ints:
-        """Counters added up; what was not counted is 0."""
-        total = np.zeros(len(self), np.int64)
-        for name in names:
-            if name in self._layout.at:
-                total += np.maximum(self._counters[:, self._layout.at[name]], 0)
-        return total
-
-    def lost(self) -> bool:
-        """Whether a counter of data or opens is negative."""
-        names = ("opens", "reads", "writes", "bytes_read", "bytes_written")
-        return bool((self._counters[:, [self._layout.at[name] for name in names]] < 0).any())
-
-    @property
-    def slowest(self) -> tuple[Ints, Floats]:
-        """Rank and time of the slowest process of each record."""
-        return self._counters[:, -2], self._seconds[:, -3]
-
-
 def read_totals(path: Path) -> Totals:
     """Add up the counters of a log.
 
@@ -196,8 +104,8 @@ def read_totals(path: Path) -> Totals:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
     log = _Log(path, content, header_of(path, content))
     job = log.job()
-    moving = [log.records("POSIX", job.processes, _POSIX), log.records("STDIO", job.processes, _STDIO)]
-    through = log.records("MPI-IO", job.processes, _MPIIO)
+    moving = [log.records("POSIX", job.processes, POSIX), log.records("STDIO", job.processes, STDIO)]
+    through = log.records("MPI-IO", job.processes, MPIIO)
     spent = [module.read_s + module.write_s + module.metadata_s for module in moving]
 
     def total(*names: str) -> int:
@@ -306,7 +214,7 @@ class _Log:
         if numbers == 5:
             # Whole seconds: the last one has begun.
             end += 1
-        if not 0 <= end - start <= _MOST_SECONDS:
+        if not 0 <= end - start <= MOST_SECONDS:
             raise damaged_log(self.path, f"it claims to have run for {end - start:,.0f} s")
         text = region[begin:].split(b"\0", 1)[0].decode(errors="replace")
         exe, *lines = text.split("\n")
@@ -314,7 +222,7 @@ class _Log:
         by_length = sorted(((folder, kind) for kind, folder in mounts), key=lambda one: -len(one[0]))
         return _Job(uid, job_id, exe, processes, float(start), float(end - start), tuple(by_length))
 
-    def records(self, name: str, processes: int, layouts: Mapping[int, _Layout]) -> _Records:
+    def records(self, name: str, processes: int, layouts: Mapping[int, RecordLayout]) -> RecordColumns:
         """The records of a module; raises TraceError where they are not what they should be."""
         region = self._regions.get(name, b"")
         version = self._versions[self._number[name]] if region else max(layouts)
@@ -325,7 +233,7 @@ class _Log:
             raise damaged_log(
                 self.path, f"{name} has {len(region):,} bytes, and records of {layout.size} bytes: one is cut"
             )
-        found = _Records(region, layout, self._order)
+        found = RecordColumns(region, layout, self._order)
         if len(found) and not (int(found.rank.min()) >= -1 and int(found.rank.max()) < processes):
             wrong = int(found.rank.max() if found.rank.min() >= -1 else found.rank.min())
             raise damaged_log(self.path, f"{name} has a record of rank {wrong:,} of {processes:,} processes")
@@ -367,7 +275,7 @@ def _sum(path: Path, parts: list[Ints]) -> int:
     return sum(int(part.sum()) for part in parts)
 
 
-def _files(moving: list[_Records], processes: int) -> tuple[int, int]:
+def _files(moving: list[RecordColumns], processes: int) -> tuple[int, int]:
     """Files, and how many of them more than one process used."""
     ids = np.concatenate([module.id for module in moving])
     ranks = np.concatenate([module.rank for module in moving])
@@ -379,7 +287,7 @@ def _files(moving: list[_Records], processes: int) -> tuple[int, int]:
     return len(files), int(shared.sum())
 
 
-def _busiest(moving: list[_Records], spent: list[Floats]) -> int | None:
+def _busiest(moving: list[RecordColumns], spent: list[Floats]) -> int | None:
     """The file with the most I/O time; among those without any the first."""
     ids = np.concatenate([module.id for module in moving])
     if not len(ids):
@@ -388,7 +296,7 @@ def _busiest(moving: list[_Records], spent: list[Floats]) -> int | None:
     return int(files[np.bincount(place, np.concatenate(spent)).argmax()])
 
 
-def _slowest(moving: list[_Records], spent: list[Floats], processes: int) -> float:
+def _slowest(moving: list[RecordColumns], spent: list[Floats], processes: int) -> float:
     if processes == 1:
         return float(sum(part.sum() for part in spent))
     ranks, times = [], []
@@ -406,7 +314,7 @@ def _slowest(moving: list[_Records], spent: list[Floats], processes: int) -> flo
     return max(float(least), float(sum(part.sum() for part in spent)) / processes)
 
 
-def _writers(moving: list[_Records], processes: int) -> int | None:
+def _writers(moving: list[RecordColumns], processes: int) -> int | None:
     found = []
     for module in moving:
         wrote = module.count("writes") > 0
