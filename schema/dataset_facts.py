@@ -19,11 +19,14 @@ Count = Annotated[int, Field(ge=0)]
 class FormatAttributes(Model):
     """How a file holds its arrays (table XI); null where that is not known."""
 
-    datasets: Count | None = Field(default=None, description="arrays (datasets, variables, images) in the file")
+    datasets: Count | None = Field(
+        default=None, description="arrays (datasets, variables, images) in the file"
+    )
     dims: Count | None = Field(default=None, description="dimensions of the largest of them")
     type: str | None = Field(default=None, description="of its values: float32, int16, ...")
     encoding: str | None = Field(
-        default=None, description="format, order of bytes and compression, such as `hdf5, little-endian, gzip`"
+        default=None,
+        description="format, order of bytes and compression, such as `hdf5, little-endian, gzip`",
     )
     chunks: list[Count] | None = Field(
         default=None, description="shape of its chunks; empty where it lies in one piece"
@@ -36,7 +39,9 @@ class Distribution(Model):
     name: Literal["constant", "uniform", "normal", "lognormal", "exponential", "gamma"] | None = Field(
         description="null where none of these fits"
     )
-    closest: str | None = Field(default=None, description="the one that comes closest, whether it fits or not")
+    closest: str | None = Field(
+        default=None, description="the one that comes closest, whether it fits or not"
+    )
     parameters: dict[str, float] = Field(default_factory=dict, description="of the closest")
     test: str = Field(description="how it was tested, and when a law is taken to fit")
     statistic: float | None = Field(

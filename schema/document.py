@@ -64,10 +64,13 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "plan": {},
     "snapshot": {},
     "history": {},
+    "prediction": {},
+    "model": {},
+    "standing": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 
-MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS}
+MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {"model": "vani.schema.write_model"}
 """Where the model of each schema lives."""
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from vani.errors import InputError
+from vani.schema.host_list import HostList
 from vani.schema.model import Model
 
 __all__ = [
@@ -43,6 +44,11 @@ def _harmless(name: str) -> str:
     return name
 
 
+def _hosts(text: str) -> str:
+    HostList.parse(text)
+    return text
+
+
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_harmless)]
 
 
@@ -50,8 +56,8 @@ class CurveItem(Model):
     """Bandwidth of a job with a number of I/O nodes."""
 
     io_nodes: Count = Field(description="I/O nodes; 0 is direct access to the file system")
-    bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
-        description="mean over the repetitions, bytes per second"
+    bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+        description="mean over the repetitions, bytes per second, of which plans count whole ones"
     )
     deviation: Amount = Field(
         default=0.0, description="standard deviation of the repetitions, bytes per second; 0: not known"
@@ -96,7 +102,7 @@ class PlannedJob(Model):
     name: Name = Field(description="what the plan calls it; unique in the document")
     nodes: AtLeastOne = Field(description="compute nodes")
     processes: AtLeastOne | None = Field(default=None, description="processes on all nodes")
-    hosts: Annotated[str, Field(max_length=100_000)] | None = Field(
+    hosts: Annotated[str, Field(max_length=100_000), AfterValidator(_hosts)] | None = Field(
         default=None, description="names of its nodes, as Slurm writes lists: n[1-64]"
     )
     submit_s: Amount = Field(default=0.0, description="seconds after the first job when it was submitted")

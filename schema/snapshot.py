@@ -95,7 +95,9 @@ class Snapshot(Model):
     schema_: Literal["vani.snapshot/1"] = Field(
         alias="schema", default="vani.snapshot/1", description="name and version of this schema"
     )
-    time: datetime | None = Field(default=None, description="when it was taken; null: not known")
+    time: datetime | None = Field(
+        default=None, description="when it was taken, without a zone in UTC; null: not known"
+    )
     oss: Annotated[list[Server], Field(max_length=MOST_TARGETS)] = Field(
         default_factory=list, description="object storage servers"
     )

@@ -155,14 +155,18 @@ class BurstBuffer(Model):
         return self.uses_memory or self.type.lower() in IN_MEMORY
 
 
+_MOST_RATE = 1e14
+"""More no machine has, and sums of a machine's jobs stay integers of 64 bits."""
+
+
 class CurvePoint(Model):
     """Bandwidth that was measured with a number of I/O nodes."""
 
     io_nodes: Count = Field(description="I/O nodes; 0 is direct access")
-    bandwidth: Annotated[float, Field(gt=0)] = Field(
+    bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
         description="mean over the repetitions, bytes per second"
     )
-    deviation: Rate = Field(
+    deviation: Annotated[float, Field(ge=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
         default=0.0, description="standard deviation of the repetitions, bytes per second"
     )
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Item, data_files, folder_of
-from vani.advisors.movers import is_collective, neighbour_distance
+from vani.advisors.movers import is_collective
 from vani.advisors.placement import SUPPLY, gpfs_under
 from vani.advisors.rule import Evidence
+from vani.models.neighbours import neighbour_distance
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from vani.advisors.anchored_gain import anchored_gain
 from vani.advisors.data_files import SHOWN, extent
-from vani.advisors.movers import Movers, movers_of, neighbour_distance
+from vani.advisors.movers import Movers, movers_of
 from vani.advisors.placement import Lustre, lustre_under
 from vani.advisors.rule import Evidence, Gain, seconds
 from vani.advisors.site_layouts import default_stripes, keeps_own_layout, site_rule, targets_text
 from vani.models import contention, striping
 from vani.models.contention import Burst, Path
+from vani.models.neighbours import neighbour_distance
 from vani.models.run_time import of_files_s
 from vani.units import MiB, format_bytes, format_rate, lfs_size
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.file_layout import pieces_of
-from vani.advisors.movers import neighbour_distance
 from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.advisors.small_requests import aggregated, moved_one_way, process_rate, sizes_of
+from vani.models.neighbours import neighbour_distance
 from vani.models.small_io import LARGE
 from vani.units import KiB, MiB, format_bytes, format_count
 

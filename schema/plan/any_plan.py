@@ -5,12 +5,12 @@ The same inputs give the same bytes: a plan holds no time and no names of machin
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from vani.schema.advice import Expected
+from vani.schema.kinds import DocumentOfKinds
 from vani.schema.model import Model
 
 __all__ = ["Amount", "Count", "Left", "Plan", "PlanInput", "Share"]
@@ -38,7 +38,7 @@ class Left(Model):
     reason: str = Field(description="why")
 
 
-class Plan(Model):
+class Plan(DocumentOfKinds):
     """A plan of any kind; each kind adds what it decides."""
 
     schema_: Literal["vani.plan/1"] = Field(
@@ -59,42 +59,3 @@ class Plan(Model):
     def is_whole(self) -> bool:
         """Whether nothing was left out."""
         return not (self.unplaced or self.over_capacity or self.no_data)
-
-    def to_yaml(self) -> str:
-        """Write the plan as YAML."""
-        from vani.schema.document import dumps  # noqa: PLC0415
-
-        return dumps(self)
-
-    @classmethod
-    def variants(cls) -> tuple[type[Plan], ...]:
-        """The kinds of plan that this model stands for."""
-        return tuple(cls.__subclasses__()) or (cls,)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a plan of this kind, or, where called on `Plan` itself, of any, from YAML or JSON.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid plan, or one of another kind.
-        """
-        from vani.errors import DocumentError  # noqa: PLC0415 - YAML is not needed to build plans
-        from vani.schema.document import read_text, read_tree, validate  # noqa: PLC0415
-        from vani.schema.yaml.read import line_of  # noqa: PLC0415
-
-        text = read_text(path)
-        tree = read_tree(text, Plan, where=str(path))
-        known = {model.model_fields["kind"].default: model for model in cls.variants()}
-        found = tree.get("kind")
-        model = known.get(found) if isinstance(found, str) else None
-        if model is None:
-            what = (
-                "key 'kind' is missing at the top" if "kind" not in tree else f"kind is {str(found)[:40]!r}"
-            )
-            place = f"{path}:{line_of(text, ('kind',)) if 'kind' in tree else 1}"
-            raise DocumentError(what, where=place, todo=f"this takes a plan of kind {' or '.join(known)}")
-        checked = validate(tree, model, text=text, where=str(path))
-        assert isinstance(checked, cls)
-        return checked

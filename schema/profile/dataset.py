@@ -96,7 +96,8 @@ class Folder(Model):
         default=None, description="times that these files were opened; null in a document of an older Vani"
     )
     removes: Count | None = Field(
-        default=None, description="of these files, those that the run removed; null in a document of an older Vani"
+        default=None,
+        description="of these files, those that the run removed; null in a document of an older Vani",
     )
     makers: Count | None = Field(
         default=None,

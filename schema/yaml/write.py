@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from enum import Enum
 from pathlib import PurePath
 from typing import Any, cast
@@ -26,7 +27,7 @@ def yaml_text(tree: Mapping[str, object]) -> str:
 
     Collections that fit into `WIDTH` columns stand on one line. Floats are rounded to nine
     significant digits, or to whole numbers from 1e8 on. Tuples are lists, enumerations their values,
-    paths text. Characters that are no Unicode (lone surrogates) cannot be written in YAML and become
+    paths and times text. Characters that are no Unicode (lone surrogates) cannot be written in YAML and become
     text such as `\\udc80`.
 
     Raises
@@ -129,6 +130,8 @@ def _other(value: object) -> str:
             return write(kind(value))
     if isinstance(value, PurePath):
         return _text(str(value))
+    if isinstance(value, datetime):
+        return _text(value.isoformat())
     raise TypeError(f"a document cannot hold {type(value).__name__}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.schema.plan import ForwardPlan
+from vani.schema.plan import ForwardPlan, Plan, ReplayPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 SIX = EXAMPLES / "six-jobs.yaml"
@@ -83,6 +83,59 @@ def test_an_input_is_not_written_over(run, desk):
     assert (desk / "jobs.yaml").read_bytes() == SIX.read_bytes()
 
 
+def test_a_queue_is_replayed_on_the_nodes_of_the_machine(run, desk):
+    shown = run(
+        "plan", "forward", SIX, "--io-nodes", 12, "--replay", "--nodes", 96, "--poll", 10, "--compare"
+    )
+    assert (shown.status, shown.err) == (0, "")
+    assert shown.out.startswith(
+        "mckp: 6 jobs on 96 nodes with 12 I/O nodes take 9 min 56 s, 8.34 GB/s in sum:"
+    )
+    assert "zero cannot run this queue: job BT-D" in shown.out
+    done = run("plan", "forward", SIX, "--io-nodes", 12, "--replay", "--system", "lassen", "-o", "plan.yaml")
+    assert done.status == 0
+    plan = ReplayPlan.load(desk / "plan.yaml")
+    assert (plan.kind, plan.nodes, plan.poll_s) == ("replay", 795, 0.0)
+    assert Plan.load(desk / "plan.yaml") == plan
+    refused = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "plan.yaml")
+    assert "kind is 'replay'; this takes a plan of kind forward" in refused.line
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "--nodes: is needed to replay a queue; give the number of compute nodes of the machine"),
+        (["--system", "generic-lustre"], "--nodes: is not known of generic-lustre"),
+        (["--nodes", "0"], "--nodes: is 0; give 1 to 10,000,000"),
+        (
+            ["--nodes", "4"],
+            "job a: has 8 nodes, the machine 4: it would wait for ever; give a larger --nodes",
+        ),
+        (["--nodes", "8", "--poll", "nan"], "--poll: is nan"),
+        (["--nodes", "8", "--poll", "1e-9"], "--poll: is 1e-09"),
+        (["--nodes", "8", "--current", str(SIX)], "--current cannot be used with --replay"),
+        (
+            ["--nodes", "8"],
+            "job a: has no bytes: nobody knows when it would end; give what it reads and writes",
+        ),
+        (["--nodes", "8", "--no-direct", "--policy", "zero"], "job a: has no bytes"),
+    ],
+)
+def test_bad_replays_are_one_line_and_status_2(run, desk, options, said):
+    (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: [{JOB}]\n")
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4, "--replay", *options, "-o", "plan.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith(said)
+    assert not (desk / "plan.yaml").exists()
+
+
+@pytest.mark.parametrize("option", ["--nodes", "--poll"])
+def test_options_of_a_replay_are_refused_without_one(run, option):
+    done = run("plan", "forward", SIX, "--io-nodes", 12, option, 10)
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith(f"{option} is for --replay; see")
+
+
 JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
 
 
@@ -96,7 +149,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
         ("[{name: a, nodes: 8, bytes: -1}]", "0 or more"),
         ("[{name: a, nodes: 8, bytes: .inf}]", "jobs[0].bytes is"),
         ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: .nan}]}]", "bandwidth is"),
-        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 0}]}]", "more than 0"),
+        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 0}]}]", "accepted: 1.0 or more"),
         (
             "[{name: a, nodes: 8, curve: [{io_nodes: 3, bandwidth: 1}]}]",
             "no number of I/O nodes that it can have",
@@ -106,12 +159,21 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
             "[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1}, {io_nodes: 1, bandwidth: 2}]}]",
             "two bandwidths for 1 I/O nodes",
         ),
+        (
+            "[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0, deviation: 11.0}]}]",
+            "job a: its curve has a deviation of 11 B/s for 1 I/O nodes",
+        ),
+        ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1, deviation: -.inf}]}]", "deviation is"),
+        ("[{name: a, nodes: 8, submit_s: -1}]", "jobs[0].submit_s is -1; accepted: 0.0 or more"),
+        ("[{name: a, nodes: 8, processes: 0}]", "jobs[0].processes is 0; accepted: 1 or more"),
+        ("[{name: a, nodes: 8, pattern: {layout: shared, request: 1.0e400}}]", "jobs[0].pattern.request is"),
+        ("[{name: a, nodes: 8, demand: {iops: .nan}}]", "jobs[0].demand.iops is nan"),
         ('[{name: "a\\nb", nodes: 8}]', "printable characters without quotes"),
         ('[{name: "a\'b", nodes: 8}]', "printable characters without quotes"),
         ("[{name: a, nodes: 8, crve: []}]", "did you mean 'curve'?"),
         ("[" + "{name: a, nodes: 1}, " * 10_001 + "]", "at most 10,000 entries"),
     ],
-    ids=range(15),
+    ids=range(21),
 )
 def test_bad_jobs_are_one_line_and_status_2(run, desk, jobs, said):
     (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: {jobs}\n")
@@ -140,6 +202,34 @@ def test_bad_options_are_one_line_and_status_2(run, desk, options, said):
     done = run("plan", "forward", "jobs.yaml", *options)
     assert (done.status, done.out) == (2, "")
     assert said in done.line
+
+
+MACHINE = """schema: vani.system/2
+name: mine
+forwarding:
+  io_nodes: 12
+  curves:
+  - {operation: write, layout: file_per_process, request: 1048576, nodes: 8, processes_per_node: 1, points: POINTS}
+"""
+
+
+@pytest.mark.parametrize("figure", [".inf", ".nan", "1.0e+300"])
+def test_curves_of_a_machine_that_are_no_figures_are_one_line_and_status_2(run, desk, figure):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs:\n"
+        "- {name: a, nodes: 8, processes: 8, pattern: {layout: file_per_process, request: 1048576}}\n"
+    )
+    plan = ["plan", "forward", "jobs.yaml", "--io-nodes", 4, "--system", "mine.yaml", "-o", "plan.yaml"]
+    for point in (f"bandwidth: {figure}", f"bandwidth: 1, deviation: {figure}"):
+        (desk / "mine.yaml").write_text(MACHINE.replace("POINTS", f"[{{io_nodes: 1, {point}}}]"))
+        done = run(*plan)
+        assert (done.status, done.out) == (2, "")
+        assert done.line.startswith("mine.yaml:6: forwarding.curves[0].points[0].")
+    # What scatters beyond all measure has a range without meaning, which is a number nevertheless.
+    (desk / "mine.yaml").write_text(
+        MACHINE.replace("POINTS", "[{io_nodes: 1, bandwidth: 1, deviation: 1e14}]")
+    )
+    assert run(*plan).status == 0
 
 
 def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):

@@ -1,6 +1,6 @@
 """Runs Vani's commands on an input and says what is wrong with how they ended.
 
-Right is: exit status 0 (1 for `check` and `diff`), or 2 with one line that begins with the name of the program and no
+Right is: exit status 0 (1 for `check`, `plan check` and `diff`), or 2 with one line that begins with the name of the program and no
 output; no more than 20 s of processor time and 1.5 GiB; and what `profile` and `profile --quick` say of a trace
 without damage is the same.
 """
@@ -43,7 +43,8 @@ def findings(kind: str, folder: Path, random_: random.Random) -> list[Finding]:
     # A fault is raised, and what one input leaves in the cache is not found by the next.
     os.environ |= {"VANI_TRACEBACK": "1", "VANI_CACHE": str(folder / "cache")}
     try:
-        return _document(random_) if kind == "document" else _trace(kind, random_)
+        of_kind = {"document": _document, "plan": _plan}.get(kind)
+        return of_kind(random_) if of_kind is not None else _trace(kind, random_)
     finally:
         os.chdir(here)
 
@@ -71,6 +72,21 @@ def _document(random_: random.Random, name: str = "input/p.yaml") -> list[Findin
         ("diff", name, name),
         ("baseline", "save", name, "-q", "-o", "b.yaml"),
         ("check", name, "--format", "json"),
+    ]
+    return _command(*random_.choice(ways))[1]
+
+
+def _plan(random_: random.Random) -> list[Finding]:
+    jobs, plan, now = "input/jobs.yaml", "input/plan.yaml", "input/now.yaml"
+    forward = ("plan", "forward", jobs, "--io-nodes", random_.choice(("0", "1", "12")))
+    ways = [
+        (*forward, "--compare", "-o", "f.yaml"),
+        (*forward, "--no-direct", "--objective", "max-min", "-o", "f.json"),
+        (*forward, "--current", plan, "--change-cost", "30", "-o", "f.txt"),
+        (*forward, "--replay", "--nodes", "96", "--poll", "10", "--compare", "-o", "f.yaml"),
+        (*forward, "--replay", "--nodes", "96", "--no-direct", "--change-cost", "1", "-o", "f.txt"),
+        ("plan", "check", plan, "--snapshot", now, "-o", "s.json"),
+        ("plan", "check", plan, "--snapshot", now, "--max-age", "1e12", "-o", "s.txt"),
     ]
     return _command(*random_.choice(ways))[1]
 
@@ -106,7 +122,8 @@ def _command(*args: str) -> tuple[int | None, list[Finding]]:
         wrong.append(f"took {took:.0f} s of processor time")
     if peak > MOST_MEMORY:
         wrong.append(f"took {peak >> 20} MiB")
-    if status is not None and status not in ((0, 1, 2) if args[0] in ("check", "diff") else (0, 2)):
+    is_verdict = args[0] in ("check", "diff") or args[:2] == ("plan", "check")
+    if status is not None and status not in ((0, 1, 2) if is_verdict else (0, 2)):
         wrong.append(f"ended with status {status}: {said[-500:]}")
     if status == 2:
         if (

@@ -257,5 +257,6 @@ _WAYS: dict[str, list[Callable[[Files, random.Random], None]]] = {
     "recorder": [*_ANY, _text, _text, _inside, _inside, _inside, _section, _section],
     "parquet": [*_ANY, _cells, _cells, _cells, _cells, _cells, _cells],
     "store": [*_ANY, _in_place, _text, _cells, _cells],
+    "plan": [*_ANY, _scalar, _scalar, _scalar, _scalar, _scalar, _scalar, _lines, _lines, _deep],
     "document": [_in_place, _empty, _repeat, _scalar, _scalar, _scalar, _scalar, _lines, _lines, _deep],
 }

@@ -10,16 +10,43 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import vani
+import vani.api
 from tests.traces.recorder_writer import Call, write_trace
 
 __all__ = ["KINDS", "Seed", "seeds"]
 
 TESTS = Path(__file__).resolve().parents[1]
-KINDS = ("recorder", "parquet", "store", "document")
+KINDS = ("recorder", "parquet", "store", "document", "plan")
 
 _MOST_BYTES = 100_000
 _LAYOUTS = ("2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-mt", "3.x-dat", "3.x-mt2", "3.x-dat2")
 _ROWS = 60
+_PLANS = TESTS.parent / "examples" / "plan"
+_SNAPSHOT = b"""schema: vani.snapshot/1
+time: 2026-01-01T00:00:00Z
+oss:
+- {name: oss0, cpu: 0.2, memory: 0.3}
+ost:
+- {index: 0, oss: oss0, size: 10737418240, used: 1024, load: 0.1, state: ok}
+- {index: 1, oss: oss0, size: 10737418240, used: 0, state: offline}
+forwarding:
+- {name: fwd1, peak: {iobw: 2.5e9, iops: 3e5, mdops: 2e4}, load: 0.1, state: ok}
+- {name: fwd2, state: degraded}
+- {name: fwd3, state: offline}
+- {name: fwd4}
+- {name: fwd5}
+- {name: fwd6}
+- {name: fwd7}
+- {name: fwd8}
+- {name: fwd9}
+- {name: fwd10}
+- {name: fwd11}
+- {name: fwd12}
+storage:
+- {name: sn1, ost: [0, 1]}
+reach: {fwd1: [sn1], fwd2: [sn1], fwd3: []}
+mds: {cpu: 0.4, memory: 0.3}
+"""
 
 
 @dataclass(frozen=True)
@@ -75,6 +102,29 @@ def _parquet(folder: Path) -> Seed:
     return _of_folder("parquet", "cm1-lassen", folder)
 
 
+def _plans() -> list[Seed]:
+    """Jobs, the state of a machine, and a plan of each kind that was made of them."""
+    found = []
+    for name in ("six-jobs", "no-curves"):
+        jobs = _PLANS / f"{name}.yaml"
+        plans = {"forward": vani.api.plan_forward(jobs, 12, compare=True)}
+        if name == "six-jobs":
+            plans["replay"] = vani.api.plan_replay(jobs, 12, nodes=96, poll=10, compare=True)
+        found += [
+            Seed(
+                "plan",
+                f"{name} {kind}",
+                {
+                    "jobs.yaml": jobs.read_bytes().replace(b"597.2e6", b"597.2e6, deviation: 60e6"),
+                    "now.yaml": _SNAPSHOT,
+                    "plan.yaml": plan.to_yaml().encode(),
+                },
+            )
+            for kind, plan in plans.items()
+        ]
+    return found
+
+
 @cache
 def seeds(work: Path) -> tuple[Seed, ...]:
     """All seeds; those that have to be made are made below `work`."""
@@ -95,6 +145,7 @@ def seeds(work: Path) -> tuple[Seed, ...]:
         golden = TESTS / "golden" / f"{name}.yaml"
         if golden.is_file():
             found.append(Seed("document", name, {"p.yaml": golden.read_bytes()}))
+    found += _plans()
     for made in work.iterdir():
         shutil.rmtree(made, ignore_errors=True)
     return tuple(found)

@@ -25,7 +25,7 @@ CORPUS = sorted(p for p in fuzz.CORPUS.iterdir() if p.is_dir()) if fuzz.CORPUS.i
 def test_what_was_found_is_taken_as_it_should(kept, tmp_path):
     kind = json.loads((kept / "found.json").read_text())["kind"]
     shutil.copytree(kept / "input", tmp_path / "input")
-    judged = "document" if kind == "document" else "recorder" if kind in ("program", "lost") else kind
+    judged = kind if kind in ("document", "plan") else "recorder" if kind in ("program", "lost") else kind
     # Which of the commands run is drawn: three draws see most of them.
     assert [f for seed in range(3) for f in judge.findings(judged, tmp_path, random.Random(seed))] == []
 
@@ -53,6 +53,16 @@ def test_a_short_run_finds_nothing(tmp_path):
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     tried = int(done.stdout.partition(" attempts")[0].rpartition(" ")[2])
     assert tried >= 3, done.stdout
+
+
+def test_damaged_jobs_snapshots_and_plans_are_planned_with_or_refused_in_one_line(tmp_path):
+    sound = [one for one in seeds(tmp_path / "made") if one.kind == "plan"]
+    for number in range(200):
+        work, drawn = tmp_path / str(number), random.Random(f"plans:{number}")
+        for name, content in damaged("plan", drawn.choice(sound).files, drawn).items():
+            (work / "input" / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / "input" / name).write_bytes(content)
+        assert judge.findings("plan", work, drawn) == [], number
 
 
 def test_an_attempt_can_be_repeated(tmp_path):

@@ -32,9 +32,9 @@ def jobs_of(**curves: dict[int, float]) -> Jobs:
     )
 
 
-def planned(jobs: Jobs, io_nodes: int, **more: Any) -> ForwardPlan:
-    """A plan with the defaults of the command."""
-    asked = ForwardSettings.model_validate(
+def settings_of(io_nodes: int, **more: Any) -> ForwardSettings:
+    """Settings with the defaults of the command."""
+    return ForwardSettings.model_validate(
         {
             "io_nodes": io_nodes,
             "policy": "mckp",
@@ -45,7 +45,14 @@ def planned(jobs: Jobs, io_nodes: int, **more: Any) -> ForwardPlan:
             "nodes_per_io_node": None,
             "change_cost_s": 0.0,
         }
-        | {key: more.pop(key) for key in list(more) if key in ForwardSettings.model_fields}
+        | more
+    )
+
+
+def planned(jobs: Jobs, io_nodes: int, **more: Any) -> ForwardPlan:
+    """A plan with the defaults of the command."""
+    asked = settings_of(
+        io_nodes, **{key: more.pop(key) for key in list(more) if key in ForwardSettings.model_fields}
     )
     return forward(jobs, asked, scenarios=more.pop("scenarios", measured()), **more)
 

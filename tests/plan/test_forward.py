@@ -64,6 +64,8 @@ def check_study(sets: int, within: float) -> None:
     for pool, paper in OVER_STATIC.items():
         assert medians[pool] == pytest.approx(paper, rel=within)
     assert found.over_static.min() >= 1
+    over = found.rounded_over[POOLS.index(24) :]
+    assert (over.min(), over.max()) == pytest.approx((0.25, 0.61), abs=0.04)
 
 
 @pytest.mark.slow
@@ -84,9 +86,11 @@ def test_the_best_repetition_flatters_direct_access():
 
 
 def test_the_tables_are_printed(capsys):
-    main(["--sets", "20"])
+    main(["--sets", "20", "--queue", "20"])
     printed = capsys.readouterr().out
     assert "static    1,478.0 (paper 1,478.0), mckp is 4.60 times that" in printed
+    assert "brute force in 50 of 50 sets of 5 jobs, and that of HiGHS in 10 of 10 sets of 30" in printed
+    assert "MCKP / STATIC 2.36 (paper 1.90)" in printed
     assert "512 jobs, 256 I/O nodes:" in printed
 
 

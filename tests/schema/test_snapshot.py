@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from vani.errors import DocumentError
+from vani.schema.document import dump
 from vani.schema.snapshot import Snapshot
 
 
@@ -73,3 +74,11 @@ def test_a_snapshot_that_contradicts_itself_is_refused(tmp_path, more, line):
 def test_a_load_that_is_no_share_is_refused(tmp_path, load):
     with pytest.raises(DocumentError, match="load"):
         Snapshot.load(written(tmp_path, ost=[TARGET | {"load": load}]))
+
+
+def test_a_snapshot_is_read_as_it_was_written(tmp_path):
+    for time in ("2026-01-01T00:00:00Z", "2026-01-01T12:30:00.5+02:00", "2026-01-01T00:00:00", None):
+        found = Snapshot.load(written(tmp_path, time=time))
+        assert (found.time is None) == (time is None)
+        dump(found, tmp_path / "again.yaml")
+        assert Snapshot.load(tmp_path / "again.yaml") == found

@@ -28,7 +28,12 @@ from vani.api.history_keep import (
 )
 from vani.api.history_show import history_show
 from vani.api.history_top import history_top
+from vani.api.model_fit import model_evaluate, model_fit
+from vani.api.model_predict import model_predict
+from vani.api.plan_check import plan_check
 from vani.api.plan_forward import plan_forward
+from vani.api.plan_path import plan_path
+from vani.api.plan_replay import plan_replay
 from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
@@ -56,7 +61,13 @@ __all__ = [
     "history_show",
     "history_top",
     "history_upgrade",
+    "model_evaluate",
+    "model_fit",
+    "model_predict",
+    "plan_check",
     "plan_forward",
+    "plan_path",
+    "plan_replay",
     "plot",
     "profile",
     "report",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,24 +13,39 @@ from vani.api.plan_inputs import plan_input
 from vani.errors import InputError
 
 if TYPE_CHECKING:
+    from vani.models.forwarding import Scenario
     from vani.schema.jobs import Jobs, PlannedJob
-    from vani.schema.plan import ForwardPlan
+    from vani.schema.plan import ForwardPlan, ForwardSettings, PlanInput
     from vani.schema.system import System
 
-__all__ = ["plan_forward", "profiles_of"]
+__all__ = [
+    "Estimate",
+    "ForwardInputs",
+    "Objective",
+    "Policy",
+    "Rounding",
+    "forward_inputs",
+    "plan_forward",
+    "profiles_of",
+]
+
+Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
+Objective = Literal["sum", "max-min", "proportional"]
+Rounding = Literal["half-up", "ceil"]
+Estimate = Literal["near", "nearest", "none"]
 
 
 def plan_forward(
     jobs: PathLike | Jobs,
     io_nodes: int,
     *,
-    policy: Literal["mckp", "static", "size", "process", "zero", "one", "oracle"] = "mckp",
-    objective: Literal["sum", "max-min", "proportional"] = "sum",
+    policy: Policy = "mckp",
+    objective: Objective = "sum",
     floor: float = 0.0,
     direct: bool | None = None,
-    rounding: Literal["half-up", "ceil"] = "half-up",
+    rounding: Rounding = "half-up",
     nodes_per_io_node: float | None = None,
-    estimate: Literal["near", "nearest", "none"] = "near",
+    estimate: Estimate = "near",
     current: PathLike | ForwardPlan | None = None,
     change_cost: float = 0.0,
     compare: bool = False,
@@ -54,25 +71,81 @@ def plan_forward(
     InputError
         A document that cannot be used, figures that are none, or a pool that cannot serve all jobs.
     """
-    from vani.models.forwarding import curves_of, measured  # noqa: PLC0415 - loads the models
-    from vani.plan.forward import forward  # noqa: PLC0415
-    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
+    from vani.plan.forward import forward  # noqa: PLC0415 - loads the models
     from vani.schema.plan import ForwardPlan as PlanModel  # noqa: PLC0415
-    from vani.schema.plan import ForwardSettings  # noqa: PLC0415
+
+    given = forward_inputs(
+        jobs,
+        io_nodes,
+        policy=policy,
+        objective=objective,
+        floor=floor,
+        direct=direct,
+        rounding=rounding,
+        nodes_per_io_node=nodes_per_io_node,
+        change_cost=change_cost,
+        machine=system_of(system),
+    )
+    return forward(
+        given.jobs,
+        given.settings,
+        scenarios=given.scenarios,
+        estimate=estimate,
+        current=PlanModel.load(current) if isinstance(current, (str, Path)) else current,
+        compare=compare,
+        inputs=[
+            given.inputs[0],
+            *([plan_input("plan", current)] if current is not None else []),
+            *given.inputs[1:],
+        ],
+        where=given.where,
+        unlike=given.unlike,
+        version=vani.__version__,
+    )
+
+
+@dataclass(frozen=True)
+class ForwardInputs:
+    """What plans of I/O nodes are made from; `unlike` says in what the machine is not that of the curves."""
+
+    jobs: Jobs
+    settings: ForwardSettings
+    scenarios: Sequence[Scenario]
+    inputs: list[PlanInput]
+    where: str
+    unlike: str | None
+
+
+def forward_inputs(
+    jobs: PathLike | Jobs,
+    io_nodes: int,
+    *,
+    policy: Policy,
+    objective: Objective,
+    floor: float,
+    direct: bool | None,
+    rounding: Rounding,
+    nodes_per_io_node: float | None,
+    change_cost: float,
+    machine: System | None,
+) -> ForwardInputs:
+    """Read and check what plans of I/O nodes are made from; see `plan_forward`."""
+    from vani.models.forwarding import curves_of, measured  # noqa: PLC0415 - loads the models
+    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
+    from vani.schema.plan import ForwardSettings as Settings  # noqa: PLC0415
 
     _refuse_wrong_figures(io_nodes, floor, change_cost, nodes_per_io_node)
-    machine = system_of(system)
     layer = None if machine is None else machine.forwarding
     if direct is None:
         direct = layer is None or layer.direct_access is not False
-    inputs = [plan_input("jobs", jobs)] + ([plan_input("plan", current)] if current is not None else [])
+    inputs = [plan_input("jobs", jobs)]
     folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
     known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
     inputs += [plan_input("profile", path) for path in profiles_of(known, folder)]
     own = curves_of(machine) if machine is not None else []
-    return forward(
-        known.model_copy(update={"jobs": [_with_pattern(job, folder) for job in known.jobs]}),
-        ForwardSettings(
+    return ForwardInputs(
+        jobs=known.model_copy(update={"jobs": [_with_pattern(job, folder) for job in known.jobs]}),
+        settings=Settings(
             io_nodes=io_nodes,
             policy=policy,
             objective=objective,
@@ -83,13 +156,9 @@ def plan_forward(
             change_cost_s=change_cost,
         ),
         scenarios=own or measured(),
-        estimate=estimate,
-        current=PlanModel.load(current) if isinstance(current, (str, Path)) else current,
-        compare=compare,
         inputs=inputs,
         where=str(jobs) if isinstance(jobs, (str, Path)) else "jobs",
         unlike=None if own else _unlike(machine),
-        version=vani.__version__,
     )
 
 

@@ -31,6 +31,7 @@ _COMMANDS = {
     "diff": ("vani.cli.diff:diff", "Tell what changed between two runs, and whether it matters."),
     "history": ("vani.cli.history:history", "Keep the runs of a centre, and tell who loses most in I/O."),
     "plan": ("vani.cli.plan:plan", "Share the parts of a machine among all its jobs."),
+    "model": ("vani.cli.model:model", "Tell how long a write takes, by a model of the machine."),
     "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:collect", "Write down what only the running job knows, as job.yaml."),
     "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),

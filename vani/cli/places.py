@@ -10,7 +10,7 @@ from pathlib import Path
 from vani.atomic import descriptor, destination, refuse_read_only
 from vani.errors import InputError
 
-__all__ = ["check_places", "files_of_jobs", "stdout", "system_files"]
+__all__ = ["check_places", "files_of_jobs", "files_of_plan", "stdout", "system_files"]
 
 _PART_OF_SOMETHING = re.compile(
     r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)"
@@ -79,13 +79,26 @@ def system_files(system: str | None) -> Iterator[Path]:
         yield from files_of_system(system)
 
 
-def files_of_jobs(jobs: Path) -> Iterator[Path]:
-    """The files that a jobs.yaml names, and itself."""
+def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
+    """The files that a jobs.yaml names, and itself; profiles where they stand for a pattern, or `all_profiles`."""
     from vani.api.plan_forward import profiles_of  # noqa: PLC0415 - only where an output exists
     from vani.schema.jobs import Jobs  # noqa: PLC0415
 
     yield jobs
-    yield from profiles_of(Jobs.load(jobs), jobs.parent)
+    known = Jobs.load(jobs)
+    if all_profiles:
+        yield from (jobs.parent / one.profile for one in known.jobs if one.profile is not None)
+    else:
+        yield from profiles_of(known, jobs.parent)
+
+
+def files_of_plan(plan: Path) -> Iterator[Path]:
+    """A plan.yaml, and the files that it was made from, as far as they are found."""
+    from vani.api.plan_check import files_compared  # noqa: PLC0415 - only where an output exists
+    from vani.schema.plan import Plan  # noqa: PLC0415
+
+    yield plan
+    yield from files_compared(Plan.load(plan), plan.parent)
 
 
 def _check_place(path: Path) -> None:

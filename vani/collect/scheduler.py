@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from vani.errors import InputError
+from vani.schema.host_list import expand
+
 __all__ = ["Allocation", "expand_hosts", "read_scheduler"]
 
 Environment = Mapping[str, str]
 
-_MAX_HOSTS: Final = 1_000_000
 _FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_node", "time_limit_s")
 
 
@@ -170,27 +172,10 @@ def expand_hosts(text: str) -> list[str]:
 
     Empty for what is not in that form.
     """
-    hosts: list[str] = []
-    for part in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text):
-        names = [""]
-        for fixed, ranges in re.findall(r"([^\[\]]+)|\[([^\[\]]*)\]", part):
-            tails = [fixed] if fixed else _expand_ranges(ranges)
-            if len(names) * len(tails) + len(hosts) > _MAX_HOSTS:
-                return []
-            names = [name + tail for name in names for tail in tails]
-        hosts += names
-    return hosts
-
-
-def _expand_ranges(text: str) -> list[str]:
-    numbers: list[str] = []
-    for part in text.split(","):
-        low, _, high = part.partition("-")
-        if not high:
-            numbers.append(low)
-        elif low.isdecimal() and high.isdecimal() and 0 <= int(high) - int(low) < _MAX_HOSTS:
-            numbers += [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
-    return numbers
+    try:
+        return expand(text)
+    except InputError:
+        return []
 
 
 def _repeated(text: str) -> list[int]:

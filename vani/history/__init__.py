@@ -1,1 +1,1 @@
-"""Many runs of a centre: what of them is kept, what they cost, and which setting would win it back."""
+"""Many runs: what they cost, which setting would win it back, and what comes next."""

@@ -80,6 +80,7 @@ HELD_OUT: Final = 0.2
 _BELOW, _ABOVE = 2.0, 1.5
 """Standard deviations that leave 5 % on each side. More runs are held up than helped, so it is farther down (a normal
 distribution has 1.645 on both)."""
+_WIDEST: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -302,6 +303,8 @@ def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float,
 
 def spread(width: float) -> tuple[float, float]:
     """Factors between which 90 % lie of what scatters by `width`, a standard deviation of logarithms."""
+    # Wider ones say nothing, and their factors have no number.
+    width = min(width, _WIDEST)
     return math.exp(-_BELOW * width), math.exp(_ABOVE * width)
 
 

@@ -22,6 +22,9 @@ Estimate = Literal["near", "nearest", "none"]
 _ALL: Final = 1.0
 """A regret that no number exceeds: a plan needs figures of all numbers, not one that is sure to be good."""
 
+_MOST_DEVIATION: Final = 10
+"""Times the mean: n figures above 0 have a standard deviation of at most sqrt(n - 1) times theirs."""
+
 
 @dataclass(frozen=True)
 class Option:
@@ -126,6 +129,14 @@ def _measured(job: PlannedJob, *, direct: bool) -> Offer:
         raise InputError(
             f"its curve has two bandwidths for {again:,} I/O nodes", where=f"job {job.name}", todo="keep one"
         )
+    for item in items:
+        if item.deviation > _MOST_DEVIATION * item.bandwidth:
+            raise InputError(
+                f"its curve has a deviation of {item.deviation:g} B/s for {item.io_nodes:,} I/O nodes, where the "
+                f"bandwidth is {item.bandwidth:g} B/s",
+                where=f"job {job.name}",
+                todo="give the standard deviation of the repetitions, or none",
+            )
     legal = set(forwarding.legal(job.nodes, numbers, direct=direct))
     options = tuple(
         Option(item.io_nodes, item.bandwidth, item.deviation / item.bandwidth)

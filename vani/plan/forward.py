@@ -159,7 +159,7 @@ def _expected(
     """What the plan changes, where both sums are of the same jobs."""
     if [rate_of(one) is None for one in base] != [
         rate_of(one) is None for one in chosen
-    ] or not before.bandwidth:
+    ] or before.bandwidth < 1:
         return None
     speedup = after.bandwidth / before.bandwidth
     width = math.hypot(_width(base), _width(chosen))

@@ -36,16 +36,19 @@ class Solved:
     optima: Optima
 
 
-def solve_or_share(asked: Asked) -> tuple[Asked, Solved]:
-    """The optimum; where not every job can have an I/O node of its own, with one that several share."""
-    solved = solve(asked, asked.pool)
+def solve_or_share(asked: Asked, *, larger_pools: bool = True) -> tuple[Asked, Solved]:
+    """The optimum; where not every job can have an I/O node of its own, with one that several share.
+
+    Without `larger_pools` pools beyond that asked for are not solved, which takes most of the time.
+    """
+    solved = solve(asked, asked.pool, larger_pools=larger_pools)
     if solved is not None:
         return asked, solved
     settings = asked.settings
     if not settings.direct and settings.io_nodes:
         offers = [with_shared_node(offer, len(asked.offers)) for offer in asked.offers]
         sharing = Asked(offers, settings, shares_node=True)
-        solved = solve(sharing, sharing.pool)
+        solved = solve(sharing, sharing.pool, larger_pools=larger_pools)
         if solved is not None:
             return sharing, solved
     jobs = counted(len(asked.offers), "job")
@@ -57,19 +60,20 @@ def solve_or_share(asked: Asked) -> tuple[Asked, Solved]:
     )
 
 
-def solve(asked: Asked, pool: int) -> Solved | None:
+def solve(asked: Asked, pool: int, *, larger_pools: bool = True) -> Solved | None:
     """The best choice for a pool; None where there is none.
 
     Jobs without figures get what static gives, and where that leaves others without any, as few as they can have.
     """
     for as_few in (False, True):
-        found = _solve_with(asked, pool, _within_floor(asked, pool, as_few=as_few))
+        options = _within_floor(asked, pool, as_few=as_few)
+        found = _solve_with(asked, pool, options, larger_pools=larger_pools)
         if found is not None:
             return found
     return None
 
 
-def _solve_with(asked: Asked, pool: int, options: list[list[Option]]) -> Solved | None:
+def _solve_with(asked: Asked, pool: int, options: list[list[Option]], *, larger_pools: bool) -> Solved | None:
     settings = asked.settings
     if not all(options):
         return None
@@ -87,7 +91,7 @@ def _solve_with(asked: Asked, pool: int, options: list[list[Option]]) -> Solved 
         if not all(options):
             return None
     classes = [_items(some, settings.objective) for some in options]
-    capacity = _farthest(asked, pool, options)
+    capacity = _farthest(asked, pool, options) if larger_pools else pool
     cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
     if cells > _MOST_CELLS:
         raise InputError(
@@ -105,11 +109,13 @@ def _solve_with(asked: Asked, pool: int, options: list[list[Option]]) -> Solved 
 def _within_floor(asked: Asked, pool: int, *, as_few: bool) -> list[list[Option]]:
     """What each job may choose from: what the floor lets; without figures its share by size, or the fewest."""
     settings = asked.settings
-    by_size = shares_by_size("static", asked)
+    is_known = all(offer.source != "none" for offer in asked.offers)
+    # Fractions take time, and only what has no figure needs a share by size.
+    by_size = [(offer, 0) for offer in asked.offers] if is_known else shares_by_size("static", asked)
     found = []
     for offer, wanted in by_size:
-        numbers = offer.numbers(pool)
         if offer.source == "none":
+            numbers = offer.numbers(pool)
             number = nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
             found.append([Option(number, None)] if numbers else [])
             continue

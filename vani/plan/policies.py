@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.models.proportional import nearest_legal, rounded
 from vani.plan.curves import Offer, Option
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from vani.schema.plan import ForwardSettings, Policy
 
 __all__ = ["Asked", "Choice", "by_current", "by_policy", "rate_of", "shares_by_size", "sum_of"]
+
+_MOST_IO_NODES: Final = 10_000_000
 
 Choice = Option | str
 """What a job gets, or why it gets nothing."""
@@ -53,9 +55,11 @@ def shares_by_size(policy: str, asked: Asked) -> list[tuple[Offer, int]]:
         Fraction((offer.job.processes or offer.job.nodes) if policy == "process" else offer.job.nodes)
         for offer in asked.offers
     ]
-    each = Fraction(settings.io_nodes) / sum(sizes)
     if policy == "static" and settings.nodes_per_io_node is not None:
-        each = 1 / Fraction(settings.nodes_per_io_node)
+        # 100 nodes over 12 are no binary fraction, and a half that is not exact is not rounded up.
+        each = 1 / Fraction(settings.nodes_per_io_node).limit_denominator(_MOST_IO_NODES)
+    else:
+        each = Fraction(settings.io_nodes) / sum(sizes)
     return [
         (offer, rounded(size * each, settings.rounding))
         for offer, size in zip(asked.offers, sizes, strict=True)

@@ -78,7 +78,11 @@ def _done(phase: Phase) -> str:
 def _metadata(phase: Phase) -> str:
     doing, share = costliest_metadata(phase)
     text = f"{doing} by {format_count(phase.processes)} {'process' if phase.processes == 1 else 'processes'}"
-    return f"{text} ({format_share(share)} of its I/O time)" if phase.io.bytes.total and share is not None else text
+    return (
+        f"{text} ({format_share(share)} of its I/O time)"
+        if phase.io.bytes.total and share is not None
+        else text
+    )
 
 
 def costliest_metadata(phase: Phase) -> tuple[str, float | None]:

@@ -9,7 +9,9 @@ from vani.cli.lazy_group import commands_from
 __all__ = ["plan"]
 
 _COMMANDS = {
+    "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
 }
 
 

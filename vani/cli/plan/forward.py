@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
@@ -26,7 +26,6 @@ class _Asked(TypedDict):
     floor: float
     direct: bool | None
     compare: bool
-    current: Path | None
     change_cost: float
     rounding: Literal["half-up", "ceil"]
     nodes_per_io_node: float | None
@@ -60,6 +59,20 @@ _OPTIONS = (
     click.option("--compare", is_flag=True, help="All policies side by side."),
     click.option("--current", type=FILE, metavar="FILE", help="The plan in force, which this one changes."),
     click.option(
+        "--replay", is_flag=True,
+        help="Run the jobs as a queue, first come, first served: they begin when nodes are free, end when their "
+        "`bytes` are moved, and I/O nodes are shared anew at each change.",
+    ),
+    click.option(
+        "--nodes", type=int, metavar="N",
+        help="With --replay: compute nodes of the machine; by default as --system says.",
+    ),
+    click.option(
+        "--poll", type=float, metavar="SECONDS",
+        help="With --replay: running jobs see a new mapping at the next multiple of so many seconds (GekkoFWD: 10); at "
+        "once by default.",
+    ),
+    click.option(
         "--change-cost", type=float, default=0.0, metavar="SECONDS",
         help="I/O time that a job loses when its number changes; counted for jobs that have `bytes`.",
     ),
@@ -77,7 +90,17 @@ _OPTIONS = (
 @click.argument("jobs", type=FILE)
 @plan_options
 @lambda command: reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)
-def forward(jobs: Path, kind: str | None, output: Path | None, strict: bool, **asked: Unpack[_Asked]) -> None:
+def forward(
+    jobs: Path,
+    kind: str | None,
+    output: Path | None,
+    strict: bool,
+    current: Path | None,
+    replay: bool,
+    nodes: int | None,
+    poll: float | None,
+    **asked: Unpack[_Asked],
+) -> None:
     """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
 
     Each job gets a number that divides its compute nodes, or 0, direct access. What the plan had to leave out
@@ -85,7 +108,17 @@ def forward(jobs: Path, kind: str | None, output: Path | None, strict: bool, **a
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    read = chain(files_of_jobs(jobs), [asked["current"]], system_files(asked["system"]))
+    _refuse_mixture(replay=replay, current=current, nodes=nodes, poll=poll)
+    read = chain(files_of_jobs(jobs), [current], system_files(asked["system"]))
     check_places([output], read)
-    found = api.plan_forward(jobs, **asked)
-    emit_plan(found, kind, output, strict=strict)
+    of_queue = partial(api.plan_replay, nodes=nodes, poll=poll or 0.0)
+    plan = of_queue if replay else partial(api.plan_forward, current=current)
+    emit_plan(plan(jobs, **asked), kind, output, strict=strict)
+
+
+def _refuse_mixture(*, replay: bool, current: Path | None, nodes: int | None, poll: float | None) -> None:
+    if replay and current is not None:
+        raise click.UsageError("--current cannot be used with --replay: a queue begins on an empty machine.")
+    for name, given in (("--nodes", nodes), ("--poll", poll)):
+        if given is not None and not replay:
+            raise click.UsageError(f"{name} is for --replay.")

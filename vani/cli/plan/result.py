@@ -10,27 +10,40 @@ import click
 
 from vani.cli.options import format_option, output_option
 from vani.cli.output import emit
+from vani.render.formats import Formats
 from vani.render.plan import FORMATS
 from vani.render.plan.left_out import left_out
 
 if TYPE_CHECKING:
     from vani.schema.plan import Plan
 
-__all__ = ["emit_plan", "plan_options"]
+__all__ = ["emit_plan", "plan_options", "plan_options_in"]
+
+Command = Callable[..., Any]
 
 
-def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--format` (as `kind`), `-o` (as `output`) and `--strict`."""
+def plan_options_in(formats: Formats[str]) -> Callable[[Command], Command]:
+    """Give a command `--format` (as `kind`), `-o` (as `output`) and `--strict`, for a plan that has such formats."""
     strict = click.option("--strict", is_flag=True, help="End with 1 if the plan leaves something out.")
-    form = format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
-    decorated: Callable[..., Any] = form(output_option()(strict(command)))
+    form = format_option(formats, default=None, help="What is written; by the end of -o's name, else text.")
+
+    def decorated(command: Command) -> Command:
+        found: Command = form(output_option()(strict(command)))
+        return found
+
     return decorated
 
 
-def emit_plan(plan: Plan, kind: str | None, output: Path | None, *, strict: bool) -> None:
+plan_options = plan_options_in(FORMATS)
+"""The same for a plan that is text or a document."""
+
+
+def emit_plan(
+    plan: Plan, kind: str | None, output: Path | None, *, strict: bool, formats: Formats[str] = FORMATS
+) -> None:
     """Write a plan; with `strict`, end with 1 if it leaves something out."""
-    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    emit(FORMATS.render(kind, plan), output)
+    kind = kind or (formats.of_file(output) if output is not None else None) or "text"
+    emit(formats.render(kind, plan), output)
     if kind != "text" and (missing := left_out(plan)) is not None:
         click.echo(f"vani: {missing}", err=True)
     if strict and not plan.is_whole:

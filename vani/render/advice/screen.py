@@ -65,9 +65,7 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     console.print(Text(_silent(advice), style="dim"), highlight=False)
 
 
-def _thing_to_do(
-    number: int, one: Recommendation, same: Sequence[Recommendation], console: Console
-) -> None:
+def _thing_to_do(number: int, one: Recommendation, same: Sequence[Recommendation], console: Console) -> None:
     """Show one recommendation, and for what its rule recommends something, too."""
     heading = Text(f"{number}. {one_line(one.name)} ({one.rule}), ")
     heading.append(one.severity, style=_STYLES[one.severity])

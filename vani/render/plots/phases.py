@@ -124,7 +124,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         else ""
     )
     spaced = (
-        " Repetitions are drawn evenly spaced and equally long." if any(p.count > 1 for p in profile.phases) else ""
+        " Repetitions are drawn evenly spaced and equally long."
+        if any(p.count > 1 for p in profile.phases)
+        else ""
     )
     return Drawing(
         kind=KIND,

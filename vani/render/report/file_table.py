@@ -34,7 +34,9 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
     notes = []
     listed, total = len(profile.files), profile.workflow.files.total
     if total is None:
-        notes.append("Files that were renamed are not listed: which calls were on them depends on the order of calls.")
+        notes.append(
+            "Files that were renamed are not listed: which calls were on them depends on the order of calls."
+        )
     elif listed < total:
         notes.append(
             f"The profile lists {format_count(listed)} of {format_count(total)} files, those with the most I/O time "

@@ -1,0 +1,123 @@
+"""`python -m benchmarks.plan_replay`: a queue of jobs against section 5.3 of Bez et al., IPDPS 2021, as tables.
+
+The paper prints few bandwidths of its queue, so that its sums cannot be reproduced. What follows from what it prints is
+reckoned here; the queue itself is replayed with curves of another machine, whose ratio stands beside the paper's.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+from vani.api import plan_replay
+from vani.schema.jobs import Jobs
+from vani.schema.plan import ReplayPlan
+
+QUEUE = Path(__file__).resolve().parents[1] / "examples" / "plan" / "queue.yaml"
+NODES, IO_NODES, POLL_S = 96, 12, 10.0
+
+PAPER_STATIC, PAPER_MCKP = 8.41e9, 16.02e9
+"""Sums of bandwidths of the queue."""
+PAPER_NUMBERS = {"HACC": 1, "POSIX-L": 8}
+"""I/O nodes that STATIC gives."""
+PAPER_POSIX_L = (0.097, 1963.9e6, {"table 4": 411.9e6, "SIZE in section 5.3": 180.5e6}, 391.7e6)
+"""Share of its time with 8 I/O nodes, bandwidth with 8, two that are printed for 2, and what it got in all."""
+
+
+def replay_of_queue(**more: object) -> ReplayPlan:
+    """The queue of section 5.3 without direct access, with the nearest patterns of MareNostrum 4."""
+    asked = {"nodes": NODES, "poll": POLL_S, "direct": False, "estimate": "nearest", "compare": True} | more
+    return plan_replay(QUEUE, IO_NODES, **asked)  # type: ignore[arg-type]
+
+
+def numbers_of_first_job(gap_s: float = 0.05) -> list[int]:
+    """I/O nodes that HACC has with MCKP, one number after the other, where jobs begin `gap_s` seconds apart."""
+    queue = Jobs.load(QUEUE)
+    later = [job.model_copy(update={"submit_s": n * gap_s}) for n, job in enumerate(queue.jobs)]
+    found = plan_replay(
+        queue.model_copy(update={"jobs": later}), IO_NODES, nodes=NODES, direct=False, estimate="nearest"
+    )
+    return [part.io_nodes for part in found.jobs[0].periods]
+
+
+def posix_l_bounds() -> tuple[float, float]:
+    """What a job gets that has 8 I/O nodes for 9.7 % of its time and 2 for the rest, by the figures printed for 2."""
+    part, with_8, with_2, _ = PAPER_POSIX_L
+    least, most = sorted(part * with_8 + (1 - part) * one for one in with_2.values())
+    return least, most
+
+
+def random_queue(count: int, seed: int = 1) -> Jobs:
+    """Jobs of 1 to 32 nodes with curves of their own, two a second on average."""
+    drawn = random.Random(seed)
+    jobs = []
+    for number in range(count):
+        nodes = drawn.choice([1, 2, 4, 8, 16, 32])
+        legal = [n for n in (0, 1, 2, 4, 8) if n == 0 or nodes % n == 0]
+        curve = [{"io_nodes": n, "bandwidth": drawn.uniform(1e8, 1e10)} for n in legal]
+        jobs.append(
+            {
+                "name": f"job{number}",
+                "nodes": nodes,
+                "bytes": drawn.uniform(1e9, 1e12),
+                "submit_s": number * 0.5,
+                "curve": curve,
+            }
+        )
+    return Jobs.model_validate({"jobs": jobs})
+
+
+def seconds_of(count: int) -> float:
+    """Processor time of the replay of so many jobs on 1,024 nodes with 64 I/O nodes, STATIC beside it."""
+    queue = random_queue(count)
+    begin = time.process_time()
+    plan_replay(queue, 64, nodes=1024, poll=POLL_S)
+    return time.process_time() - begin
+
+
+def main(count: int = 1000) -> None:
+    """Print all tables."""
+    found = replay_of_queue()
+    print(f"Section 5.3: {len(found.jobs)} jobs, {NODES} nodes, {IO_NODES} I/O nodes, no direct access")
+    at_once = [one for one in found.jobs if one.start_s == 0]
+    print(
+        f"  the first {len(at_once)} begin at once on {sum(one.nodes for one in at_once)} nodes, and "
+        f"{found.jobs[len(at_once)].name} waits: whatever the bandwidths"
+    )
+    static = replay_of_queue(policy="static", compare=False)
+    for one in static.jobs:
+        if one.name in PAPER_NUMBERS:
+            print(
+                f"  STATIC gives {one.name} {one.periods[0].io_nodes} I/O nodes (paper {PAPER_NUMBERS[one.name]})"
+            )
+    numbers = ", then ".join(map(str, numbers_of_first_job()))
+    print(f"  MCKP gives HACC {numbers} as others begin (paper 8, then 4)")
+    least, most = posix_l_bounds()
+    print(
+        f"  POSIX-L, 8 I/O nodes for 9.7 % of its time, then 2: {least / 1e6:.1f} to {most / 1e6:.1f} MB/s by what is "
+        f"printed for 2 (paper {PAPER_POSIX_L[-1] / 1e6:.1f})"
+    )
+    print("  with curves of MareNostrum 4, nearest patterns (paper: its own curves, not published):")
+    for outcome in found.compared:
+        if outcome.bandwidth is None or outcome.makespan_s is None:
+            print(f"    {outcome.policy:8} {outcome.reason}")
+            continue
+        paper = {"static": PAPER_STATIC, "mckp": PAPER_MCKP}.get(outcome.policy)
+        print(
+            f"    {outcome.policy:8} {outcome.bandwidth / 1e9:6.2f} GB/s"
+            + (f" (paper {paper / 1e9:.2f})" if paper else "")
+            + f", {outcome.makespan_s:,.0f} s, {outcome.io_nodes} I/O nodes at most, {outcome.changes} changes"
+        )
+    ratio = found.expected.speedup if found.expected is not None else None
+    print(f"    MCKP / STATIC {ratio:.2f} (paper {PAPER_MCKP / PAPER_STATIC:.2f})")
+    at_once_seen = replay_of_queue(poll=0.0, compare=False)
+    print(
+        f"    a mapping that is seen at once and not every {POLL_S:g} s: "
+        f"{(at_once_seen.after.bandwidth or 0) / (found.after.bandwidth or 1) - 1:+.2%}"
+    )
+    print(f"  {count:,} jobs on 1,024 nodes with 64 I/O nodes: {seconds_of(count):.1f} s of one processor")
+
+
+if __name__ == "__main__":
+    main()

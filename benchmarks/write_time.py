@@ -1,0 +1,133 @@
+"""`python -m benchmarks.write_time`: models of write times on writes that they were not fitted to.
+
+Machines with known stages (generated), OPRAEL's sweeps on the Tianhe prototype, and the 189 patterns of MareNostrum 4;
+the last two need `../shared/data`.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
+from vani.history.write_time.choice import choose, judge
+from vani.history.write_time.methods import methods
+from vani.history.write_time.paper_columns import with_paper_features
+from vani.history.write_time.samples import Samples
+from vani.models.write_time.published import PUBLISHED
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+GiB = 2.0**30
+
+
+@dataclass(frozen=True)
+class Case:
+    """Samples, their scales, and which of them are for fitting."""
+
+    name: str
+    samples: Samples
+    scale: np.ndarray
+    small: np.ndarray
+
+
+def machines() -> Iterator[Case]:
+    """Cetus and Titan, by both laws: 1 to 128 nodes, then 200 to 512."""
+    for machine in (CETUS, TITAN):
+        for law in ("additive", "bottleneck"):
+            small, _ = generated(machine, law, SMALL, 400, 1)
+            large, _ = generated(machine, law, LARGE, 160, 2)
+            parts = [with_paper_features(one, PUBLISHED[machine.name].pool) for one in (small, large)]
+            whole = Samples(
+                {name: np.concatenate([one.numbers[name] for one in parts]) for name in parts[0].numbers},
+                {},
+                np.concatenate([one.seconds for one in parts]),
+            )
+            nodes = np.concatenate([small.numbers["nodes"], large.numbers["nodes"]])
+            yield Case(f"{machine.name}, {law}: 1-128 -> 200-512 nodes", whole, nodes, nodes <= max(SMALL))
+
+
+def oprael() -> Iterator[Case]:
+    """Writes of one shared file; those below 8 GiB end in memory."""
+    path = DATA / "oprael-tianhe-ior" / "oprael_ior_runs.csv"
+    if not path.exists():
+        return
+    times: dict[tuple[float, ...], list[float]] = defaultdict(list)
+    swept = defaultdict(set)
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["op"] == "write" and row["sweep"] in ("ost", "process", "compute_node"):
+                key = tuple(
+                    float(row[name] or 1) for name in ("true_nodes", "procs", "file_gib", "stripe_count")
+                )
+                times[key].append(float(row["total_s"]))
+                swept[row["sweep"]].add(key)
+    keys = np.array(list(times))
+    columns = dict(zip(("nodes", "processes", "bytes", "stripe_count"), keys.T, strict=True))
+    columns["bytes"] = columns["bytes"] * GiB
+    samples = Samples(columns, {}, np.array([np.mean(one) for one in times.values()]))
+    yield Case(
+        "Tianhe, all sweeps: <= 8 -> 16, 32 GiB", samples, columns["bytes"], columns["bytes"] <= 8.1 * GiB
+    )
+    among = np.array([tuple(key) in swept["process"] for key in keys.tolist()])
+    processes = samples.only(among)
+    count = processes.numbers["processes"]
+    yield Case("Tianhe, processes: <= 8 -> 16, 32", processes, count, count <= 8)
+
+
+def forge() -> Iterator[Case]:
+    """The 189 patterns of MareNostrum 4: more nodes, and a fifth of the patterns."""
+    path = DATA / "forge-mn4" / "forge_mn4_scenarios.csv"
+    if not path.exists():
+        return
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    numbers = {
+        ours: np.array([float(row[theirs]) for row in rows]) * unit
+        for ours, theirs, unit in (
+            ("nodes", "compute_nodes", 1), ("processes", "processes", 1), ("request", "request_kib", 1024),
+            ("io_nodes", "io_nodes", 1),
+        )
+    }  # fmt: skip
+    numbers["bytes"] = np.full(len(rows), GiB)
+    words = {name: np.array([row[name] for row in rows]) for name in ("layout", "spatiality")}
+    seconds = np.array([1024 / float(row["bw_mean"]) for row in rows])
+    samples = Samples(numbers, words, seconds)
+    yield Case("MareNostrum 4: 8, 16 -> 32 nodes", samples, numbers["nodes"], numbers["nodes"] < 32)
+    names = [row["scenario"] for row in rows]
+    left = set(np.random.default_rng(0).permutation(sorted(set(names)))[: len(set(names)) // 5].tolist())
+    yield Case(
+        "MareNostrum 4: a fifth of the patterns",
+        samples,
+        numbers["nodes"],
+        np.array([one not in left for one in names]),
+    )
+
+
+def main() -> None:
+    """Print a line per case and one per method."""
+    for case in [*oprael(), *forge(), *machines()]:
+        train, test = case.samples.only(case.small), case.samples.only(~case.small)
+        began = time.process_time()
+        judged = [judge(name, train, case.scale[case.small], test) for name in methods()]
+        chosen = choose(train, case.scale[case.small])
+        spent = time.process_time() - began
+        ratios = test.seconds / chosen.predict(test)
+        print(f"\n{case.name}: {len(train):,} -> {len(test):,} writes ({spent:.0f} s)")
+        for one in judged:
+            print(f"  {one.method:<15} {100 * one.within(0.3):4.0f} ({100 * one.within(0.2):.0f})")
+        right = np.abs(1 / ratios - 1)
+        held = ((ratios >= chosen.low) & (ratios <= chosen.high)).mean()
+        print(
+            f"  chosen: {chosen.method}, {100 * (right <= 0.3).mean():.0f} ({100 * (right <= 0.2).mean():.0f})"
+        )
+        print(f"  its interval, {chosen.low:.2f} to {chosen.high:.2f}, holds {100 * held:.0f} %")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Writes on machines like Cetus and Titan, whose true parameters are known: samples for models of write times.
+
+Stage times add up, or the slowest stage alone counts. Measured times scatter by 10 %, and 7 % of the writes meet a busy
+system and take up to twice as long; a sample is the mean of repetitions that converge, as in Xie et al.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from vani.history.write_time.samples import Samples
+
+SMALL = (1, 2, 4, 8, 16, 32, 64, 128)
+LARGE = (200, 256, 400, 512)
+BURSTS = ((1, 5), (6, 25), (25, 100), (101, 250), (251, 500), (501, 1024), (1025, 2560))
+LONG = ((2561, 5120), (5121, 7680), (7681, 10240))
+NOISE, BUSY = 0.10, 0.07
+REPETITIONS = 9
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Seconds per load of each stage, by the paper's name of the load; sizes in megabytes."""
+
+    name: Literal["cetus", "titan"]
+    start: float
+    stages: dict[str, float]
+
+
+CETUS = Machine(
+    "cetus", 0.9,
+    {"m*n": 2.6e-4, "m*K": 1 / 1500, "s_l*m*K": 1 / 1720, "s_b*m*K": 1 / 3600, "s_io*m*K": 1 / 1940,
+     "m*n*K": 1 / 200e3},
+)  # fmt: skip
+TITAN = Machine(
+    "titan", 1.8,
+    {"m*n": 2.5e-4, "m*K": 1 / 1200, "s_r*m*K": 1 / 3400, "s_ost": 1 / 380, "m*n*K": 1 / 684e3},
+)  # fmt: skip
+
+
+def generated(
+    machine: Machine, law: Literal["additive", "bottleneck"], scales: tuple[int, ...], count: int, seed: int
+) -> tuple[Samples, np.ndarray]:
+    """Samples of `count` patterns per scale that take more than 5 s and converge, and their true mean times.
+
+    Returns
+    -------
+    Samples with the paper's columns, and times of shape (samples,).
+    """
+    from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
+    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
+
+    random = np.random.default_rng(seed)
+    nodes = np.repeat(np.array(scales, dtype=float), count * 3)
+    bursts = [*BURSTS, *LONG]
+    kind = np.where(
+        nodes > 128,
+        random.integers(len(BURSTS), size=len(nodes)),
+        random.integers(len(bursts), size=len(nodes)),
+    )
+    low, high = (np.array([pair[end] for pair in bursts], dtype=float)[kind] for end in (0, 1))
+    numbers = {
+        "nodes": nodes,
+        "processes_per_node": 2.0 ** random.integers(0, 5, len(nodes)),
+        "bytes_per_process": np.round(random.uniform(low, high)) * 1e6,
+        "stripe_count": np.round(2 ** random.uniform(0, 6, len(nodes))),
+    }
+    numbers |= _placed(machine, nodes, random)
+    published = PUBLISHED[machine.name]
+    columns = with_paper_features(Samples(numbers, {}, np.ones(len(nodes))), published.pool).numbers
+    parts = np.stack([columns[name] * cost for name, cost in machine.stages.items()])
+    true = machine.start + (parts.sum(axis=0) if law == "additive" else parts.max(axis=0))
+    runs = true * np.exp(random.normal(0, NOISE, (REPETITIONS, len(true))))
+    runs *= np.where(random.random(runs.shape) < BUSY, random.uniform(1.2, 2.0, runs.shape), 1.0)
+    mean = runs.mean(axis=0)
+    converged = 1.645 * runs.std(axis=0, ddof=1) / np.sqrt(REPETITIONS) <= 0.1 * mean
+    keep = (mean > 5) & converged
+    chosen = np.concatenate([np.flatnonzero(keep & (nodes == one))[:count] for one in scales])
+    return Samples({name: column[chosen] for name, column in numbers.items()}, {}, mean[chosen]), true[chosen]
+
+
+def _placed(machine: Machine, nodes: np.ndarray, random: np.random.Generator) -> dict[str, np.ndarray]:
+    """Largest groups and numbers of components, somewhere between packed and spread."""
+    shares = {"titan": {"r": (172, 110)}, "cetus": {"io": (32, 128), "b": (64, 64), "l": (128, 32)}}[
+        machine.name
+    ]
+    found = {}
+    where = random.random(len(nodes))
+    for name, (components, behind) in shares.items():
+        packed, spread = np.minimum(nodes, behind), np.ceil(nodes / np.minimum(nodes, components))
+        largest = np.round(np.exp(where * np.log(packed) + (1 - where) * np.log(spread)))
+        found[f"s_{name}"] = largest
+        found[f"n_{name}"] = np.minimum(components, np.ceil(nodes / largest))
+    return found

@@ -1,0 +1,262 @@
+"""Lists of hosts as Slurm writes them: `n[1-64]`, `r[1-2]n[01-16,20],login1`.
+
+A list is kept as ranges of numbers, so that a machine's nodes are a few of them, however many there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final
+
+from vani.errors import InputError
+
+__all__ = ["MOST_HOSTS", "HostList", "HostRange", "expand", "first_twin"]
+
+MOST_HOSTS: Final = 10_000_000
+_MOST_RANGES: Final = 100_000
+_MOST_WRITTEN_OUT: Final = 1_000_000
+_MOST_DIGITS: Final = 18
+
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9,-]+\])+")
+_PARTS = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_PIECES = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+
+
+class _TooManyError(ValueError):
+    """A list of more hosts or ranges than any machine has."""
+
+
+@dataclass(frozen=True)
+class HostRange:
+    """Hosts whose names differ in one number of `width` digits, from `low` to `high`; width 0: a name without one."""
+
+    prefix: str
+    low: int
+    high: int
+    width: int
+    suffix: str
+
+    def __len__(self) -> int:
+        return self.high - self.low + 1
+
+    def names(self) -> Iterator[str]:
+        """Each name."""
+        if not self.width:
+            return iter([self.prefix])
+        return (f"{self.prefix}{n:0{self.width}d}{self.suffix}" for n in range(self.low, self.high + 1))
+
+    def part(self, begin: int, end: int) -> HostRange:
+        """The hosts from `begin` up to `end`, which is not among them, counted from 0."""
+        return HostRange(self.prefix, self.low + begin, self.low + end - 1, self.width, self.suffix)
+
+    def is_followed_by(self, other: HostRange) -> bool:
+        """Whether one pair of numbers stands for both: 8 to 9 and 10 to 12, but not 08 to 09 and 010 to 012."""
+        if not self.width or (self.prefix, self.suffix, self.high + 1) != (
+            other.prefix,
+            other.suffix,
+            other.low,
+        ):
+            return False
+        return other.width == self.width or (
+            other.width == self.width + 1 and other.low == 10**self.width and not self.has_padding
+        )
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether the first number begins with a zero that is not all of it."""
+        return self.width > 1 and self.low < 10 ** (self.width - 1)
+
+
+@dataclass(frozen=True)
+class HostList:
+    """Hosts in the order of a list."""
+
+    ranges: tuple[HostRange, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> HostList:
+        """Read a list.
+
+        Raises
+        ------
+        ValueError
+            It is none, holds more than `MOST_HOSTS`, or one host twice; the text says which.
+        """
+        parts = _PARTS.findall(text)
+        # What is between the parts is commas alone; an unpaired bracket is not.
+        if not parts or ",".join(parts) != text:
+            raise ValueError("a list of hosts as Slurm writes it: n[1-64],login1")
+        found: list[HostRange] = []
+        total = 0
+        for part in parts:
+            if _HOST.fullmatch(part) is None:
+                raise ValueError(f"names of letters, digits, dots and dashes, not {part[:40]!r}")
+            for one in _ranges_of(part):
+                total += len(one)
+                if total > MOST_HOSTS or len(found) >= _MOST_RANGES:
+                    raise _TooManyError(f"at most {MOST_HOSTS:,} hosts in {_MOST_RANGES:,} ranges")
+                found.append(one)
+        twin = first_twin([(one, 0) for one in found])
+        if twin is not None:
+            raise ValueError(f"each host once, not {twin[0]!r} again")
+        return cls(tuple(found))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ranges))
+
+    def names(self) -> Iterator[str]:
+        """Each name, in order."""
+        return (name for one in self.ranges for name in one.names())
+
+    def part(self, begin: int, end: int) -> HostList:
+        """The hosts from `begin` up to `end`, which is not among them, counted from 0."""
+        ends = list(accumulate(map(len, self.ranges)))
+        return HostList(
+            tuple(
+                one.part(max(begin, last - len(one)) - (last - len(one)), min(end, last) - (last - len(one)))
+                for one, last in zip(self.ranges, ends, strict=True)
+                if last > begin and last - len(one) < end
+            )
+        )
+
+    def __str__(self) -> str:
+        """The list as short as Slurm's, hosts in the same order."""
+        texts: list[str] = []
+        group: list[HostRange] = []
+        for one in self.ranges:
+            if group and (not one.width or _place(one) != _place(group[-1])):
+                texts.append(_text(group))
+                group = []
+            group.append(one)
+        return ",".join([*texts, _text(group)] if group else texts)
+
+
+def expand(text: str) -> list[str]:
+    """Write out a list of hosts, in its order.
+
+    Raises
+    ------
+    InputError
+        It is no such list, names a host twice, or stands for more than a million.
+    """
+    try:
+        found = HostList.parse(text)
+        if len(found) > _MOST_WRITTEN_OUT:
+            raise _TooManyError
+    except ValueError as error:
+        is_long = isinstance(error, _TooManyError)
+        raise InputError(
+            f"stands for more than {_MOST_WRITTEN_OUT:,} hosts" if is_long else "is no list of hosts",
+            where=repr(text if len(text) <= 40 else f"{text[:37]}..."),
+            todo="write it as Slurm does: n[1-64,70],login1",
+        ) from error
+    return list(found.names())
+
+
+def first_twin(ranges: Iterable[tuple[HostRange, int]]) -> tuple[str, int, int] | None:
+    """The first name that two ranges share, with the marks of both; None where no two share any."""
+    alike: defaultdict[tuple[str, int, str], list[tuple[int, int, int]]] = defaultdict(list)
+    for one, mark in ranges:
+        alike[one.prefix, one.width, one.suffix].append((one.low, one.high, mark))
+    for (prefix, width, suffix), spans in alike.items():
+        spans.sort()
+        for (_, high, mark), (low, _, other) in pairwise(spans):
+            if low <= high:
+                name = next(HostRange(prefix, low, low, width, suffix).names())
+                return name, min(mark, other), max(mark, other)
+    return None
+
+
+def _ranges_of(part: str) -> Iterator[HostRange]:
+    """The ranges of one name with brackets; a bracket before the last is written out."""
+    pieces = [(inside, fixed) for inside, fixed in _PIECES.findall(part)]
+    last = max((n for n, (inside, _) in enumerate(pieces) if inside), default=None)
+    heads = [""]
+    for inside, fixed in pieces[:last]:
+        tails = [fixed] if fixed else [str(name) for one in _numbers(inside) for name in _digits(*one)]
+        if len(heads) * len(tails) > _MOST_RANGES:
+            raise _TooManyError(f"at most {_MOST_RANGES:,} ranges")
+        heads = [head + tail for head in heads for tail in tails]
+    if last is None:
+        yield _plain(heads[0])
+        return
+    suffix = "".join(fixed for _, fixed in pieces[last + 1 :])
+    spans = list(_numbers(pieces[last][0]))
+    for head in heads:
+        for low, high, width in spans:
+            if re.search("[0-9]", suffix):
+                # The number that names differ in is not the last: each is a name of its own.
+                yield from (_plain(head + text + suffix) for text in _digits(low, high, width))
+            else:
+                yield from _numbered(head, low, high, width, suffix)
+
+
+def _numbers(inside: str) -> Iterator[tuple[int, int, int]]:
+    """First, last and least number of digits of each range in brackets."""
+    for text in inside.split(","):
+        match = _RANGE.fullmatch(text)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if match is None or high < low:
+            raise ValueError(f"ranges of numbers that ascend, not [{text[:40]}]")
+        if high - low >= MOST_HOSTS:
+            raise _TooManyError(f"at most {MOST_HOSTS:,} hosts")
+        yield low, high, len(match[1])
+
+
+def _digits(low: int, high: int, width: int) -> list[str]:
+    if high - low >= _MOST_RANGES:
+        raise _TooManyError(f"at most {_MOST_RANGES:,} ranges")
+    return [str(n).zfill(width) for n in range(low, high + 1)]
+
+
+def _plain(name: str) -> HostRange:
+    match = _NUMBERED.fullmatch(name)
+    if match is None:
+        return HostRange(name, 0, 0, 0, "")
+    return next(_numbered(match[1], int(match[2]), int(match[2]), len(match[2]), match[3]))
+
+
+def _numbered(prefix: str, low: int, high: int, width: int, suffix: str) -> Iterator[HostRange]:
+    """One range for each number of digits, with the digits that the prefix ends in: each name in one way only."""
+    head = re.search("[0-9]*$", prefix)
+    digits = head[0] if head else ""
+    while low <= high:
+        size = max(width, len(str(low)))
+        end = min(high, 10**size - 1)
+        if len(digits) + size > _MOST_DIGITS:
+            raise ValueError(f"numbers of at most {_MOST_DIGITS} digits")
+        first = int(digits + str(low).zfill(size))
+        yield HostRange(
+            prefix[: len(prefix) - len(digits)], first, first + end - low, len(digits) + size, suffix
+        )
+        low = end + 1
+
+
+def _place(one: HostRange) -> tuple[str, str]:
+    return (one.prefix, one.suffix) if one.width else ("", one.prefix)
+
+
+def _text(group: list[HostRange]) -> str:
+    """Ranges of one prefix and suffix."""
+    first = group[0]
+    if not first.width:
+        return first.prefix
+    spans: list[tuple[HostRange, HostRange]] = []
+    for one in group:
+        if spans and spans[-1][1].is_followed_by(one):
+            spans[-1] = (spans[-1][0], one)
+        else:
+            spans.append((one, one))
+    inside = ",".join(
+        str(begin.low).zfill(begin.width)
+        + (f"-{str(end.high).zfill(end.width)}" if end.high > begin.low else "")
+        for begin, end in spans
+    )
+    alone = inside.isdecimal()
+    return first.prefix + (inside if alone else f"[{inside}]") + first.suffix

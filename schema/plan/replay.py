@@ -1,0 +1,79 @@
+"""Plans of kind `replay`: how a queue of jobs goes when I/O nodes are shared anew at each change."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+from vani.schema.plan.any_plan import Amount, Count, Plan
+from vani.schema.plan.forward import ForwardSettings, Policy
+
+__all__ = ["JobPeriod", "QueueOutcome", "QueuedJob", "ReplayPlan"]
+
+
+class JobPeriod(Model):
+    """Part of a job's life with one number of I/O nodes."""
+
+    start_s: Amount = Field(description="seconds after the first job was submitted")
+    seconds: Amount = Field(description="how long it lasts, with the time that a change takes")
+    io_nodes: Count = Field(description="I/O nodes of its own; 0: direct access, or the shared one")
+    shared: bool = Field(description="true where it uses the I/O node that several jobs share")
+    bytes: Amount = Field(description="what it moves")
+
+
+class QueuedJob(Model):
+    """How one job fares."""
+
+    name: str = Field(description="of the job")
+    nodes: Count = Field(description="its compute nodes")
+    bytes: Amount = Field(description="what it reads and writes")
+    submit_s: Amount = Field(description="when it was submitted, seconds")
+    start_s: Amount = Field(description="when it begins")
+    end_s: Amount = Field(description="when it ends")
+    bandwidth: Amount = Field(description="bytes / seconds from its beginning to its end")
+    source: Literal["measured", "estimated"] = Field(
+        description="of its bandwidths: its own curve, or curves near its pattern"
+    )
+    periods: list[JobPeriod] = Field(description="the numbers of I/O nodes that it has, one after the other")
+
+
+class QueueOutcome(Model):
+    """What a policy makes of the queue."""
+
+    policy: Policy = Field(description="how I/O nodes are shared")
+    bandwidth: Amount | None = Field(
+        description="sum over the jobs of bytes / runtime (Bez et al., equation 2), bytes per second; null: it cannot "
+        "serve all jobs"
+    )
+    makespan_s: Amount | None = Field(description="from the first submission to the last end")
+    waited_s: Amount | None = Field(description="mean time from a job's submission to its beginning")
+    io_nodes: Count | None = Field(description="the most I/O nodes that it hands out at once")
+    over: Count | None = Field(description="how many of these the pool does not have")
+    late_s: Amount | None = Field(
+        description="seconds in which more I/O nodes than the pool has are in use, since clients have not yet seen a "
+        "new mapping"
+    )
+    solved: Count | None = Field(description="how often the set of running jobs changed")
+    changes: Count | None = Field(description="how often the number of a running job changed")
+    reason: str | None = Field(description="why it cannot serve all jobs; null: it can")
+
+
+class ReplayPlan(Plan):
+    """How the jobs of a queue go."""
+
+    kind: Literal["replay"] = Field(
+        default="replay", description="what is planned: I/O nodes for a queue of jobs"
+    )
+    forward: ForwardSettings = Field(
+        description="what was asked; nodes_per_io_node is that of the machine where none was given"
+    )
+    nodes: Annotated[int, Field(ge=1)] = Field(description="compute nodes of the machine")
+    poll_s: Amount = Field(
+        description="running clients see a new mapping at the next multiple of so many seconds; 0: at once"
+    )
+    before: QueueOutcome = Field(description="static, which never gives a running job another number")
+    after: QueueOutcome = Field(description="this plan")
+    jobs: list[QueuedJob] = Field(description="in the order in which they begin")
+    compared: list[QueueOutcome] = Field(description="all policies side by side, where that was asked")

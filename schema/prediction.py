@@ -1,0 +1,82 @@
+"""prediction.yaml: what a run that has not happened yet is going to do, with how far to trust it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.kinds import DocumentOfKinds
+from vani.schema.model import Model
+
+__all__ = ["PredictedTerm", "PredictedWrite", "Prediction", "WriteEnd", "WriteTimePrediction"]
+
+AtLeastOne = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Prediction(DocumentOfKinds):
+    """A prediction of any kind."""
+
+    schema_: Literal["vani.prediction/1"] = Field(
+        alias="schema", default="vani.prediction/1", description="name and version of this schema"
+    )
+    version: str = Field(description="of Vani")
+    kind: str = Field(description="what is predicted")
+    outside: list[str] = Field(
+        description="in what the question lies outside of what the model was made from; nothing is promised there"
+    )
+    notes: list[str] = Field(description="what a reader of the figures has to know")
+
+
+class PredictedWrite(Model):
+    """The write that is asked about: a file per process."""
+
+    nodes: AtLeastOne = Field(description="compute nodes that write")
+    processes_per_node: AtLeastOne = Field(description="processes of each that write")
+    bytes_per_process: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        description="what each writes to its file"
+    )
+    stripe_count: AtLeastOne | None = Field(description="of each file; null: the file system has none")
+
+
+class PredictedTerm(Model):
+    """A summand of the time."""
+
+    feature: str = Field(description="as the paper names it; 1 is the intercept")
+    coefficient: float = Field(description="seconds per unit of the feature; sizes are megabytes")
+    value: float = Field(description="of the feature")
+    seconds: float = Field(description="what the term adds; below 0 where the coefficient is")
+
+
+class WriteEnd(Model):
+    """The write with its nodes in one place."""
+
+    placement: Literal["packed", "spread"] = Field(
+        description="packed: behind as few routers or I/O nodes as can be; spread: behind as many"
+    )
+    groups: dict[str, tuple[int, int]] = Field(
+        description="by component, nodes of the job behind the busiest one, and how many are used"
+    )
+    seconds: float = Field(description="write time, from the first open to the last close")
+    terms: list[PredictedTerm] = Field(description="its summands")
+
+
+class WriteTimePrediction(Prediction):
+    """How long a write takes."""
+
+    kind: Literal["write_time"] = Field(default="write_time", description="what is predicted")
+    model: str = Field(description="by which model")
+    source: str = Field(description="where the model is from")
+    write: PredictedWrite | None = Field(description="what was asked of a published model")
+    asked: dict[str, float | str] = Field(
+        description="what was asked of a fitted model, by column of its samples"
+    )
+    seconds: Amount | None = Field(
+        description="most likely time; null: outside of the model, or a range alone"
+    )
+    low: Amount | None = Field(
+        description="seconds; the least that the placements give; null: outside of the model"
+    )
+    high: Amount | None = Field(description="seconds; the most that they give; null: outside of the model")
+    ends: list[WriteEnd] = Field(description="the placements looked at, with every term")

@@ -1,0 +1,33 @@
+"""What `vani plan check` finds: whether a plan still holds on the machine as it is now.
+
+Programs see only this document; it holds no time but that of the snapshot.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+from vani.schema.plan import Left, PlanInput
+
+__all__ = ["Standing"]
+
+
+class Standing(Model):
+    """Whether a plan still holds."""
+
+    schema_: Literal["vani.standing/1"] = Field(
+        alias="schema", default="vani.standing/1", description="name and version of this schema"
+    )
+    version: str = Field(description="of Vani")
+    kind: str = Field(description="of the plan")
+    plan: PlanInput = Field(description="the plan")
+    snapshot: PlanInput = Field(description="the machine's state that it is held against")
+    time: datetime | None = Field(description="when that was taken; null: not known")
+    holds: bool = Field(description="true where `broken` is empty")
+    broken: list[Left] = Field(description="what is no longer as the plan has it, and why")
+    unknown: list[Left] = Field(description="what could not be compared, and why; it breaks no plan")
+    notes: list[str] = Field(description="what else has changed")

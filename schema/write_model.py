@@ -1,0 +1,81 @@
+"""model.yaml: a model of how long a write takes, fitted to samples. Plain data: reading it runs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from vani.schema.model import Model
+
+__all__ = ["Envelope", "JudgedMethod", "WriteModel"]
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class JudgedMethod(Model):
+    """A method, held against the largest scale of the samples, which it had not seen."""
+
+    method: str = Field(description="name of the method")
+    error: Amount = Field(description="mean of the logarithm of how many times too long or too short")
+    within_20: Share = Field(description="share of predictions off by at most 20 % of the measured time")
+    within_30: Share = Field(description="the same for 30 %")
+
+
+class Envelope(Model):
+    """What the samples covered in one column."""
+
+    low: float = Field(allow_inf_nan=False, description="least value")
+    high: float = Field(allow_inf_nan=False, description="largest value")
+
+
+class WriteModel(Model):
+    """A fitted model."""
+
+    schema_: Literal["vani.model/1"] = Field(
+        alias="schema", default="vani.model/1", description="name and version of this schema"
+    )
+    version: str = Field(description="of Vani")
+    method: str = Field(description="how times are predicted")
+    system: Literal["cetus", "titan"] | None = Field(
+        description="machine whose features of Xie et al. are used; null: loads of the columns"
+    )
+    scale: str = Field(description="column that tells the scale")
+    samples: Annotated[int, Field(ge=1)] = Field(description="writes that it was fitted to")
+    held_out: Annotated[int, Field(ge=1)] = Field(
+        description="writes of the largest scale that chose the method and made the interval"
+    )
+    columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
+        description="numbers that a question has to give, and what the samples covered"
+    )
+    words: dict[str, list[str]] = Field(
+        description="settings that a question has to give, and those that were met"
+    )
+    low: Above = Field(
+        description="measured over predicted time: of ten writes, nine lie above this and below `high`"
+    )
+    high: Above = Field(description="see `low`")
+    judged: list[JudgedMethod] = Field(description="all methods on the scale held out, the best first")
+    parameters: dict[str, JsonValue] = Field(description="of the method")
+
+    @classmethod
+    def load(cls, path: str | Path) -> WriteModel:
+        """Read a model from YAML or JSON.
+
+        Raises
+        ------
+        DocumentError
+            The file is no valid model.
+        """
+        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build models
+
+        return load(path, cls)
+
+    def to_yaml(self) -> str:
+        """Write the model as YAML."""
+        from vani.schema.document import dumps  # noqa: PLC0415
+
+        return dumps(self)

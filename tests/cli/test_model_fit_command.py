@@ -1,0 +1,120 @@
+"""`vani model fit`, `evaluate` and `predict --model` as a user meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("scipy")
+pytest.importorskip("sklearn")
+
+from vani import api
+from vani.schema.write_model import WriteModel
+
+WRITES = Path(__file__).resolve().parents[2] / "examples" / "model" / "oprael-writes.csv"
+ASKED = ("--set", "nodes=8", "--set", "processes=128", "--set", "bytes=64GiB", "--set", "stripe_count=8")
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.yaml"
+    path.write_text(api.model_fit(WRITES, scale="bytes").to_yaml())
+    return path
+
+
+def test_large_writes_are_predicted_from_small_ones(run):
+    done = run("model", "evaluate", WRITES, "--scale", "bytes", "--up-to", "8GiB")
+    assert (done.status, done.err) == (0, "")
+    rows = [line for line in done.out.splitlines() if line.endswith("%")]
+    whole = {line.split()[0]: int(line.rsplit("/", 1)[1].split()[0]) for line in rows}
+    assert whole["relative_lasso"] >= 97
+    assert whole["mean"] < 20 < whole["log_linear"] < 80
+
+
+def test_a_model_is_asked_for_what_it_was_fitted_to(run, fitted):
+    done = run("model", "predict", "--model", fitted, *ASKED)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("nodes 8, processes 128, bytes 68.7 GB, stripe_count 8: ")
+    done = run("model", "predict", "--model", fitted, *ASKED[:-1], "stripe_count=80")
+    assert done.out.startswith("Outside of the model: stripe_count 80: the samples had 1 to 32.")
+    done = run("model", "predict", "--model", fitted, *ASKED[:-3], "bytes=1TiB", *ASKED[-2:])
+    assert done.out.startswith("Outside of the model: bytes")
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (
+            ("--set", "colour=1"),
+            "--set: the model has no column 'colour'; it has nodes, processes, bytes, stripe_count",
+        ),
+        (("-n", "3"), "-n: is of published models; give --set COLUMN=VALUE"),
+        (("--system", "titan"), "name a model; give --model FILE or --system NAME"),
+    ],
+)
+def test_what_the_model_cannot_be_asked_is_refused(run, fitted, more, line):
+    done = run("model", "predict", "--model", fitted, *ASKED, *more)
+    assert (done.status, done.line) == (2, line)
+
+
+def test_a_value_that_is_missing_or_none_is_named(run, fitted):
+    done = run("model", "predict", "--model", fitted, *ASKED[:-2])
+    assert (done.status, done.line) == (2, "--set: no value of 'stripe_count'; give --set stripe_count=...")
+    done = run("model", "predict", "--model", fitted, *ASKED[:-1], "stripe_count=-1")
+    assert done.status == 2
+
+
+def test_a_model_that_was_edited_by_hand_runs_nothing_and_is_refused(run, fitted, desk):
+    model = WriteModel.load(fitted)
+    for number, parameters in enumerate(
+        [{}, {"coefficients": "os.system('true')", "intercept": 1}, {"intercept": "x"}]
+    ):
+        path = desk / f"{number}.yaml"
+        path.write_text(model.model_copy(update={"method": "lasso", "parameters": parameters}).to_yaml())
+        done = run("model", "predict", "--model", path.name, *ASKED)
+        assert (done.status, "its parameters are not those of lasso" in done.line) == (2, True)
+    path.write_text(model.model_copy(update={"method": "magic"}).to_yaml())
+    assert run("model", "predict", "--model", path.name, *ASKED).status == 2
+
+
+HEAD = "nodes,bytes,seconds\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "is empty"),
+        (HEAD, "has no samples"),
+        ("nodes,bytes\n1,2\n", "neither a column `seconds`"),
+        ("nodes,nodes,seconds\n1,1,1\n", "column 'nodes' is there twice"),
+        (HEAD + "1,2\n", "row 2: 2 cells where there are 3 columns"),
+        (HEAD + "1,,3\n", "row 2: no bytes"),
+        (HEAD + "1,nan,3\n", "row 2: bytes is nan"),
+        (HEAD + "1,-5,3\n", "row 2: bytes is -5"),
+        (HEAD + "1,5,0\n", "row 2: a seconds of 0"),
+        (HEAD + "one,5,1\n", "nodes is 'one'"),
+        (HEAD + "1,5,1\n" * 20, "1 samples"),
+        (HEAD + "".join(f"4,{n},1\n" for n in range(1, 20)), "all samples are of one scale"),
+    ],
+)
+def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, desk, text, part):
+    (desk / "s.csv").write_text(text)
+    done = run("model", "fit", "s.csv", "-o", "m.yaml")
+    assert (done.status, part in done.line) == (2, True), done.err
+    assert not (desk / "m.yaml").exists()
+
+
+def test_a_fit_that_cannot_be_trusted_is_not_written(run, desk):
+    rows = "".join(f"{n},{b},{1 + (n * b * 7919) % 997}\n" for n in (1, 2, 4, 8) for b in range(1, 12))
+    (desk / "s.csv").write_text(HEAD + rows)
+    done = run("model", "fit", "s.csv", "-o", "m.yaml")
+    assert (done.status, "no method explains the largest scale" in done.line) == (2, True), done.err
+    assert not (desk / "m.yaml").exists()
+
+
+def test_a_method_and_a_scale_that_are_not_there_are_refused(run):
+    assert "no method 'magic'" in run("model", "fit", WRITES, "--method", "magic").line
+    assert "no column 'size'" in run("model", "fit", WRITES, "--scale", "size").line
+    assert "--up-to: is 'x'" in run("model", "evaluate", WRITES, "--up-to", "x").line
+    assert "no samples are larger than 100" in run("model", "evaluate", WRITES, "--up-to", "100").line

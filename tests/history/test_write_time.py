@@ -1,0 +1,153 @@
+"""Models of write times: each method against known truths, the choice among them, and the interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("scipy")
+pytest.importorskip("sklearn")
+
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import Lasso
+
+from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
+from vani.errors import InputError
+from vani.history.write_time.choice import choose, judge
+from vani.history.write_time.lasso_search import _gram, _path, linear_features
+from vani.history.write_time.methods import lasso, methods, stage_sum, trees
+from vani.history.write_time.non_negative import non_negative_fit
+from vani.history.write_time.paper_columns import with_paper_features
+from vani.history.write_time.samples import Samples
+from vani.history.write_time.stages import described, stage_loads
+from vani.models.write_time.published import PUBLISHED
+
+
+def grid(seconds=lambda nodes, size, stripes: 1 + size / 1e9 / stripes + size / 2e9 / nodes) -> Samples:
+    nodes, size, stripes = (
+        column.ravel().astype(float)
+        for column in np.meshgrid([1, 2, 4, 8, 16], np.array([1, 4, 16]) * 1e9, [1, 2, 4, 8])
+    )
+    return Samples(
+        {"nodes": nodes, "bytes": size, "stripe_count": stripes}, {}, seconds(nodes, size, stripes)
+    )
+
+
+def test_plain_methods_come_first_and_each_is_found_by_its_file():
+    assert list(methods()) == [
+        "mean", "nearest", "log_linear", "stage_sum", "bottleneck", "trees", "lasso", "relative_lasso",
+    ]  # fmt: skip
+
+
+def test_the_bandwidths_of_stages_that_add_up_are_found():
+    samples = grid()
+    found = stage_sum.fit(samples, samples.numbers["nodes"], {})["coefficients"]
+    binds = {name: cost for name, cost in found.items() if cost * stage_loads(samples, {})[name].max() > 1e-6}
+    assert binds == pytest.approx({"1": 1.0, "bytes/stripe_count": 1e-9, "bytes/nodes": 0.5e-9}, rel=1e-6)
+
+
+def test_a_product_of_powers_is_found_where_there_is_one():
+    samples = grid(lambda nodes, size, stripes: 3e-8 * size**0.9 / nodes**0.5 / stripes**0.25)
+    judged = judge("log_linear", *_split(samples))
+    assert judged.error < 1e-9
+
+
+def _split(samples: Samples) -> tuple[Samples, np.ndarray, Samples]:
+    large = samples.numbers["nodes"] == samples.numbers["nodes"].max()
+    return samples.only(~large), samples.numbers["nodes"][~large], samples.only(large)
+
+
+def test_the_method_is_chosen_without_the_scale_it_is_judged_on():
+    samples = grid()
+    found = choose(samples, samples.numbers["nodes"])
+    assert found.judged[0].method == found.method
+    assert [one.error for one in found.judged] == sorted(one.error for one in found.judged)
+    assert len(found.judged[0].ratios) == 12
+    assert found.low <= 1 <= found.high
+
+
+def test_times_that_are_noise_choose_the_mean_or_get_a_wide_interval():
+    random = np.random.default_rng(0)
+    samples = grid(lambda nodes, size, stripes: np.exp(random.normal(0, 1.0, len(nodes))))
+    found = choose(samples, samples.numbers["nodes"])
+    assert found.high / found.low > 9
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_no_coefficient_is_negative_and_none_better_lies_near(seed):
+    random = np.random.default_rng(seed)
+    matrix, wanted = random.random((20, 4)), random.random(20)
+    found = non_negative_fit(matrix, wanted, np.ones(20))
+    assert (found >= 0).all()
+
+    def wrong(x):
+        return float(((matrix @ x - wanted) ** 2).sum())
+
+    for step in random.normal(0, 0.05, (50, 4)):
+        assert wrong(np.maximum(found + step, 0)) >= wrong(found) - 1e-12
+
+
+def test_the_lasso_path_is_that_of_scikit_learn_for_a_whole_training_set():
+    random = np.random.default_rng(3)
+    inner = random.normal(size=(60, 5))
+    seconds = 4 + inner @ np.array([2.0, 0, -1, 0, 0.5]) + random.normal(0, 0.1, 60)
+    gram, toward, count = _gram(
+        np.column_stack([np.ones(60), inner]), seconds, np.ones(60), np.ones(60, dtype=bool)
+    )
+    for shrinkage, coefficients in _path(gram, toward, count):
+        if shrinkage > 1e-3:
+            theirs = Lasso(alpha=shrinkage, tol=1e-12, max_iter=100_000).fit(inner, seconds)
+            assert coefficients == pytest.approx([theirs.intercept_, *theirs.coef_], abs=1e-6)
+
+
+def test_the_search_names_the_scales_and_the_shrinkage_that_it_chose():
+    samples = grid()
+    found = lasso.fit(samples, samples.numbers["nodes"], {})
+    assert set(found["scales"]) <= {1.0, 2.0, 4.0, 8.0, 16.0}
+    assert 0 <= found["shrinkage"] <= 10
+    assert set(found["coefficients"]) <= set(linear_features(samples, {}))
+
+
+def test_trees_that_were_written_down_are_those_that_were_grown():
+    samples = grid()
+    matrix = np.stack(list(described(samples, {}).values()), axis=1)
+    theirs = GradientBoostingRegressor(
+        n_estimators=400, max_depth=4, learning_rate=0.05, subsample=0.7, random_state=0
+    ).fit(matrix, np.log(samples.seconds / samples.numbers["bytes"]))
+    ours = trees.predict(trees.fit(samples, samples.numbers["nodes"], {}), samples, {})
+    assert ours == pytest.approx(np.exp(theirs.predict(matrix)) * samples.numbers["bytes"], rel=1e-9)
+
+
+@pytest.mark.parametrize("machine", [CETUS, TITAN], ids=["cetus", "titan"])
+@pytest.mark.parametrize("law", ["additive", "bottleneck"])
+def test_on_machines_with_known_stages_large_writes_are_predicted_from_small_ones(machine, law):
+    pool = PUBLISHED[machine.name].pool
+    small, _ = generated(machine, law, SMALL, 80, 1)
+    large, true = generated(machine, law, LARGE, 50, 2)
+    assert np.mean(np.abs(true / large.seconds - 1) <= 0.3) > 0.99
+    found = choose(
+        with_paper_features(small, pool),
+        small.numbers["nodes"],
+        ["nearest", "stage_sum", "bottleneck", "relative_lasso"],
+    )
+    ratios = large.seconds / found.predict(with_paper_features(large, pool))
+    assert np.mean(np.abs(1 / ratios - 1) <= 0.3) >= 0.9
+    if law == "additive":
+        whole = stage_sum.fit(with_paper_features(small, pool), small.numbers["nodes"], {})["coefficients"]
+        for name in ("m*K", "s_r*m*K" if machine is TITAN else "s_io*m*K"):
+            assert whole[name] == pytest.approx(machine.stages[name], rel=0.15)
+
+
+def test_a_column_of_the_papers_features_that_is_missing_is_named():
+    with pytest.raises(InputError, match="no column 'processes_per_node'"):
+        with_paper_features(grid(), PUBLISHED["titan"].pool)
+
+
+def test_a_single_scale_and_too_few_samples_are_refused():
+    samples = grid()
+    with pytest.raises(InputError, match="all samples are of one scale"):
+        choose(samples, np.ones(len(samples)))
+    with pytest.raises(InputError, match="3 samples"):
+        choose(samples.only(np.arange(len(samples)) < 3), np.arange(3.0))

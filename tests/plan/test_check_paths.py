@@ -1,0 +1,79 @@
+"""Whether paths still hold on the machine as it is now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.plan.path_builders import TABLE_3_JOBS, TABLE_3_NOW, jobs_of, machine, node, planned
+from vani.plan.checks.findings import Findings
+from vani.plan.checks.paths import check_paths
+from vani.schema.jobs import Jobs
+from vani.schema.snapshot import Snapshot
+
+
+def now(**changes: Any) -> Snapshot:
+    """A machine of two forwarding nodes; f0 has the job, s0 with OST 0 its bytes."""
+    tree = machine([node(), node()], [[node()], [node()]]).model_dump(by_alias=True)
+    for key, change in changes.items():
+        tree[key] = change(tree[key])
+    return Snapshot.model_validate(tree)
+
+
+PLAN = planned(jobs_of({"iobw": 0.5}), now(), pack=True)
+
+
+def test_a_plan_holds_on_the_machine_that_it_was_made_for():
+    assert check_paths(PLAN, now()) == Findings([], [], [])
+    table = Snapshot.load(TABLE_3_NOW)
+    assert check_paths(planned(Jobs.load(TABLE_3_JOBS), table), table) == Findings([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "name", "reason"),
+    [
+        ("forwarding", lambda some: some[1:], "forwarding node f0", "it is not in the snapshot"),
+        (
+            "forwarding",
+            lambda some: [some[0] | {"state": "degraded"}],
+            "forwarding node f0",
+            "it is degraded",
+        ),
+        ("ost", lambda some: [some[0] | {"state": "offline"}, some[1]], "OST 0", "it is offline"),
+        (
+            "storage",
+            lambda some: [some[0] | {"state": "offline"}, some[1]],
+            "storage node s0",
+            "it is offline",
+        ),
+        (
+            "storage",
+            lambda some: [some[0] | {"ost": [1]}, some[1] | {"ost": [0]}],
+            "OST 0",
+            "it is no longer behind s0",
+        ),
+        ("reach", lambda _: {"f0": ["s1"], "f1": ["s0"]}, "forwarding node f0", "it no longer reaches s0"),
+        (
+            "forwarding",
+            lambda some: [some[0] | {"peak": {"iobw": 0.1}}],
+            "forwarding node f0",
+            "0 bytes per second are sent, its peak is 0",
+        ),
+    ],
+)
+def test_what_breaks_a_path_is_named(key, change, name, reason):
+    found = check_paths(PLAN, now(**{key: change}))
+    broken, unknown = found.broken, found.unknown
+    assert [(one.name, one.reason) for one in broken] == [(name, reason)]
+    assert unknown == []
+
+
+def test_what_is_busier_than_before_is_a_note_and_what_is_not_known_is_not_compared():
+    busy = now(forwarding=lambda some: [some[0] | {"load": 0.9}, some[1]])
+    found = check_paths(PLAN, busy)
+    broken, unknown, notes = found.broken, found.unknown, found.notes
+    assert (broken, unknown) == ([], [])
+    assert "too few unless the jobs of the plan are a part of its load" in notes[0]
+    bare = now(forwarding=lambda some: [some[0] | {"peak": None}, some[1]])
+    assert [one.reason for one in check_paths(PLAN, bare).unknown] == ["no peak of bytes per second"]

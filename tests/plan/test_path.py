@@ -1,0 +1,441 @@
+"""By which nodes the I/O of jobs goes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.plan_path import FORWARDING, NODES, PER_STORAGE, STORAGE, print_flows, print_table_3
+from benchmarks.plan_path import jobs_of as jobs_alike
+from benchmarks.plan_path import machine as tai_hu
+from tests.plan.path_builders import (
+    DIMENSIONS,
+    TABLE_3_JOBS,
+    TABLE_3_NOW,
+    check_sound,
+    demands,
+    jobs_of,
+    largest_flow,
+    machine,
+    machines,
+    node,
+    planned,
+)
+from vani.errors import InputError
+from vani.schema.jobs import Jobs
+from vani.schema.plan import PathPlan
+from vani.schema.snapshot import Snapshot
+
+
+def forwarders(plan: PathPlan) -> dict[str, dict[str, int]]:
+    """Compute nodes by forwarding node, by job."""
+    return {job.name: {one.forwarding: one.nodes for one in job.map} for job in plan.jobs}
+
+
+# --- what has to hold for every machine --------------------------------------------------------------
+
+
+@given(machines(), st.lists(demands(), min_size=1, max_size=4), st.booleans(), st.booleans())
+def test_no_node_is_above_its_peak_or_abnormal_and_flows_are_conserved(snapshot, asked, exact, pack):
+    jobs = jobs_of(*asked)
+    check_sound(planned(jobs, snapshot, exact=exact, pack=pack), jobs, snapshot)
+
+
+@given(machines(), demands())
+def test_no_flow_is_above_the_maximum_and_the_exact_one_is_the_maximum(snapshot, asked):
+    jobs = jobs_of(asked)
+    most = largest_flow(snapshot, {name: asked[name] for name in DIMENSIONS})
+    for pack in (False, True):
+        assert planned(jobs, snapshot, pack=pack).jobs[0].flow <= most + 1e-6
+        assert planned(jobs, snapshot, pack=pack, exact=True).jobs[0].flow == pytest.approx(most, abs=2e-6)
+
+
+@given(machines(complete=True), demands(), st.booleans())
+def test_algorithm_1_is_the_maximum_where_every_forwarding_node_reaches_every_storage_node(
+    snapshot, asked, pack
+):
+    most = largest_flow(snapshot, {name: asked[name] for name in DIMENSIONS})
+    assert planned(jobs_of(asked), snapshot, pack=pack).jobs[0].flow == pytest.approx(most, abs=2e-6)
+
+
+@given(machines(), st.lists(demands(), min_size=1, max_size=3))
+def test_a_plan_is_the_same_for_the_same_inputs(snapshot, asked):
+    assert planned(jobs_of(*asked), snapshot).to_yaml() == planned(jobs_of(*asked), snapshot).to_yaml()
+
+
+def test_algorithm_1_falls_below_the_maximum_where_reach_is_limited_and_exact_does_not():
+    # f0 reaches both storage nodes and takes the one that is all that f1 reaches.
+    snapshot = machine([node(), node()], [[node()], [node(0.1)]], {"f0": ["s0", "s1"], "f1": ["s0"]})
+    jobs = jobs_of({"iobw": 1.9, "nodes": 19})
+    assert planned(jobs, snapshot, pack=True).jobs[0].flow < 0.9
+    exact = planned(jobs, snapshot, pack=True, exact=True)
+    assert exact.jobs[0].flow == pytest.approx(1.0)
+    check_sound(exact, jobs, snapshot)
+
+
+# --- table III --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_table_3_meets_all_demand_and_uses_neither_the_busy_nor_the_abnormal_target(pack):
+    jobs, snapshot = Jobs.load(TABLE_3_JOBS), Snapshot.load(TABLE_3_NOW)
+    plan = planned(jobs, snapshot, pack=pack)
+    check_sound(plan, jobs, snapshot)
+    assert plan.is_whole
+    assert all(one.met == pytest.approx(1.0) for one in plan.jobs)
+    assert not {flow.ost for one in plan.jobs for flow in one.flows} & {1, 2}
+    assert all(load.after <= 1 + 1e-9 for layer in plan.layers for load in layer.loads)
+
+
+def test_five_applications_on_four_forwarding_nodes_share_one_where_jobs_are_packed():
+    found = forwarders(planned(Jobs.load(TABLE_3_JOBS), Snapshot.load(TABLE_3_NOW), pack=True))
+    assert found == {
+        "XCFD": {"fwd1": 512},
+        "Macdrp": {"fwd2": 256},
+        "Quantum": {"fwd3": 512},
+        "WRF": {"fwd4": 256},
+        "Grapes": {"fwd4": 512},
+    }
+
+
+def test_a_job_of_many_metadata_operations_is_split_only_where_it_shares_its_forwarding_node():
+    jobs, snapshot = Jobs.load(TABLE_3_JOBS), Snapshot.load(TABLE_3_NOW)
+    spread, packed = planned(jobs, snapshot), planned(jobs, snapshot, pack=True)
+    # 12,000 of 15,000 operations; AIOT's algorithm 2 has P the other way round, its text as here.
+    assert {one.metadata_share for one in spread.jobs[2].request_split} == {0.8}
+    assert [one.name for one in spread.jobs if one.request_split] == ["Quantum"]
+    assert packed.jobs[2].request_split == []
+    assert ("request split", "it shares no forwarding node") in [
+        (one.name, one.reason) for one in packed.jobs[2].kept
+    ]
+    asked = planned(jobs, snapshot, metadata_share=0.6)
+    assert {one.metadata_share for one in asked.jobs[2].request_split} == {0.6}
+
+
+# --- queues -----------------------------------------------------------------------------------------
+
+
+def test_the_lowest_bucket_is_served_first_and_in_it_who_waited_longest():
+    loads = [0.3, 0.0, 0.15, 0.2, 0.0]
+    snapshot = machine([node(load, 100) for load in loads], [[node(0.0, 1000)]])
+    plan = planned(jobs_of(*[{"iobw": 1.0}] * 6), snapshot)
+    # {0}: f1 and f4; (0, 20 %]: f2, f3, then those that were used.
+    assert [next(iter(one)) for one in forwarders(plan).values()] == ["f1", "f4", "f2", "f3", "f1", "f4"]
+
+
+def test_a_job_that_is_submitted_later_is_served_later():
+    snapshot = machine([node(), node()], [[node(0.0, 10)]])
+    plan = planned(jobs_of({"iobw": 0.1, "submit_s": 5.0}, {"iobw": 0.1}), snapshot)
+    assert forwarders(plan) == {"a": {"f1": 4}, "b": {"f0": 4}}
+
+
+def test_jobs_after_one_another_take_what_those_before_left():
+    snapshot = machine([node()], [[node()]])
+    plan = planned(jobs_of({"iobw": 0.6}, {"iobw": 0.8}, {"iobw": 0.1}), snapshot)
+    assert [one.met for one in plan.jobs] == pytest.approx([1.0, 0.5, 0.0])
+    assert [(one.name, one.reason) for one in plan.over_capacity] == [
+        ("b", "50 % of its demand is carried: forwarding nodes have room for 50 %")
+    ]
+    assert [one.name for one in plan.unplaced] == ["c"]
+    assert plan.jobs[2].map == []
+
+
+def test_the_dimension_that_binds_decides_and_equation_1_as_printed_does_not_see_it():
+    narrow = {"iops": 1e9, "mdops": 100.0}
+    snapshot = machine([node(0.0, 10, peak=narrow), node(0.0, 10, peak=narrow)], [[node(0.0, 100)]])
+    jobs = jobs_of({"iobw": 1.0, "mdops": 150.0})
+    plan = planned(jobs, snapshot, pack=True)
+    assert (plan.jobs[0].binds, plan.jobs[0].met, plan.is_whole) == (
+        "mdops",
+        pytest.approx(0.75 + 0.25),
+        True,
+    )
+    assert len(plan.jobs[0].map) == 2
+    printed = planned(jobs, snapshot, pack=True, capacity="eq1")
+    assert (printed.jobs[0].binds, len(printed.jobs[0].map)) == ("iobw", 1)
+    assert [(one.name, one.reason) for one in printed.over_capacity] == [
+        ("f0", "150 mdops where 100 are free: equation 1 does not see them")
+    ]
+    assert "drop out" in printed.notes[0]
+
+
+def test_a_job_without_bytes_is_nothing_to_equation_1_as_printed():
+    plan = planned(jobs_of({"iobw": 0, "mdops": 5.0}), machine([node()], [[node()]]), capacity="eq1")
+    assert (plan.jobs[0].met, [one.name for one in plan.no_data]) == (None, ["a"])
+    assert "which are all that equation 1 sees" in plan.no_data[0].reason
+
+
+def test_the_balance_index_is_the_population_standard_deviation_over_a_half():
+    snapshot = machine([node(0.0), node(1.0)], [[node(0.0, 10), node(0.0, 10)]])
+    plan = planned(jobs_of({"iobw": 0.5}), snapshot, pack=True)
+    assert (plan.before.forwarding, plan.before.ost) == (1.0, 0.0)
+    assert plan.after.forwarding == pytest.approx(0.5)
+    # 0.05 and 0: a standard deviation of 0.025.
+    assert plan.after.ost == pytest.approx(0.05)
+
+
+# --- one forwarding node for each compute node -----------------------------------------------------------
+
+
+def test_compute_nodes_are_served_whole_where_forwarding_nodes_have_room():
+    # In shares 0.6 and 0.4 of three nodes: two fit on neither in proportion, but 1 and 2 do.
+    snapshot = machine([node(0.4), node(0.0)], [[node(0.0, 10)]])
+    plan = planned(jobs_of({"iobw": 1.5, "nodes": 3}), snapshot)
+    assert forwarders(plan) == {"a": {"f1": 2, "f0": 1}}
+    assert plan.jobs[0].met == pytest.approx(1.0)
+
+
+def test_what_a_single_compute_node_loses_by_having_one_forwarding_node_is_said():
+    snapshot = machine([node(), node()], [[node(0.0, 10)]])
+    plan = planned(jobs_of({"iobw": 1.6, "nodes": 1}), snapshot, pack=True)
+    only = plan.jobs[0]
+    assert (only.flow, only.met) == (pytest.approx(1.0), pytest.approx(1 / 1.6))
+    assert (
+        "no forwarding node has room for all that one of its compute nodes asks for"
+        in plan.over_capacity[0].reason
+    )
+
+
+def test_hosts_are_named_and_where_nobody_names_them_nodes_are_numbered():
+    snapshot = machine([node(), node()], [[node(0.0, 10)]])
+    plan = planned(jobs_of({"iobw": 2.0, "nodes": 10, "hosts": "n[08-12],m[1-5]"}), snapshot, pack=True)
+    assert [(one.first, one.hosts) for one in plan.jobs[0].map] == [(0, "n[08-12]"), (5, "m[1-5]")]
+    plan = planned(jobs_of({"iobw": 2.0, "nodes": 10}), snapshot, pack=True)
+    assert [(one.first, one.nodes, one.hosts) for one in plan.jobs[0].map] == [(0, 5, None), (5, 5, None)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ([{"iobw": 1.0, "hosts": "n[1-3]"}], "job a: its `hosts` are 3, its `nodes` 4"),
+        (
+            [{"iobw": 1.0, "hosts": "n[1-4]"}, {"iobw": 1.0, "hosts": "n[4-7]"}],
+            "host 'n4' is in the jobs 'a' and 'b'",
+        ),
+    ],
+)
+def test_hosts_that_are_too_few_or_of_two_jobs_are_refused(asked, said):
+    with pytest.raises(InputError, match=said):
+        planned(jobs_of(*asked), machine([node()], [[node()]]))
+
+
+# --- figures that nobody gave --------------------------------------------------------------------------
+
+
+def test_a_node_without_a_figure_that_others_have_is_not_used():
+    for without in (node(None), node(0.0, None)):
+        plan = planned(jobs_of({"iobw": 0.5}), machine([without, node(0.7)], [[node(0.0, 10)]]))
+        assert forwarders(plan)["a"] == {"f1": 4}
+        assert [one.name for one in plan.no_data] == ["f0"]
+        assert plan.layers[0].unused == 1
+
+
+def test_where_no_node_of_a_layer_has_a_figure_all_are_used_and_that_is_said():
+    plan = planned(jobs_of({"iobw": 0.5}), machine([node(None)], [[node(0.0, 10)]]))
+    assert (plan.jobs[0].met, plan.before.forwarding) == (pytest.approx(1.0), None)
+    assert [one.reason for one in plan.no_data] == [
+        "no load of any is known: plans hold against their whole peaks"
+    ]
+    bare = machine([{"load": 0.5}], [[{"load": 0.5}]], storage={0: {"peak": None}})
+    plan = planned(jobs_of({"iobw": 5e9}), bare)
+    assert plan.jobs[0].met == pytest.approx(1.0)
+    assert {one.name for one in plan.no_data} == {"forwarding nodes", "storage nodes", "OSTs"}
+
+
+def test_peaks_that_no_job_asks_about_are_not_missed():
+    snapshot = machine(
+        [{"load": 0.0, "peak": {"iobw": 1.0}}], [[node()]], storage={0: {"peak": {"iobw": 1.0}}}
+    )
+    assert planned(jobs_of({"iobw": 0.5}), snapshot).is_whole
+    assert not planned(jobs_of({"iobw": 0.5, "iops": 3.0}), snapshot).is_whole
+
+
+def test_a_job_without_a_demand_gets_a_forwarding_node_and_no_flow():
+    plan = planned(jobs_of({}, {"iobw": 0.5}), machine([node(), node()], [[node()]]), pack=True)
+    assert forwarders(plan) == {"a": {"f0": 4}, "b": {"f1": 4}}
+    assert (plan.jobs[0].met, plan.jobs[0].flows) == (None, [])
+    assert plan.no_data[0].name == "a"
+    # A part of a demand that is not known is no 0.
+    part = planned(jobs_of({"iobw": 0.5, "mdops": None}), machine([node()], [[node()]]))
+    assert part.no_data[0].reason == "no mdops: not held against any peak"
+
+
+def test_a_storage_node_is_loaded_as_its_targets_where_it_has_no_figures():
+    snapshot = machine([node(0.0, 100)], [[node(0.5), node(0.1)], [node(0.2), node(0.2)]])
+    plan = planned(jobs_of({"iobw": 0.2}), snapshot)
+    assert {flow.storage for flow in plan.jobs[0].flows} == {"s1"}
+    assert plan.layers[1].largest_before == pytest.approx(0.3)
+
+
+def test_servers_stand_in_where_no_storage_node_is_described():
+    target = {"size": 1, "used": 0} | node()
+    snapshot = Snapshot.model_validate(
+        {
+            "forwarding": [{"name": "f0"} | node()],
+            "oss": [{"name": "oss0"}, {"name": "oss1"}],
+            "ost": [target | {"index": 0, "oss": "oss1"}, target | {"index": 1}],
+        }
+    )
+    plan = planned(jobs_of({"iobw": 0.5}), snapshot)
+    assert [(one.storage, one.ost) for one in plan.jobs[0].flows] == [("oss1", 0)] * len(plan.jobs[0].flows)
+    assert "OST 1" in {one.name for one in plan.no_data}
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ({"forwarding": []}, "names no forwarding node; add `forwarding`"),
+        ({"ost": [], "storage": []}, "names no OST; add `ost`"),
+        ({"storage": []}, "names no storage node; add `storage`, or the `oss` of each OST"),
+        ({"reach": {"f0": []}}, "reach: no forwarding node reaches a storage node"),
+        ({"reach": {}}, "reach: no forwarding node reaches a storage node"),
+    ],
+)
+def test_a_machine_without_a_path_is_refused(missing, said):
+    snapshot = machine([node()], [[node()]]).model_copy(update={})
+    tree = snapshot.model_dump(by_alias=True) | missing
+    with pytest.raises(InputError, match=said):
+        planned(jobs_of({"iobw": 0.5}), Snapshot.model_validate(tree))
+
+
+def test_who_reaches_nobody_is_not_used_and_where_all_are_abnormal_jobs_are_unplaced():
+    plan = planned(jobs_of({"iobw": 0.5}), machine([node(), node()], [[node()]], {"f0": [], "f1": ["s0"]}))
+    assert forwarders(plan)["a"] == {"f1": 4}
+    plan = planned(jobs_of({"iobw": 0.5}, {}), machine([node(state="offline")], [[node()]]))
+    assert [one.name for one in plan.unplaced] == ["a", "b"]
+    plan = planned(jobs_of({"iobw": 0.5}), machine([node(), node()], [[node()]], {"f1": ["s0"]}))
+    assert ("f0", "`reach` does not name it: it is not used") in [
+        (one.name, one.reason) for one in plan.no_data
+    ]
+
+
+# --- settings -------------------------------------------------------------------------------------------
+
+
+def setting(plan: PathPlan, name: str) -> str:
+    return next(one.reason for one in plan.jobs[0].kept if one.name == name)
+
+
+def test_the_prefetch_chunk_is_equation_2_where_reads_are_smaller_and_forwarding_nodes_lightly_loaded():
+    reads = {"operation": "read", "layout": "file_per_process", "request": 65536}
+    asked = {"iobw": 0.1, "processes": 16, "pattern": reads}
+    light = machine([node(prefetch_buffer=64 << 20)], [[node()]])
+    assert planned(jobs_of(asked), light).jobs[0].prefetch_chunk == (64 << 20) // 16
+    larger = planned(jobs_of(asked | {"pattern": reads | {"request": 4 << 20}}), light)
+    assert "are no smaller than the chunk" in setting(larger, "prefetch chunk")
+    busy = planned(jobs_of(asked | {"iobw": 0.6}), light)
+    assert setting(busy, "prefetch chunk") == "its forwarding nodes are loaded to 60 %"
+    unknown = planned(jobs_of(asked), machine([node()], [[node()]]))
+    assert setting(unknown, "prefetch chunk").startswith("prefetch_buffer of its forwarding nodes")
+    writes = planned(jobs_of(asked | {"pattern": reads | {"operation": "write"}}), light)
+    assert setting(writes, "prefetch chunk") == "it writes most of its bytes"
+
+
+def test_stripes_are_equation_3_with_the_distance_of_neighbours_and_a_knee():
+    wide = machine([node(0.0, 1e12) for _ in range(64)], [[node(0.0, 1e9) for _ in range(32)]])
+    shared = {"operation": "write", "layout": "shared", "order": "contiguous", "request": 1 << 20}
+    asked = {"nodes": 64, "processes": 64, "bytes": 64 << 30, "pattern": shared}
+    # 5 GB/s over targets of 1 GB/s; each process has a block of 1 GiB.
+    few = planned(jobs_of(asked | {"iobw": 5e9}), wide).jobs[0]
+    assert (few.stripe_count, few.stripe_size) == (6, 1 << 30)
+    # Figure 10 (b): interleaved by 1 MiB.
+    strided = planned(jobs_of(asked | {"iobw": 5e9, "pattern": shared | {"order": "strided"}}), wide).jobs[0]
+    assert strided.stripe_size == 1 << 20
+    # 100 GB/s ask for 100 targets; there are 32.
+    assert planned(jobs_of(asked | {"iobw": 1e11}), wide).jobs[0].stripe_count == 32
+    # 400 would add nothing to what two nodes send.
+    wider = machine([node(0.0, 1e12)], [[node(0.0, 1e9) for _ in range(400)]])
+    small = asked | {"nodes": 2, "processes": 8, "iobw": 4e11}
+    assert 16 <= planned(jobs_of(small), wider).jobs[0].stripe_count <= 64
+    own = planned(
+        jobs_of(asked | {"iobw": 5e9, "pattern": shared | {"layout": "file_per_process"}}), wide
+    ).jobs[0]
+    assert (own.stripe_count, own.stripe_size) == (1, None)
+
+
+def test_a_profile_of_an_earlier_run_tells_demand_reads_and_the_shared_file():
+    from vani.schema.profile import Profile  # noqa: PLC0415
+
+    golden = Path(__file__).resolve().parents[1] / "golden" / "v3-ior-ssf-hdf5-4r.yaml"
+    run = Profile.load(golden)
+    wide = machine([node(0.0, 1e12)], [[node(0.0, 1e9) for _ in range(8)]])
+    plan = planned(jobs_of({}), wide, profiles={"a": run})
+    only = plan.jobs[0]
+    assert only.met == pytest.approx(1.0)
+    assert only.iobw and only.iops and only.mdops
+    assert plan.notes == ["iobw and iops and mdops of a: the busiest phase of its profile"]
+    assert only.stripe_count is not None
+
+
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 12))
+def test_every_compute_node_gets_one_forwarding_node_whatever_the_numbers(nodes, count, tenths):
+    snapshot = machine([node(n / 10) for n in range(count)], [[node(0.0, 10)]])
+    jobs = jobs_of({"iobw": tenths / 5, "nodes": nodes})
+    check_sound(planned(jobs, snapshot), jobs, snapshot)
+
+
+# --- the whole machine ------------------------------------------------------------------------------------
+
+
+def test_the_benchmark_prints_table_3_and_flows_and_finds_none_above_the_maximum(capsys):
+    print_table_3()
+    print_flows(50)
+    shown = capsys.readouterr().out
+    assert shown.count("least share of a demand that is met: 1.0000") == 2
+    assert shown.count("OST 1 or 2 used: no") == 2
+    assert "above the maximum: 0" in shown
+
+
+@pytest.mark.parametrize("jobs", [1, 80])
+def test_a_plan_for_all_of_taihulight_takes_seconds(jobs):
+    # Measured: 0.1 s for one job of 40,960 nodes, 0.3 s for 80.
+    snapshot, asked = (
+        tai_hu(FORWARDING, STORAGE, PER_STORAGE),
+        jobs_alike([NODES // jobs] * jobs, [3e11 / jobs] * jobs),
+    )
+    began = time.process_time()
+    plan = planned(asked, snapshot)
+    assert time.process_time() - began < 5
+    assert sum(one.nodes for job in plan.jobs for one in job.map) == NODES
+    assert plan.is_whole
+    assert len(plan.to_yaml()) < 2_000_000
+
+
+def test_what_is_expected_is_beside_a_static_map_in_blocks():
+    snapshot = machine([node(), node(), node(state="offline")], [[node(0.0, 10)]])
+    # Six nodes of three jobs: two each. The second block has 1.6 where 1 is free, the third nobody who serves.
+    jobs = jobs_of({"iobw": 0.1, "nodes": 2}, {"iobw": 1.6, "nodes": 2}, {"iobw": 0.2, "nodes": 2})
+    expected = planned(jobs, snapshot).expected
+    assert expected.before == pytest.approx((1 + 1 / 1.6 + 0) / 3)
+    assert expected.after == pytest.approx(1.0)
+    assert expected.speedup == pytest.approx(3 / (1 + 1 / 1.6))
+    assert planned(jobs_of({}), snapshot).expected is None
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 5))
+def test_a_static_map_in_blocks_is_that_of_compute_node_by_compute_node(nodes, count):
+    snapshot = machine([node(n / 10, 3.0) for n in range(count)], [[node()]])
+    jobs = jobs_of(*({"iobw": float(n + 1), "nodes": many} for n, many in enumerate(nodes)))
+    block = -(-sum(nodes) // count)
+    owner = [n for n, many in enumerate(nodes) for _ in range(many)]
+    asked = [0.0] * count
+    for place, job in enumerate(owner):
+        asked[place // block] += (job + 1) / nodes[job]
+    carried = [min(1.0, 3 * (1 - n / 10) / one) if one else 1.0 for n, one in enumerate(asked)]
+    shares = [0.0] * len(nodes)
+    for place, job in enumerate(owner):
+        shares[job] += carried[place // block] / nodes[job]
+    assert planned(jobs, snapshot).expected.before == pytest.approx(sum(shares) / len(shares))
+
+
+@pytest.mark.parametrize("peak", [0.0, 5e-324, 1e-300, 1e-9])
+@pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e18])
+def test_figures_that_no_machine_has_are_no_fault(peak, rate):
+    # Was: "overflow encountered in multiply", a fault of Vani, for a peak of 1e-300.
+    snapshot = machine([node(0.0, peak), node(0.0, 1e18)], [[node(0.0, peak), node(0.0, 1e18)]])
+    plan = planned(jobs_of({"iobw": rate}), snapshot)
+    assert plan.jobs[0].met == pytest.approx(1.0 if rate < 1 else 1e15 / 1e18, rel=0.01)

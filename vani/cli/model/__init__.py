@@ -1,0 +1,24 @@
+"""`vani model`."""
+
+from __future__ import annotations
+
+import click
+
+from vani.cli.lazy_group import commands_from
+
+__all__ = ["model"]
+
+_COMMANDS = {
+    "fit": ("vani.cli.model.fit:fit", "Fit a model to samples of writes."),
+    "predict": ("vani.cli.model.predict:predict", "Tell how long a write takes."),
+    "evaluate": (
+        "vani.cli.model.evaluate:evaluate",
+        "Hold all methods against scales they were not fitted to.",
+    ),
+    "list": ("vani.cli.model.list:list_", "List the models that are bundled."),
+}
+
+
+@click.group(cls=commands_from(_COMMANDS))
+def model() -> None:
+    """Models of how long a write takes."""

@@ -1,0 +1,28 @@
+"""`vani model evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from vani.cli.model.samples import samples_options
+
+__all__ = ["evaluate"]
+
+
+@click.command()
+@samples_options
+@click.option(
+    "--up-to", type=str, required=True, metavar="VALUE", help="The largest scale that is fitted to."
+)
+def evaluate(samples: Path, scale: str, system: Literal["cetus", "titan"] | None, up_to: str) -> None:
+    """Hold all methods against the larger scales of SAMPLES, side by side.
+
+    They are fitted to the scales up to a value: what is printed is how they do where they were not fitted.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.evaluation import evaluation_text  # noqa: PLC0415
+
+    click.echo(evaluation_text(api.model_evaluate(samples, up_to, scale=scale, system=system)), nl=False)

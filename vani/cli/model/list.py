@@ -1,0 +1,20 @@
+"""`vani model list`."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["list_"]
+
+
+@click.command("list")
+def list_() -> None:
+    """List the models that are bundled: machine, where they are from, what they were made from."""
+    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415 - `vani --help` pays for no library
+
+    for name, model in sorted(PUBLISHED.items()):
+        low, high = model.trained_on
+        click.echo(
+            f"{name:<8} lasso_best_{name}: Xie et al., IPDPS 2019, table V; made from {low} to {high} nodes, tested up "
+            f"to {model.most_nodes}"
+        )

@@ -1,0 +1,57 @@
+"""`vani model predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vani.cli.options import FILE, format_option, output_option
+from vani.cli.output import emit
+from vani.cli.places import check_places
+from vani.render.prediction import FORMATS
+
+__all__ = ["predict"]
+
+
+@click.command()
+@click.option("--model", type=FILE, metavar="FILE", help="A model that `vani model fit` wrote.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="What is asked of it; for each of its columns.",
+)
+@click.option("--system", metavar="NAME", help="A published model: titan or cetus.")
+@click.option("-n", "--nodes", type=int, metavar="N", help="Compute nodes that write.")
+@click.option("-m", "--processes-per-node", type=int, metavar="M", help="Processes of each that write.")
+@click.option(
+    "-K", "--bytes-per-process", metavar="SIZE", help="What each writes to its file, such as 500MB."
+)
+@click.option("-W", "--stripe-count", type=int, metavar="W", help="Of each file, where there are stripes.")
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@output_option()
+def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **asked: Any) -> None:
+    """Tell how long a write takes.
+
+    By a model that was fitted (--model, --set), or by one that was published for a machine (--system, -n, -m, -K, -W),
+    then with every term.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_places([output], [asked["model"]])
+    found = api.model_predict(asked=_pairs(settings), **asked)
+    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    emit(FORMATS.render(kind, found), output)
+
+
+def _pairs(settings: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for one in settings:
+        name, sign, value = one.partition("=")
+        if not sign or name in pairs:
+            raise click.UsageError(f"--set {one!r} is no COLUMN=VALUE, or its column is set twice")
+        pairs[name] = value
+    return pairs

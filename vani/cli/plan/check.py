@@ -1,0 +1,51 @@
+"""`vani plan check`."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import click
+
+from vani.cli.options import FILE, format_option, output_option
+from vani.cli.output import emit
+from vani.cli.places import check_places, files_of_plan
+from vani.render.standing import FORMATS
+
+__all__ = ["check"]
+
+
+@click.command()
+@click.argument("plan", type=FILE)
+@click.option(
+    "--snapshot", type=FILE, required=True, metavar="FILE", help="A snapshot.yaml: what the machine does now."
+)
+@click.option(
+    "--max-age",
+    type=float,
+    metavar="SECONDS",
+    help="Refuse a snapshot that is older, or says no time; any by default.",
+)
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@output_option()
+@click.pass_context
+def check(
+    ctx: click.Context,
+    plan: Path,
+    snapshot: Path,
+    max_age: float | None,
+    kind: str | None,
+    output: Path | None,
+) -> None:
+    """Say whether PLAN, a plan.yaml, still holds.
+
+    It does while the machine has what the plan hands out and the documents that it was made from, as far as they are
+    found, are as they were. Exit status: 0 it holds, 1 it does not, 2 bad input or too old a snapshot.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_places([output], chain([snapshot], files_of_plan(plan)))
+    found = api.plan_check(plan, snapshot, max_age=max_age)
+    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    emit(FORMATS.render(kind, found), output)
+    ctx.exit(0 if found.holds else 1)

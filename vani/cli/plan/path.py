@@ -1,0 +1,68 @@
+"""`vani plan path`."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+import click
+
+from vani.cli.options import FILE
+from vani.cli.places import check_places, files_of_jobs
+from vani.cli.plan.result import emit_plan, plan_options_in
+from vani.render.plan import PATH_FORMATS
+
+__all__ = ["path"]
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    snapshot: Path
+    capacity: Literal["binding", "eq1"]
+    exact: bool
+    pack: bool
+    metadata_share: float | None
+    max_age: float | None
+
+
+_OPTIONS = (
+    click.option(
+        "--snapshot", type=FILE, required=True, metavar="FILE", help="What the machine does now, a snapshot.yaml."
+    ),
+    click.option(
+        "--capacity", type=click.Choice(["binding", "eq1"]), default="binding", show_default=True,
+        help="What a node can carry: what is free of bytes, operations and metadata operations, of which the scarcest "
+        "binds; or AIOT's equation 1 as printed, which sees bytes alone.",
+    ),
+    click.option(
+        "--exact", is_flag=True, help="Look for a maximum flow where Algorithm 1 leaves demand unmet."
+    ),
+    click.option(
+        "--pack", is_flag=True,
+        help="Keep a job on a node until that is full: each job on few nodes, and jobs apart, at the price of balance.",
+    ),
+    click.option(
+        "--metadata-share", type=float, metavar="P",
+        help="Of a request split; by default the job's own share of metadata operations, at most 0.9.",
+    ),
+    click.option("--max-age", type=float, metavar="SECONDS", help="Refuse a snapshot that is older."),
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("jobs", type=FILE)
+@plan_options_in(PATH_FORMATS)
+@lambda command: reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)
+def path(jobs: Path, kind: str | None, output: Path | None, strict: bool, **asked: Unpack[_Asked]) -> None:
+    """Give the I/O of each job of JOBS, a jobs.yaml, a path through the machine.
+
+    Which forwarding nodes, storage nodes and targets carry how much of its demand, job after job; one forwarding node
+    for each compute node; request split, prefetch chunk and striping that fit the path. What the plan had to leave out
+    stands in its first line.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_places([output], [*files_of_jobs(jobs, all_profiles=True), asked["snapshot"]])
+    emit_plan(api.plan_path(jobs, **asked), kind, output, strict=strict, formats=PATH_FORMATS)

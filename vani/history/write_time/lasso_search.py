@@ -1,0 +1,151 @@
+"""Exact Lasso paths over all subsets of training scales, from Gram matrices that add up."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from vani.errors import InputError
+from vani.history.write_time.samples import Floats, Samples
+from vani.history.write_time.stages import KNOWN, Kinds, stage_loads
+
+__all__ = ["linear_features", "predict_linear", "search"]
+
+MOST_SHRINKAGE: Final = 10.0
+_MOST_SUBSETS: Final = 255
+_VALIDATION: Final = 0.2
+_SEED: Final = 0
+
+
+def linear_features(samples: Samples, known: Kinds) -> dict[str, Floats]:
+    """Loads and their reciprocals, as the paper pairs them, by name; columns that Vani does not know as they are."""
+    loads = stage_loads(samples, known)
+    loads.pop("1")
+    inverse = {
+        f"1/({name})": np.divide(1.0, column, out=np.zeros_like(column), where=column > 0)
+        for name, column in loads.items()
+        if name not in samples.numbers or name in KNOWN
+    }
+    return loads | inverse
+
+
+def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> dict[str, Any]:
+    """Fit every subset of scales and choose subset and shrinkage on a fifth of the largest scale, which no fit sees.
+
+    Parameters
+    ----------
+    scale
+        Shape (samples,).
+    relative
+        Squared relative errors, else absolute ones.
+
+    Raises
+    ------
+    InputError
+        scikit-learn is not installed.
+    """
+    columns = linear_features(samples, known)
+    names = list(columns)
+    matrix = np.stack(list(columns.values()), axis=1)
+    middle, width = matrix.mean(axis=0), matrix.std(axis=0)
+    used = width > 1e-12 * np.abs(middle)
+    matrix = np.concatenate(
+        [np.ones((len(samples), 1)), (matrix[:, used] - middle[used]) / width[used]], axis=1
+    )
+    weights = 1.0 / samples.seconds if relative else np.ones(len(samples))
+    validation = _held_out(scale)
+    scales = np.unique(scale)
+    grams = [_gram(matrix, samples.seconds, weights, (scale == one) & ~validation) for one in scales]
+    best: tuple[float, Floats, tuple[float, ...], float] | None = None
+    check = matrix[validation], samples.seconds[validation], weights[validation]
+    for subset in _subsets(len(scales)):
+        gram, toward, count = (sum(grams[one][part] for one in subset) for part in range(3))
+        if count < 2:
+            continue
+        for shrinkage, coefficients in _path(np.asarray(gram), np.asarray(toward), float(count)):
+            wrong = float((((check[0] @ coefficients - check[1]) * check[2]) ** 2).mean())
+            if best is None or wrong < best[0] * (1 - 1e-9):
+                best = wrong, coefficients, tuple(scales[list(subset)].tolist()), shrinkage
+    assert best is not None
+    _, coefficients, chosen, shrinkage = best
+    found = coefficients[1:] / width[used]
+    return {
+        "intercept": float(coefficients[0] - found @ middle[used]),
+        "coefficients": {
+            name: float(value)
+            for name, value in zip(np.array(names)[used].tolist(), found, strict=True)
+            if value != 0
+        },
+        "scales": list(chosen),
+        "shrinkage": shrinkage,
+    }
+
+
+def predict_linear(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
+    """Add up intercept and terms; a time below a thousandth of a second is none."""
+    columns = linear_features(samples, known)
+    seconds = np.full(len(samples), float(parameters["intercept"]))
+    for name, coefficient in parameters["coefficients"].items():
+        seconds += coefficient * columns[name]
+    return np.asarray(np.maximum(seconds, 1e-3))
+
+
+def _held_out(scale: Floats) -> npt.NDArray[np.bool_]:
+    """A fifth of the largest scale, at least one sample."""
+    largest = np.flatnonzero(scale == scale.max())
+    chosen = np.random.default_rng(_SEED).permutation(largest)[: max(1, round(_VALIDATION * len(largest)))]
+    found = np.zeros(len(scale), dtype=bool)
+    found[chosen] = True
+    return found
+
+
+def _gram(
+    matrix: Floats, seconds: Floats, weights: Floats, there: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats, float]:
+    weighted = matrix[there] * weights[there, None]
+    return weighted.T @ weighted, weighted.T @ (seconds[there] * weights[there]), float(there.sum())
+
+
+def _subsets(count: int) -> list[tuple[int, ...]]:
+    """All non-empty subsets of scales; of many scales those that reach to the largest."""
+    if 2**count - 1 <= _MOST_SUBSETS:
+        return [one for size in range(1, count + 1) for one in combinations(range(count), size)]
+    return [tuple(range(first, count)) for first in range(count)]
+
+
+def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Floats]]:
+    """The exact path from shrinkage 10 to 0, at its corners; the intercept, column 0, is not shrunk."""
+    try:
+        from sklearn.linear_model import lars_path_gram  # noqa: PLC0415 - heavy, and an extra
+    except ImportError:
+        raise InputError(
+            "needs scikit-learn", where="Lasso", todo="pip install 'vani-io[prediction]'"
+        ) from None
+    # The intercept is taken out: what is left is free of the column of weights.
+    if gram[0, 0] <= 0:
+        return []
+    along = gram[0, 1:] / gram[0, 0]
+    inner = gram[1:, 1:] - np.outer(along, gram[0, 1:])
+    right = toward[1:] - along * toward[0]
+    with warnings.catch_warnings():
+        # Features that repeat each other are dropped, or the path ends where they do: what was found is exact.
+        warnings.simplefilter("ignore")
+        alphas, _, paths = lars_path_gram(
+            right,
+            inner,
+            n_samples=round(count),
+            alpha_min=0.0,
+            method="lasso",
+            max_iter=4 * len(right),
+            eps=1e-9,
+        )
+    found = []
+    for shrinkage, coefficients in zip(alphas, paths.T, strict=True):
+        if shrinkage <= MOST_SHRINKAGE:
+            intercept = toward[0] / gram[0, 0] - along @ coefficients
+            found.append((float(shrinkage), np.concatenate([[intercept], coefficients])))
+    return found

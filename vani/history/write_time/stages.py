@@ -1,0 +1,88 @@
+"""Features of any write: the load of each stage of its path, as far as its columns tell.
+
+A stage is what some bytes or requests have to pass: the whole file system, a compute node, a process, a target, an I/O
+node. Its load is all bytes (or requests) over its members. Settings that are words (layout, interface) have a load
+each, since a shared file is not slower by a constant, but per byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from vani.history.write_time.samples import Floats, Samples
+from vani.models.write_time.features import GPFS, LOADS, LUSTRE
+
+__all__ = ["KNOWN", "Kinds", "described", "kinds_of", "only_loads", "stage_loads"]
+
+_SPREADS = ("nodes", "processes", "stripe_count", "io_nodes")
+_PAPER = frozenset((*GPFS, *LUSTRE))
+KNOWN = ("bytes", "request", *_SPREADS)
+"""Columns whose meaning is known."""
+
+
+Kinds = Mapping[str, Sequence[str]]
+"""By column of words, the settings that were met, in order."""
+
+
+def kinds_of(samples: Samples) -> dict[str, list[str]]:
+    """The settings in each column of words."""
+    return {name: sorted(set(column.tolist())) for name, column in samples.words.items()}
+
+
+def stage_loads(samples: Samples, kinds: Kinds) -> dict[str, Floats]:
+    """Loads that cost time in proportion, and columns that Vani does not know: by name, shape (samples,), 0 or more."""
+    loads = dict(_loads(samples))
+    columns = dict(loads)
+    for name, known in kinds.items():
+        # One kind of each column is the base: its load is what the plain columns tell.
+        for kind in known[1:]:
+            there = (samples.words[name] == kind).astype(float)
+            columns |= {f"{load} [{name}={kind}]": column * there for load, column in loads.items()}
+    return columns | {name: column for name, column in samples.numbers.items() if name not in KNOWN}
+
+
+def _loads(samples: Samples) -> Iterator[tuple[str, Floats]]:
+    numbers = samples.numbers
+    one = np.ones(len(samples))
+    yield "1", one
+    size = numbers.get("bytes", one)
+    if "bytes" in numbers:
+        yield from _over_members("bytes", size, numbers)
+    if "request" in numbers:
+        requests = size / np.maximum(numbers["request"], 1.0)
+        yield from _over_members("requests", requests, numbers)
+    for name in ("nodes", "processes", "stripe_count"):
+        if name in numbers:
+            yield name, numbers[name]
+
+
+def _over_members(what: str, load: Floats, numbers: Mapping[str, Floats]) -> Iterator[tuple[str, Floats]]:
+    yield what, load
+    for name in _SPREADS:
+        if name not in numbers:
+            continue
+        members = numbers[name]
+        yield f"{what}/{name}", np.divide(load, members, out=np.zeros_like(load), where=members > 0)
+        if (members == 0).any():
+            yield f"{what} without {name}", np.where(members == 0, load, 0.0)
+
+
+def only_loads(columns: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Of the paper's features, those that are the load of a stage; of others, all."""
+    return {name: one for name, one in columns.items() if name in LOADS or name not in _PAPER}
+
+
+def described(samples: Samples, kinds: Kinds) -> dict[str, Floats]:
+    """What tells samples apart, in doublings where they are sizes and counts: for distances and trees."""
+    numbers = samples.numbers
+    columns = {name: np.log2(np.maximum(column, 0.5)) for name, column in numbers.items()}
+    for name in _SPREADS[1:]:
+        if name in numbers and "nodes" in numbers:
+            columns[f"{name}/nodes"] = np.log2(
+                np.maximum(numbers[name], 0.5) / np.maximum(numbers["nodes"], 1.0)
+            )
+    for name, known in kinds.items():
+        columns |= {f"{name}={kind}": 4.0 * (samples.words[name] == kind) for kind in known[1:]}
+    return columns

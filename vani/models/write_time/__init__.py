@@ -1,0 +1,1 @@
+"""How long a write takes, by models that are linear in features of the write (Xie et al., IPDPS 2019)."""

@@ -1,0 +1,62 @@
+"""Methods held against writes that they were not fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Evaluated", "Judged"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A method, held against samples that it was not fitted to.
+
+    Parameters
+    ----------
+    ratios
+        Measured over predicted time, shape (samples,).
+    """
+
+    method: str
+    ratios: Floats
+
+    @property
+    def error(self) -> float:
+        """Mean of the logarithm of how many times too long or too short."""
+        return float(np.abs(np.log(self.ratios)).mean())
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Judged:
+        """The same of the samples where `chosen`, shape (samples,), is true."""
+        return Judged(self.method, self.ratios[chosen])
+
+    def within(self, share: float) -> float:
+        """Share of the samples whose prediction is off by at most `share` of the measured time."""
+        return float((np.abs(1 / self.ratios - 1) <= share).mean())
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """All methods on samples that they were not fitted to.
+
+    Parameters
+    ----------
+    by_scale
+        By scale, each method's ratios of measured to predicted time.
+    chosen
+        The method that was chosen from the training samples alone.
+    covered
+        Share of the test samples that its interval holds.
+    """
+
+    scale: str
+    trained_on: int
+    by_scale: dict[float, list[Judged]]
+    chosen: str
+    low: float
+    high: float
+    covered: float

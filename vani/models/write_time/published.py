@@ -1,0 +1,146 @@
+"""The models of Cetus and Titan that Xie et al. print (IPDPS 2019, table V), with every term.
+
+The exponents that the paper's scan lost are restored; the rates that the coefficients stand for agree with the hardware
+(1.94 GB/s per I/O node, 3.4 GB/s per router). The printed table leaves one cell of Titan's row empty; coefficients pair
+with features in the order of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from vani.models.write_time.features import GpfsPool, LustrePool, Write, gpfs_features, lustre_features
+from vani.models.write_time.placement import Component, Groups, packed, spread
+from vani.units import format_seconds
+
+__all__ = ["PUBLISHED", "Placement", "Published", "Term"]
+
+Placement = Literal["packed", "spread"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A summand of the predicted time: seconds = coefficient * value."""
+
+    feature: str
+    coefficient: float
+    value: float
+
+    @property
+    def seconds(self) -> float:
+        """What the term adds."""
+        return self.coefficient * self.value
+
+
+@dataclass(frozen=True)
+class Published:
+    """A printed model.
+
+    Parameters
+    ----------
+    shared
+        What compute nodes share on their way to the file system, by the name that the features use.
+    trained_on
+        Numbers of nodes that the chosen training set reaches from and to.
+    most_nodes, least_seconds, most_per_node, megabytes, stripes
+        What it was trained and tested with.
+    """
+
+    system: str
+    intercept: float
+    coefficients: Mapping[str, float]
+    pool: GpfsPool | LustrePool
+    shared: Mapping[str, Component]
+    trained_on: tuple[int, int]
+    most_nodes: int = 512
+    least_seconds: float = 5.0
+    most_per_node: int = 16
+    megabytes: tuple[float, float] = (1.0, 10_240.0)
+    stripes: tuple[int, int] | None = None
+    default_stripes: int = 1
+
+    def ends(self, nodes: int) -> dict[Placement, dict[str, Groups]]:
+        """The two ends of how `nodes` nodes can lie: by end, groups by component."""
+        return {
+            "packed": {name: packed(nodes, one) for name, one in self.shared.items()},
+            "spread": {name: spread(nodes, one) for name, one in self.shared.items()},
+        }
+
+    def outside(self, write: Write, seconds: float) -> list[str]:
+        """In what a write of at most so many seconds is unlike those that the model was made from and tested with."""
+        low, high = self.megabytes
+        found = []
+        if write.nodes > self.most_nodes:
+            found.append(f"{write.nodes:,} nodes: the model was tested with at most {self.most_nodes:,}")
+        if write.per_node > self.most_per_node:
+            found.append(f"{write.per_node:,} processes per node: there were at most {self.most_per_node:,}")
+        if not low <= write.megabytes <= high:
+            found.append(f"{write.megabytes:,.6g} MB per process: there were {low:,.0f} to {high:,.0f}")
+        if self.stripes is not None and not self.stripes[0] <= write.stripes <= self.stripes[1]:
+            found.append(f"{write.stripes:,} stripes: there were {self.stripes[0]} to {self.stripes[1]}")
+        if seconds < self.least_seconds:
+            found.append(
+                f"{format_seconds(max(seconds, 0.0))} at most: the model was made from writes of more than "
+                f"{self.least_seconds:g} s"
+            )
+        return found
+
+    def terms(self, write: Write, groups: Mapping[str, Groups]) -> list[Term]:
+        """Every summand for a write from nodes that lie in these groups, the intercept first."""
+        if isinstance(self.pool, LustrePool):
+            values = lustre_features(write, self.pool, groups["router"])
+        else:
+            values = gpfs_features(write, self.pool, groups["I/O node"], groups["bridge"], groups["link"])
+        return [
+            Term("1", self.intercept, 1.0),
+            *(
+                Term(name, coefficient, float(values[name]))
+                for name, coefficient in self.coefficients.items()
+            ),
+        ]
+
+
+PUBLISHED: Final[Mapping[str, Published]] = {
+    "cetus": Published(
+        system="cetus",
+        intercept=0.902,
+        coefficients={
+            "m": 0.0864,
+            "s_l*m*K": 5.812e-4,
+            "s_b*m*K": 4.301e-5,
+            "m*n": 2.646e-4,
+            "m*K": 0.0022,
+            "n_nsds": 2.535e-4,
+            "s_io*m*K": 5.167e-4,
+            "n_nsd": 3.238e-6,
+            "(s_l*m*K)*(s_b*m*K)": 5.958e-13,
+            "(s_b*m*K)*n_nsds": 2.97e-10,
+        },
+        pool=GpfsPool(servers=48, disks=336, block=8.0),
+        # The paper does not say which nodes share a link; each bridge has one to its I/O node.
+        shared={"I/O node": Component(32, 128), "bridge": Component(64, 64), "link": Component(64, 64)},
+        trained_on=(32, 128),
+    ),
+    "titan": Published(
+        system="titan",
+        intercept=1.7826,
+        coefficients={
+            "K": 3.485e-4,
+            "n_r": -0.010,
+            "s_r*m*K": 2.91e-4,
+            "s_ost": 8.963e-5,
+            "m*n*K": 1.463e-6,
+            "m*K": 2.116e-4,
+            "(m*K)*(s_r*m*K)": 9.315e-11,
+            "(s_r*m*K)*n_oss": 1.925e-10,
+        },
+        pool=LustrePool(servers=144, targets=1008, stripe=1.0),
+        shared={"router": Component(172, 110)},
+        trained_on=(16, 128),
+        stripes=(1, 64),
+        default_stripes=4,
+    ),
+}
+"""By the name of the machine's description."""

@@ -1,0 +1,69 @@
+"""Whether a plan still holds: what each kind asks of the machine, against a snapshot of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from vani.errors import InputError
+from vani.plan.checks.findings import Findings
+from vani.plan.checks.io_nodes import check_io_nodes
+from vani.plan.checks.paths import check_paths
+from vani.schema.standing import Standing
+
+if TYPE_CHECKING:
+    from vani.schema.plan import Plan, PlanInput
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["CHECKS", "check"]
+
+CHECKS: Final[Mapping[str, Callable[[Any, Snapshot], Findings]]] = {
+    "forward": check_io_nodes,
+    "replay": check_io_nodes,
+    "path": check_paths,
+}
+"""By kind of plan, a function from the plan and a snapshot to findings; see `vani.plan.checks`."""
+
+
+def check(
+    plan: Plan,
+    snapshot: Snapshot,
+    *,
+    of_plan: PlanInput,
+    of_snapshot: PlanInput,
+    of_inputs: Findings,
+    version: str = "",
+) -> Standing:
+    """Hold a plan against the state of the machine.
+
+    Parameters
+    ----------
+    of_plan, of_snapshot
+        What the document calls them.
+    of_inputs
+        What became of the documents that the plan was made from.
+
+    Raises
+    ------
+    InputError
+        Plans of this kind ask nothing of a machine.
+    """
+    of_kind = CHECKS.get(plan.kind)
+    if of_kind is None:
+        raise InputError(
+            f"plans of kind {plan.kind} ask nothing that a snapshot tells",
+            where=of_plan.path or "plan",
+            todo=f"this takes those of kind {' or '.join(CHECKS)}",
+        )
+    found = of_kind(plan, snapshot) + of_inputs
+    return Standing(
+        version=version,
+        kind=plan.kind,
+        plan=of_plan,
+        snapshot=of_snapshot,
+        time=snapshot.time,
+        holds=not found.broken,
+        broken=list(found.broken),
+        unknown=list(found.unknown),
+        notes=list(found.notes),
+    )

@@ -1,0 +1,50 @@
+"""Plans that hand out I/O nodes: whether the pool still has as many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.plan.checks.findings import Findings
+from vani.schema.plan import Left
+from vani.units import counted
+
+if TYPE_CHECKING:
+    from vani.schema.plan import ForwardPlan, ReplayPlan
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["check_io_nodes"]
+
+_NAMED = 5
+
+
+def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findings:
+    """Hold the I/O nodes that are handed out (of a replay, at once) against the forwarding nodes that serve."""
+    wanted = plan.after.io_nodes or 0
+    if not wanted:
+        return Findings(notes=["the plan hands out no I/O nodes"])
+    if not snapshot.forwarding:
+        reason = f"{_handed_out(wanted)}, and the snapshot names no forwarding nodes"
+        return Findings(broken=[Left(name="pool", reason=reason)])
+    offline = [one.name for one in snapshot.forwarding if one.state == "offline"]
+    usable = len(snapshot.forwarding) - len(offline)
+    notes = []
+    degraded = [one.name for one in snapshot.forwarding if one.state == "degraded"]
+    if degraded:
+        notes.append(f"slower than planned, since degraded: {_named(degraded)}")
+    if usable > plan.forward.io_nodes:
+        notes.append(f"the pool has {usable:,} I/O nodes, the plan knows {plan.forward.io_nodes:,}")
+    if usable >= wanted:
+        return Findings(notes=notes)
+    reason = f"{_handed_out(wanted)}, {usable:,} of {len(snapshot.forwarding):,} can be used"
+    if offline:
+        reason += f"; offline: {_named(offline)}"
+    return Findings(broken=[Left(name="pool", reason=reason)], notes=notes)
+
+
+def _handed_out(wanted: int) -> str:
+    return f"{counted(wanted, 'I/O node', 'is', 'are')} handed out"
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,113 @@
+"""Whether paths still hold on the machine as it is now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from vani.plan.checks.findings import Findings
+from vani.plan.path_layers import DIMENSIONS, DUST
+from vani.schema.plan import Left
+
+if TYPE_CHECKING:
+    from vani.schema.plan import JobPath, PathPlan
+    from vani.schema.snapshot import IoNode, Snapshot, StorageNode, Target
+
+__all__ = ["check_paths"]
+
+_WORDS: Final = {
+    "iobw": "bytes per second",
+    "iops": "operations per second",
+    "mdops": "metadata operations per second",
+}
+
+
+def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
+    """What breaks a plan of paths, what cannot be compared, and what is only worth knowing.
+
+    Broken is a path with a node that is gone or not ok, or that no longer leads to the next, and a node that is to
+    carry more than its peak. What is free now is no more than a note: the jobs of the plan may be running, and be a
+    part of the load.
+    """
+    nodes = _nodes_of(snapshot)
+    broken = [*_states(plan, nodes), *_ways(plan.jobs, snapshot)]
+    unknown, notes = [], []
+    for key, sent in _sent(plan).items():
+        node = nodes.get(key)
+        if node is None or node.state != "ok":
+            continue
+        for name, amount in sent.items():
+            peak = getattr(node.peak, name, None)
+            if peak is None:
+                # Of a storage node or a target only what it tells is held against it.
+                if not (name == "mdops" and key[0] != "forwarding node"):
+                    unknown.append(Left(name=_called(key), reason=f"no peak of {_WORDS[name]}"))
+            elif amount > peak * (1 + DUST):
+                reason = f"{amount:,.0f} {_WORDS[name]} are sent, its peak is {peak:,.0f}"
+                broken.append(Left(name=_called(key), reason=reason))
+            elif node.load is not None and amount > peak * (1 - node.load) * (1 + DUST):
+                notes.append(
+                    f"{_called(key)} has {peak * (1 - node.load):,.0f} {_WORDS[name]} free, and {amount:,.0f} are "
+                    "sent: too few unless the jobs of the plan are a part of its load"
+                )
+    return Findings(broken, unknown, notes)
+
+
+Key = tuple[str, str]
+
+
+def _nodes_of(snapshot: Snapshot) -> dict[Key, IoNode | StorageNode | Target]:
+    found: dict[Key, IoNode | StorageNode | Target] = {}
+    found |= {("forwarding node", one.name): one for one in snapshot.forwarding}
+    found |= {("storage node", one.name): one for one in snapshot.storage}
+    return found | {("OST", str(one.index)): one for one in snapshot.ost}
+
+
+def _states(plan: PathPlan, nodes: dict[Key, IoNode | StorageNode | Target]) -> Iterator[Left]:
+    servers = {name for kind, name in nodes if kind == "storage node"}
+    for key in dict.fromkeys(key for job in plan.jobs for key in _keys(job)):
+        node = nodes.get(key)
+        if node is not None and node.state != "ok":
+            yield Left(name=_called(key), reason=f"it is {node.state}")
+        # Where the snapshot describes no storage nodes, servers stood in for them.
+        elif node is None and (key[0] != "storage node" or servers):
+            yield Left(name=_called(key), reason="it is not in the snapshot")
+
+
+def _keys(job: JobPath) -> Iterator[Key]:
+    yield from (("forwarding node", one.forwarding) for one in job.map)
+    for flow in job.flows:
+        yield "storage node", flow.storage
+        yield "OST", str(flow.ost)
+
+
+def _ways(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
+    behind = {index: one.name for one in snapshot.storage for index in one.ost}
+    ways = dict.fromkeys((flow.forwarding, flow.storage, flow.ost) for job in jobs for flow in job.flows)
+    for forwarding, storage in dict.fromkeys(way[:2] for way in ways):
+        if snapshot.reach is not None and storage not in snapshot.reach.get(forwarding, ()):
+            yield Left(name=f"forwarding node {forwarding}", reason=f"it no longer reaches {storage}")
+    for storage, ost in dict.fromkeys(way[1:] for way in ways):
+        if snapshot.storage and behind.get(ost) != storage:
+            yield Left(name=f"OST {ost}", reason=f"it is no longer behind {storage}")
+
+
+def _sent(plan: PathPlan) -> dict[Key, dict[str, float]]:
+    """What the plan has each node carry, where that is not nothing."""
+    found: defaultdict[Key, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for job in plan.jobs:
+        asked = {name: rate for name in DIMENSIONS if (rate := getattr(job, name))}
+        for flow in job.flows:
+            for key in (
+                ("forwarding node", flow.forwarding),
+                ("storage node", flow.storage),
+                ("OST", str(flow.ost)),
+            ):
+                for name, rate in asked.items():
+                    found[key][name] += flow.share * rate
+    return {key: dict(sent) for key, sent in found.items()}
+
+
+def _called(key: Key) -> str:
+    return f"{key[0]} {key[1]}"

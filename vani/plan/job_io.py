@@ -1,0 +1,179 @@
+"""What a job asks of the I/O path, and how it reads and writes, from jobs.yaml or the profile of an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.models.neighbours import neighbour_distance
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import PlannedJob
+    from vani.schema.profile import FileEntity, IOStats, Profile
+
+__all__ = ["JobIo", "Reads", "SharedFile", "io_of"]
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How a job reads: the usual request in bytes, and how many files."""
+
+    request: int
+    files: int
+
+
+@dataclass(frozen=True)
+class SharedFile:
+    """A file that processes write (or read) together.
+
+    `distance` is the bytes between the offsets of neighbours at the same moment, None where that is not known; `size`
+    the bytes of the file, None where that is not known.
+    """
+
+    processes: int
+    distance: int | None
+    size: int | None
+
+
+@dataclass(frozen=True)
+class JobIo:
+    """What is known of a job's I/O.
+
+    Attributes
+    ----------
+    demand
+        Bytes, data operations and metadata operations per second; None: not known.
+    reads
+        In words why not, where it is no `Reads`.
+    layout
+        The file that matters; "file_per_process"; in words why neither is known.
+    lacks
+        What is missing of the demand.
+    notes
+        What stands in for figures that jobs.yaml does not have.
+    """
+
+    demand: tuple[float | None, float | None, float | None]
+    reads: Reads | str
+    layout: SharedFile | str
+    lacks: str | None
+    notes: str | None = None
+
+    @property
+    def is_file_per_process(self) -> bool:
+        return self.layout == "file_per_process"
+
+
+def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
+    """What is known of a job; its own figures before those of its profile, and those before its curve."""
+    asked = job.demand
+    own = (None, None, None) if asked is None else (asked.iobw, asked.iops, asked.mdops)
+    run = (None, None, None) if profile is None else _rates(profile, job.nodes)
+    best = max((one.bandwidth for one in job.curve or ()), default=None)
+    curve = (best, None, None)
+    found = tuple(
+        next((one for one in some if one is not None), None) for some in zip(own, run, curve, strict=True)
+    )
+    demand = (found[0], found[1], found[2])
+    words = ("iobw", "iops", "mdops")
+    missing = [name for name, one in zip(words, demand, strict=True) if one is None]
+    notes = None
+    if demand != own:
+        taken = [name for name, a, b in zip(words, demand, own, strict=True) if a != b]
+        source = (
+            "the busiest phase of its profile"
+            if profile is not None and any(one is not None for one in run)
+            else "the best of its curve"
+        )
+        notes = f"{' and '.join(taken)} of {job.name}: {source}"
+    lacks = None
+    if len(missing) == len(words):
+        lacks = "no demand: nothing is carried for it, and its compute nodes use the forwarding node whose turn it is"
+    elif missing:
+        lacks = f"no {' and no '.join(missing)}: not held against any peak"
+    return JobIo(demand, _reads(job, profile), _layout(job, profile), lacks, notes)
+
+
+def _rates(profile: Profile, nodes: int) -> tuple[float | None, float | None, float | None]:
+    """The most of each dimension in a phase, as if more nodes asked for more."""
+    scale = nodes / profile.job.nodes if profile.job.nodes else 1.0
+
+    def most(amount: Callable[[IOStats], int | None]) -> float | None:
+        rates = [
+            value / phase.runtime_s * scale
+            for phase in profile.phases or ()
+            if phase.runtime_s and (value := amount(phase.io)) is not None
+        ]
+        return max(rates, default=None)
+
+    return (
+        most(lambda io: io.bytes.total),
+        most(lambda io: io.ops.read + io.ops.write),
+        most(_sent),
+    )
+
+
+def _sent(io: IOStats) -> int:
+    """Metadata operations that leave the compute node: a seek does not."""
+    return io.ops.metadata - (io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0)
+
+
+def _reads(job: PlannedJob, profile: Profile | None) -> Reads | str:
+    pattern = job.pattern
+    if profile is not None:
+        sizes = profile.dataset.io.transfer_size.read
+        if not profile.dataset.io.ops.read:
+            return "it reads nothing"
+        files = sum(1 for file in profile.files if file.readers > 0)
+        roles = profile.dataset.roles or {}
+        files = max(
+            files, 0 if profile.lists_all_files else roles.get("input", 0) + roles.get("intermediate", 0)
+        )
+        if sizes is None or sizes.p50 is None or not files:
+            return "how it reads is not in its profile"
+        return Reads(sizes.p50, files)
+    if pattern is None:
+        return "how it reads is not known"
+    if pattern.operation != "read":
+        return "it writes most of its bytes"
+    if pattern.layout == "shared":
+        return Reads(pattern.request, 1)
+    if job.processes is None:
+        return "how many files it reads is not known without its processes"
+    return Reads(pattern.request, job.processes)
+
+
+def _layout(job: PlannedJob, profile: Profile | None) -> SharedFile | str:
+    pattern, processes = job.pattern, job.processes
+    if profile is not None:
+        return _largest_file(profile)
+    if pattern is None:
+        return "how its files are laid out is not known"
+    if pattern.layout == "file_per_process":
+        return "file_per_process"
+    if processes is None:
+        return "how many processes share its file is not known"
+    size = int(job.bytes) if job.bytes else None
+    if pattern.order == "strided":
+        return SharedFile(processes, pattern.request, size)
+    return SharedFile(processes, max(1, size // processes) if size else None, size)
+
+
+def _largest_file(profile: Profile) -> SharedFile | str:
+    """The file of most bytes decides."""
+
+    def moved(file: FileEntity) -> int:
+        return file.io.bytes.total or 0
+
+    largest = max((file for file in profile.files if moved(file)), key=moved, default=None)
+    if largest is None:
+        return "its profile names no file with bytes"
+    reads = (largest.io.bytes.read or 0) > (largest.io.bytes.written or 0)
+    movers = largest.readers if reads else largest.writers
+    if largest.access != "shared":
+        alone = sum(moved(file) > 0 and file.access != "shared" for file in profile.files)
+        return "file_per_process" if alone > 1 else "one process moves the bytes of its largest file"
+    if movers < 2:
+        return "one process moves the bytes of its largest file"
+    return SharedFile(movers, neighbour_distance(largest, movers, reads=reads), largest.size or None)

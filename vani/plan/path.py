@@ -1,0 +1,375 @@
+"""By which forwarding nodes, storage nodes and targets each job's I/O goes: from jobs and a snapshot to a plan (AIOT).
+
+Job after job takes what its demand needs of what the jobs before it left: the flow through the layers (Algorithm 1, or
+a maximum flow), one forwarding node for each compute node, the flow again as these forwarding nodes let it, then the
+settings that fit the path.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.plan.job_io import JobIo, io_of
+from vani.plan.node_map import nodes_by_forwarder
+from vani.plan.path_flow import Flows, Room, by_forwarder, carried, largest, room_for
+from vani.plan.path_layers import DIMENSIONS, DUST, Floats, Layer, Network, Numbers, network_of
+from vani.plan.path_settings import Settings, settings_of
+from vani.plan.static_map import static_shares
+from vani.schema.advice import Expected
+from vani.schema.host_list import HostList, first_twin
+from vani.schema.plan import Left
+from vani.schema.plan.path import (
+    Balance,
+    Dimension,
+    Flow,
+    JobPath,
+    LayerLoads,
+    MappedNodes,
+    NodeLoad,
+    PathPlan,
+    PathSettings,
+)
+from vani.units import format_share
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Jobs, PlannedJob
+    from vani.schema.plan import PlanInput
+    from vani.schema.profile import Profile
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["path"]
+
+_WHOLE: Final = 1 - 1e-6
+"""From here on a demand is met."""
+
+
+@dataclass
+class _Served:
+    """What one job gets, before the settings."""
+
+    job: PlannedJob
+    io: JobIo
+    binds: Dimension | None = None
+    flow: float | None = None
+    flows: Flows = field(default_factory=list)
+    nodes: dict[int, int] = field(default_factory=dict)
+    why: str | None = None
+
+    @property
+    def met(self) -> float | None:
+        return None if self.flow is None else carried(self.flows)
+
+
+def path(
+    jobs: Jobs,
+    snapshot: Snapshot,
+    settings: PathSettings,
+    *,
+    profiles: Mapping[str, Profile] | None = None,
+    inputs: Sequence[PlanInput] = (),
+    where: str = "jobs",
+    where_snapshot: str = "snapshot",
+    version: str = "",
+) -> PathPlan:
+    """Give each job a path.
+
+    Parameters
+    ----------
+    profiles
+        Profiles of earlier runs by name of the job.
+    where, where_snapshot
+        What errors call the documents.
+
+    Raises
+    ------
+    InputError
+        Two jobs of one name or with one host, lists of hosts that are not of as many as a job has nodes, or a machine
+        without a path.
+    """
+    jobs.refuse_twins(where)
+    hosts = _hosts(jobs, where)
+    known = profiles or {}
+    ios = [io_of(job, known.get(job.name)) for job in jobs.jobs]
+    network = network_of(snapshot, _asked(ios, settings), where_snapshot)
+    before, loads_before = _balance(network), network.loads()
+    served: dict[int, _Served] = {}
+    for number in sorted(range(len(ios)), key=lambda n: jobs.jobs[n].submit_s):
+        served[number] = _serve(jobs.jobs[number], ios[number], network, settings)
+    done = [served[number] for number in range(len(ios))]
+    users = Counter(fwd for one in done for fwd in one.nodes)
+    buffers = [one.prefetch_buffer for one in snapshot.forwarding]
+    chosen = [
+        settings_of(
+            one.io,
+            one.job.nodes,
+            list(one.nodes),
+            network=network,
+            buffers=buffers,
+            users=users,
+            metadata_share=settings.metadata_share,
+        )
+        if one.nodes
+        else Settings()
+        for one in done
+    ]
+    return PathPlan(
+        version=version,
+        inputs=list(inputs),
+        expected=_expected(done, network.forwarding, [one.state != "offline" for one in snapshot.forwarding]),
+        unplaced=[
+            Left(name=one.job.name, reason=one.why) for one in done if one.why is not None and not one.nodes
+        ],
+        over_capacity=[
+            *(Left(name=one.job.name, reason=one.why) for one in done if one.why is not None and one.nodes),
+            *(left for layer in network.layers for left in _over(layer)),
+        ],
+        no_data=[
+            *(
+                Left(name=one.job.name, reason=why)
+                for one in done
+                if (why := _lacks(one, settings)) is not None
+            ),
+            *network.lacks,
+        ],
+        notes=_notes(ios, settings),
+        path=settings,
+        before=before,
+        after=_balance(network),
+        jobs=[_row(one, some, list_, network) for one, some, list_ in zip(done, chosen, hosts, strict=True)],
+        layers=[
+            _layer_loads(layer, old, new)
+            for layer, old, new in zip(network.layers, loads_before, network.loads(), strict=True)
+        ],
+    )
+
+
+def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings) -> _Served:
+    """The path of one job; what it takes is taken from the network."""
+    demand = np.array([one or 0.0 for one in io.demand])
+    held = demand * (np.arange(len(demand)) == 0) if settings.capacity == "eq1" else demand
+    keys = network.forwarding.keys(network.loads()[0])
+    queue = np.argsort(keys, kind="stable")
+    found = _Served(job, io)
+    if all(one is None for one in io.demand) or (settings.capacity == "eq1" and not io.demand[0]):
+        room = room_for(network, np.zeros_like(demand))
+        flows = largest(network, room, demand * 0, exact=False, pack=True)
+        if flows:
+            found.nodes = {flows[0][0]: job.nodes}
+            network.forwarding.to_the_back([flows[0][0]])
+        else:
+            found.why = "no forwarding node that can be used leads to an OST that can"
+        return found
+    room = room_for(network, held)
+    found.binds = _binds(network.forwarding, held)
+    flows = largest(network, room, held, exact=settings.exact, pack=settings.pack)
+    found.flow = carried(flows)
+    if not flows:
+        found.why = _why(network, room, 0.0)
+        return found
+    found.nodes = nodes_by_forwarder(flows, room.forwarding, _reachable(queue, network, room), job.nodes)
+    found.flows = _as_mapped(flows, found.nodes, job.nodes, network, room, held, settings)
+    network.carry(demand, found.flows)
+    if carried(found.flows) < _WHOLE:
+        found.why = _why(network, room, found.flow, carried(found.flows))
+    return found
+
+
+def _as_mapped(
+    flows: Flows,
+    nodes: Mapping[int, int],
+    total: int,
+    network: Network,
+    room: Room,
+    held: Floats,
+    settings: PathSettings,
+) -> Flows:
+    """The flow as it is when each compute node keeps to one forwarding node."""
+    sums = by_forwarder(flows)
+    if sums.keys() == nodes.keys() and all(sums[fwd] <= count / total + DUST for fwd, count in nodes.items()):
+        return flows
+    limited = Room(np.zeros_like(room.forwarding), room.storage, room.ost)
+    for fwd, count in nodes.items():
+        limited.forwarding[fwd] = min(float(room.forwarding[fwd]), count / total)
+    return largest(network, limited, held, exact=settings.exact, pack=settings.pack)
+
+
+def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
+    """Forwarding nodes in the order of their queue, those that lead to storage with room."""
+    leads = np.array([bool((room.storage[reached] > DUST).any()) for reached in network.reach])
+    return np.asarray(queue[leads[network.groups[queue]]], dtype=np.int64)
+
+
+def _asked(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
+    """Dimensions in which peaks matter: those that some job asks for."""
+    if settings.capacity == "eq1":
+        return {"iobw"}
+    return {name for n, name in enumerate(DIMENSIONS) if any(one.demand[n] for one in ios)}
+
+
+def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
+    """How much of the demand is carried, beside a static map; None where no job asks for anything."""
+    asking = [number for number, one in enumerate(done) if one.met is not None]
+    if not asking:
+        return None
+    demands = np.array([[one or 0.0 for one in some.io.demand] for some in done])
+    before = float(static_shares(layer, [one.job.nodes for one in done], demands, serves)[asking].mean())
+    after = float(np.mean([done[number].met for number in asking]))
+    return Expected(
+        metric="mean_share_of_demand_carried",
+        before=before,
+        after=after,
+        speedup=after / before if before else None,
+        low=None,
+        high=None,
+        method="before: compute nodes dealt to all forwarding nodes in blocks, in the order of jobs.yaml, and storage "
+        "without a limit; after: this plan; no range: demands and loads tell no scatter",
+    )
+
+
+def _lacks(one: _Served, settings: PathSettings) -> str | None:
+    if settings.capacity == "eq1" and not one.io.demand[0] and any(one.io.demand):
+        return "it asks for no bytes, which are all that equation 1 sees: nothing is carried for it"
+    return one.io.lacks
+
+
+def _binds(layer: Layer, demand: Floats) -> Dimension | None:
+    room = np.where(layer.usable[:, None], layer.room, 0.0).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        taken = np.where((demand > 0) & np.isfinite(room), demand / room, 0.0)
+    return DIMENSIONS[int(taken.argmax())] if taken.any() else None
+
+
+def _why(network: Network, room: Room, flow: float, met: float | None = None) -> str:
+    """Why not all of a demand is carried."""
+    forwarding, behind = room.least_sum(network)
+    share = format_share(flow if met is None else met)
+    text = f"{share} of its demand is carried" if flow else "nothing of its demand is carried"
+    if (least := min(forwarding, behind)) < _WHOLE:
+        layer = "forwarding nodes" if forwarding <= behind else "storage nodes and their OSTs"
+        return f"{text}: {layer} have room for {format_share(least) if least > 1e-4 else 'none of it'}"
+    if flow < _WHOLE:
+        return f"{text}: the storage nodes that forwarding nodes with room reach are full"
+    return f"{text}: no forwarding node has room for all that one of its compute nodes asks for"
+
+
+def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
+    lists = [None if job.hosts is None else HostList.parse(job.hosts) for job in jobs.jobs]
+    for job, some in zip(jobs.jobs, lists, strict=True):
+        if some is not None and len(some) != job.nodes:
+            raise InputError(
+                f"its `hosts` are {len(some):,}, its `nodes` {job.nodes:,}",
+                where=f"{where}: job {job.name}",
+                todo="give as many of both",
+            )
+    twin = first_twin(
+        (one, number) for number, some in enumerate(lists) if some is not None for one in some.ranges
+    )
+    if twin is not None:
+        name, first, second = twin
+        raise InputError(
+            f"host {name!r} is in the jobs {jobs.jobs[first].name!r} and {jobs.jobs[second].name!r}",
+            where=where,
+            todo="give each host to one job: it has one forwarding node",
+        )
+    return lists
+
+
+def _row(one: _Served, some: Settings, hosts: HostList | None, network: Network) -> JobPath:
+    names = tuple(layer.names for layer in network.layers)
+    return JobPath(
+        name=one.job.name,
+        nodes=one.job.nodes,
+        iobw=one.io.demand[0],
+        iops=one.io.demand[1],
+        mdops=one.io.demand[2],
+        binds=one.binds,
+        flow=one.flow,
+        met=one.met,
+        flows=[
+            Flow(
+                forwarding=names[0][fwd],
+                storage=names[1][node],
+                ost=int(names[2][target]),
+                share=min(1.0, share),
+            )
+            for fwd, node, target, share in one.flows
+        ],
+        map=_mapped(one.nodes, hosts, names[0]),
+        request_split=some.split,
+        prefetch_chunk=some.chunk,
+        stripe_count=some.count,
+        stripe_size=some.size,
+        kept=some.kept,
+    )
+
+
+def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[str]) -> list[MappedNodes]:
+    found, first = [], 0
+    for fwd, count in nodes.items():
+        found.append(
+            MappedNodes(
+                forwarding=names[fwd],
+                number=fwd,
+                first=first,
+                nodes=count,
+                hosts=None if hosts is None else str(hosts.part(first, first + count)),
+            )
+        )
+        first += count
+    return found
+
+
+def _balance(network: Network) -> Balance:
+    forwarding, storage, ost = (
+        layer.index(load) for layer, load in zip(network.layers, network.loads(), strict=True)
+    )
+    return Balance(forwarding=forwarding, storage=storage, ost=ost)
+
+
+def _layer_loads(layer: Layer, before: Floats, after: Floats) -> LayerLoads:
+    usable = layer.usable
+    knows = layer.knows_loads and bool(usable.any())
+    busy = np.flatnonzero(layer.used.any(axis=1))
+    return LayerLoads(
+        layer=layer.name,
+        nodes=int(usable.sum()),
+        unused=int((~usable).sum()),
+        largest_before=float(before[usable].max()) if knows else None,
+        largest_after=float(after[usable].max()) if knows else None,
+        loads=[NodeLoad(name=layer.names[n], before=float(before[n]), after=float(after[n])) for n in busy],
+    )
+
+
+def _over(layer: Layer) -> list[Left]:
+    """Nodes that carry more than they can: of a plan by equation 1 alone."""
+    free = layer.free
+    over = np.isfinite(free) & (layer.used > free * (1 + DUST) + DUST)
+    return [
+        Left(
+            name=layer.names[n] if layer.name != "ost" else f"OST {layer.names[n]}",
+            reason=f"{layer.used[n, d]:,.0f} {DIMENSIONS[d]} where {free[n, d]:,.0f} are free: equation 1 "
+            "does not see them",
+        )
+        for n, d in np.argwhere(over)
+    ]
+
+
+def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
+    notes = []
+    if settings.capacity == "eq1":
+        notes.append(
+            "equation 1 as printed, with x1 Y1 = x2 Y2 = x3 Y3 at each node and x1 = 0.1, is 0.3 Y1 (1 - U): data "
+            "and metadata operations drop out of it"
+        )
+    stand_in = [one.notes for one in ios if one.notes is not None]
+    if stand_in:
+        notes.append(
+            "; ".join(stand_in[:3]) + (f"; and of {len(stand_in) - 3:,} more" if stand_in[3:] else "")
+        )
+    return notes

@@ -1,0 +1,227 @@
+"""How a job's demand goes through the layers: Algorithm 1 of AIOT, and a maximum flow.
+
+Amounts are shares of the job's demand, 1 being all of it. A flow is (forwarding node, storage node, target, share), by
+positions in their layers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.plan.path_layers import DUST, Floats, Network, Numbers, keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Flows", "Room", "by_forwarder", "carried", "greedy", "largest", "maximum", "room_for"]
+
+Flows = list[tuple[int, int, int, float]]
+
+_STEPS: Final = 10**9
+"""Into so many parts a demand is cut for the maximum flow: its algorithms end for integers."""
+_BOUNDS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@dataclass
+class Room:
+    """What each node of each layer can carry of a demand."""
+
+    forwarding: Floats
+    storage: Floats
+    ost: Floats
+
+    @property
+    def layers(self) -> tuple[Floats, Floats, Floats]:
+        return self.forwarding, self.storage, self.ost
+
+    def copy(self) -> Room:
+        return Room(*(layer.copy() for layer in self.layers))
+
+    def least_sum(self, network: Network) -> tuple[float, float]:
+        """What all forwarding nodes can carry together, and what lies behind them."""
+        served = network.above >= 0
+        behind = np.bincount(
+            network.above[served], weights=np.minimum(self.ost[served], 2.0), minlength=len(self.storage)
+        )
+        return float(self.forwarding.sum()), float(np.minimum(self.storage, behind).sum())
+
+
+def room_for(network: Network, demand: Floats) -> Room:
+    """What each node can carry of a demand, by the dimension that binds; 0 for those that are not used."""
+    return Room(*(layer.shares(demand) for layer in network.layers))
+
+
+def greedy(network: Network, room: Room, demand: Floats, *, pack: bool = False) -> Flows:
+    """Algorithm 1: the head of the lowest bucket of each layer carries what it can, then the next.
+
+    The paper pushes compute node by compute node. Those of a job push alike, so that a run of them down one path is
+    one push here: until a node on it is full, or its load has passed the next bound of the buckets. Then all on the
+    path wait behind the others of their buckets. With `pack` a run ends only where a node is full.
+    """
+    left_of = room.copy()
+    loads = [load.copy() for load in network.loads()]
+    weights = [layer.weights(demand) for layer in network.layers]
+    queue = _Queues(network, loads)
+    flows: Flows = []
+    left = 1.0
+    while left > DUST:
+        path = queue.path(left_of)
+        if path is None:
+            break
+        pushed = min(left, *(float(of[node]) for of, node in zip(left_of.layers, path, strict=True)))
+        if not pack:
+            pushed = min(
+                pushed,
+                *(
+                    _to_the_bound(float(load[node]), float(weight[node]))
+                    for load, weight, node in zip(loads, weights, path, strict=True)
+                ),
+            )
+        left -= pushed
+        for of, load, weight, node in zip(left_of.layers, loads, weights, path, strict=True):
+            of[node] = rest if (rest := of[node] - pushed) > DUST else 0.0
+            load[node] += pushed * weight[node]
+        flows.append((*path, pushed))
+        if not pack:
+            queue.requeue(path)
+    return _together(flows)
+
+
+class _Queues:
+    """The queues of all layers while one job is served."""
+
+    def __init__(self, network: Network, loads: list[Floats]) -> None:
+        self._network = network
+        self._loads = loads
+        self._keys = [layer.keys(load) for layer, load in zip(network.layers, loads, strict=True)]
+        self._next = max(int(layer.turn.max(initial=0)) for layer in network.layers) + 1
+
+    def path(self, left: Room) -> tuple[int, int, int] | None:
+        """The heads of the queues that reach each other and can carry more; None where there are none."""
+        while (fwd := _head(self._keys[0], left.forwarding)) is not None:
+            reached = self._network.reach[self._network.groups[fwd]]
+            while (node := _head(self._keys[1], left.storage, reached)) is not None:
+                target = _head(self._keys[2], left.ost, self._network.behind[node])
+                if target is not None:
+                    return fwd, node, target
+                left.storage[node] = 0.0
+            # Others that reach the same have no way either.
+            left.forwarding[self._network.groups == self._network.groups[fwd]] = 0.0
+        return None
+
+    def requeue(self, path: tuple[int, int, int]) -> None:
+        """What the path loaded waits behind the others of its bucket."""
+        turn = np.array([self._next])
+        for keys, load, node in zip(self._keys, self._loads, path, strict=True):
+            keys[node] = keys_of(load[[node]], turn)[0]
+        self._next += 1
+
+
+def _head(keys: Numbers, left: Floats, among: Numbers | None = None) -> int | None:
+    """Who is first in the queues among those that can carry more."""
+    candidates = np.flatnonzero(left > DUST) if among is None else among[left[among] > DUST]
+    return int(candidates[keys[candidates].argmin()]) if len(candidates) else None
+
+
+def _to_the_bound(load: float, weight: float) -> float:
+    """What a node can carry until its load passes the next bound of the buckets; infinite where none does."""
+    bound = next((one for one in _BOUNDS if one > load + DUST), None)
+    return np.inf if bound is None or weight <= 0 else max(DUST, (bound - load) / weight)
+
+
+def maximum(network: Network, room: Room) -> Flows:
+    """A maximum flow, in parts of 1e-9 of the demand, rounded down.
+
+    Forwarding nodes that reach the same storage nodes are one node of the graph.
+    """
+    import networkx as nx  # noqa: PLC0415 - only where a flow is not known to be a maximum
+
+    graph: nx.DiGraph[object] = nx.DiGraph()
+    graph.add_edge("all", "job", capacity=_STEPS)
+    whole = [_steps(layer) for layer in room.layers]
+    supply = np.bincount(network.groups, weights=whole[0], minlength=len(network.reach)).astype(np.int64)
+    for node, targets in enumerate(network.behind):
+        room_behind = min(int(whole[1][node]), int(whole[2][targets].sum()))
+        if room_behind:
+            graph.add_edge(("storage", node), "end", capacity=room_behind)
+    for group, reached in enumerate(network.reach):
+        if supply[group]:
+            graph.add_edge("job", ("group", group), capacity=int(supply[group]))
+            graph.add_edges_from((("group", group), ("storage", int(node))) for node in reached)
+    if not graph.has_node("end") or graph.in_degree("end") == 0:
+        return []
+    _, found = nx.maximum_flow(graph, "all", "end")
+    return list(_taken_apart(network, whole, found))
+
+
+def _taken_apart(
+    network: Network, whole: list[Numbers], found: dict[object, dict[object, int]]
+) -> Iterator[tuple[int, int, int, float]]:
+    """Flows by node: each forwarding node of a group, and each target, takes what it can, in turn."""
+    loads = network.loads()
+    order = [
+        np.argsort(layer.keys(load), kind="stable") for layer, load in zip(network.layers, loads, strict=True)
+    ]
+    rank = np.argsort(order[2])
+    left = [one.copy() for one in whole]
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for fwd in order[0][left[0][order[0]] > 0][::-1]:
+        members[int(network.groups[fwd])].append(int(fwd))
+    targets = [list(some[np.argsort(-rank[some])]) for some in network.behind]
+    for group in range(len(network.reach)):
+        for node, amount in found.get(("group", group), {}).items():
+            assert isinstance(node, tuple)
+            storage, rest = int(node[1]), amount
+            while rest > 0:
+                fwd, target = members[group][-1], int(targets[storage][-1])
+                pushed = min(rest, int(left[0][fwd]), int(left[2][target]))
+                if pushed:
+                    yield fwd, storage, target, pushed / _STEPS
+                rest -= pushed
+                left[0][fwd] -= pushed
+                left[2][target] -= pushed
+                if not left[0][fwd]:
+                    members[group].pop()
+                if not left[2][target]:
+                    targets[storage].pop()
+
+
+def _steps(shares: Floats) -> Numbers:
+    return np.asarray(np.floor(np.minimum(shares, 1.0) * _STEPS), dtype=np.int64)
+
+
+def largest(network: Network, room: Room, demand: Floats, *, exact: bool, pack: bool) -> Flows:
+    """Algorithm 1; with `exact`, a maximum flow where that carries more."""
+    found = greedy(network, room, demand, pack=pack)
+    if exact and carried(found) < 1 - DUST:
+        better = maximum(network, room)
+        if carried(better) > carried(found) + 1e-6:
+            return better
+    return found
+
+
+def carried(flows: Sequence[tuple[int, int, int, float]]) -> float:
+    """The share of a demand that flows carry."""
+    return min(1.0, sum(flow[3] for flow in flows))
+
+
+def by_forwarder(flows: Flows) -> dict[int, float]:
+    """The share that each forwarding node carries, in the order of first use."""
+    sums: dict[int, float] = {}
+    for fwd, _, _, share in flows:
+        sums[fwd] = sums.get(fwd, 0.0) + share
+    return sums
+
+
+def _together(flows: Flows) -> Flows:
+    """One flow for each path, in the order of first use."""
+    sums: dict[tuple[int, int, int], float] = {}
+    for *path, share in flows:
+        key = (path[0], path[1], path[2])
+        sums[key] = sums.get(key, 0.0) + share
+    return [(*key, share) for key, share in sums.items()]

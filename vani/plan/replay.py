@@ -1,0 +1,274 @@
+"""How a queue of jobs goes when the I/O nodes of a pool are shared anew at each change (Bez et al., section 5.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vani.errors import InputError
+from vani.models.forwarding import HELD_OUT, Scenario
+from vani.plan.curves import Estimate, Offer, Option, offer_of, pattern_of, with_change_cost
+from vani.plan.forward import POLICIES
+from vani.plan.optimum import solve_or_share
+from vani.plan.policies import Asked, Choice, by_policy
+from vani.plan.queue import LONGEST, Life, Replayed, Share, replayed
+from vani.schema.advice import Expected
+from vani.schema.plan import (
+    ForwardSettings,
+    JobPeriod,
+    Left,
+    PlanInput,
+    Policy,
+    QueuedJob,
+    QueueOutcome,
+    ReplayPlan,
+)
+from vani.units import counted, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Jobs, PlannedJob
+
+__all__ = ["replay"]
+
+_SHARED = -1
+"""Number that no option has: a job on the shared I/O node pays for each of its own."""
+
+
+def replay(
+    jobs: Jobs,
+    settings: ForwardSettings,
+    *,
+    nodes: int,
+    poll_s: float,
+    scenarios: Sequence[Scenario],
+    estimate: Estimate = "near",
+    compare: bool = False,
+    inputs: Sequence[PlanInput] = (),
+    where: str = "jobs",
+    unlike: str | None = None,
+    version: str = "",
+) -> ReplayPlan:
+    """Run the jobs as a strict FIFO queue on `nodes` compute nodes; see `forward` for what else is given.
+
+    Raises
+    ------
+    InputError
+        Two jobs of one name; a job that is larger than the machine, has no bytes or no bandwidth, or would not end;
+        a policy or a pool that cannot serve the jobs that run at some moment.
+    """
+    jobs.refuse_twins(where)
+    if settings.nodes_per_io_node is None and settings.io_nodes:
+        settings = settings.model_copy(update={"nodes_per_io_node": nodes / settings.io_nodes})
+    for job in jobs.jobs:
+        _refuse_unfit(job, nodes)
+    offers = [offer_of(job, scenarios, direct=settings.direct, estimate=estimate) for job in jobs.jobs]
+    for offer in offers:
+        if offer.source == "none":
+            raise InputError(
+                f"nobody knows how long it would run: {offer.lack}",
+                where=f"job {offer.job.name}",
+                todo="give it a curve, "
+                + (
+                    "or a pattern and the number of its processes"
+                    if pattern_of(offer.job) is None or estimate == "none"
+                    else "or let the nearest pattern stand for it, however far (--estimate nearest)"
+                ),
+            )
+
+    def run(policy: Policy) -> Replayed:
+        return replayed(
+            offers,
+            _share(settings.model_copy(update={"policy": policy})),
+            nodes=nodes,
+            io_nodes=settings.io_nodes,
+            poll_s=poll_s,
+            stop_s=settings.change_cost_s,
+        )
+
+    found = run(settings.policy)
+    after = _outcome(settings.policy, found, settings)
+    before = after if settings.policy == "static" else _tried("static", run, settings)
+    others = [
+        _tried(one, run, settings) for one in POLICIES if compare and one not in {settings.policy, "static"}
+    ]
+    compared = sorted({one.policy: one for one in (before, after, *others)}.values(), key=_place)
+    return ReplayPlan(
+        version=version,
+        inputs=list(inputs),
+        forward=settings,
+        nodes=nodes,
+        poll_s=poll_s,
+        before=before,
+        after=after,
+        expected=_expected(before, after),
+        jobs=[_job(one) for one in found.lives],
+        compared=compared if compare else [],
+        unplaced=[],
+        over_capacity=_over(after, settings),
+        no_data=[Left(name=one.job.name, reason=one.lack) for one in offers if one.lack is not None],
+        notes=_notes(offers, found, unlike),
+    )
+
+
+def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
+    at = f"job {job.name}"
+    if job.nodes > nodes:
+        raise InputError(
+            f"has {counted(job.nodes, 'node')}, the machine {nodes:,}: it would wait for ever",
+            where=at,
+            todo="give a larger --nodes",
+        )
+    # Less than a byte is nothing, and would take no time at all.
+    if job.bytes is None or job.bytes < 1:
+        raise InputError(
+            "has no bytes: nobody knows when it would end", where=at, todo="give what it reads and writes"
+        )
+    if job.submit_s > LONGEST:
+        raise InputError(
+            f"is submitted after {job.submit_s:g} s", where=at, todo=f"give at most {LONGEST:g} s"
+        )
+
+
+def _share(settings: ForwardSettings) -> Share:
+    """How a policy shares the pool among the jobs that run."""
+
+    def share(running: Sequence[Life], clock: float) -> list[Option]:
+        offers = [one.offer for one in running]
+        if settings.change_cost_s:
+            offers = [_with_rest(one, clock, settings.change_cost_s) for one in running]
+        asked = Asked(offers, settings)
+        try:
+            chosen: Sequence[Choice] = (
+                solve_or_share(asked, larger_pools=False)[1].chosen
+                if settings.policy == "mckp"
+                else by_policy(settings.policy, asked)
+            )
+        except InputError as error:
+            raise InputError(
+                f"{error.what}, those that run {format_seconds(clock)} after the first submission "
+                f"({', '.join(one.job.name for one in offers[:3])}{', ...' if len(offers) > 3 else ''})",
+                where=error.where,
+                todo=f"for these {error.todo}",
+            ) from None
+        return [_served(settings.policy, *pair) for pair in zip(offers, chosen, strict=True)]
+
+    return share
+
+
+def _with_rest(one: Life, clock: float, seconds: float) -> Offer:
+    """What a running job can have, a change counted against the bytes that it still has to move."""
+    if math.isnan(one.start_s):
+        return one.offer
+    job = one.offer.job.model_copy(update={"bytes": one.left_at(clock)})
+    now = _SHARED if one.option.shared else one.option.io_nodes
+    return with_change_cost(replace(one.offer, job=job), now, seconds)
+
+
+def _served(policy: Policy, offer: Offer, choice: Choice) -> Option:
+    if isinstance(choice, Option):
+        return choice
+    raise InputError(
+        f"{policy} cannot serve it: {choice}", where=f"job {offer.job.name}", todo="give another --policy"
+    )
+
+
+def _tried(policy: Policy, run: Callable[[Policy], Replayed], settings: ForwardSettings) -> QueueOutcome:
+    """The outcome of a policy that is only compared with; one that cannot serve all jobs says why."""
+    try:
+        return _outcome(policy, run(policy), settings)
+    except InputError as error:
+        why = f"{error.where}: {error.what}"
+    return QueueOutcome.model_validate(
+        dict.fromkeys(QueueOutcome.model_fields) | {"policy": policy, "reason": why}
+    )
+
+
+def _outcome(policy: Policy, found: Replayed, settings: ForwardSettings) -> QueueOutcome:
+    first = min(one.offer.job.submit_s for one in found.lives)
+    return QueueOutcome(
+        policy=policy,
+        bandwidth=math.fsum((one.offer.job.bytes or 0.0) / one.runtime_s for one in found.lives),
+        makespan_s=max(one.end_s for one in found.lives) - first,
+        waited_s=math.fsum(one.start_s - one.offer.job.submit_s for one in found.lives) / len(found.lives),
+        io_nodes=found.most,
+        over=max(0, found.most - settings.io_nodes),
+        late_s=found.late_s,
+        solved=found.solved,
+        changes=found.changes,
+        reason=None,
+    )
+
+
+def _place(one: QueueOutcome) -> int:
+    return POLICIES.index(one.policy)
+
+
+def _job(one: Life) -> QueuedJob:
+    job = one.offer.job
+    return QueuedJob(
+        name=job.name,
+        nodes=job.nodes,
+        bytes=job.bytes or 0.0,
+        submit_s=job.submit_s,
+        start_s=one.start_s,
+        end_s=one.end_s,
+        bandwidth=(job.bytes or 0.0) / one.runtime_s,
+        source="measured" if one.offer.source == "measured" else "estimated",
+        periods=[
+            JobPeriod(
+                start_s=part.start_s,
+                seconds=part.seconds,
+                io_nodes=part.option.io_nodes,
+                shared=part.option.shared,
+                bytes=part.bytes,
+            )
+            for part in one.periods
+        ],
+    )
+
+
+def _expected(before: QueueOutcome, after: QueueOutcome) -> Expected | None:
+    if before.bandwidth is None or before.bandwidth < 1 or after.bandwidth is None:
+        return None
+    return Expected(
+        metric="sum_of_bandwidths",
+        before=before.bandwidth,
+        after=after.bandwidth,
+        speedup=after.bandwidth / before.bandwidth,
+        low=None,
+        high=None,
+        method=f"sum over all jobs of bytes / runtime; before: {before.policy}; no range: how runs scatter is not "
+        "replayed",
+    )
+
+
+def _over(after: QueueOutcome, settings: ForwardSettings) -> list[Left]:
+    if not after.over:
+        return []
+    reason = f"{after.io_nodes:,} I/O nodes are handed out at once of {settings.io_nodes:,}"
+    return [Left(name="pool", reason=f"{reason}: nothing keeps {after.policy} within the pool")]
+
+
+def _notes(offers: Sequence[Offer], found: Replayed, unlike: str | None) -> list[str]:
+    notes = []
+    if found.late_s:
+        notes.append(
+            f"for {format_seconds(found.late_s)} jobs use more I/O nodes than there are, since some have not yet seen "
+            "the new mapping: they share some then, which is not counted"
+        )
+    if any(part.option.shared for one in found.lives for part in one.periods):
+        notes.append(
+            "where jobs share one I/O node, each is reckoned with what the node gives it alone over the number of all "
+            "running jobs (section 3.1), which is little"
+        )
+    estimated = [one for one in offers if one.source == "estimated"]
+    if estimated:
+        notes.append(
+            f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "
+            f"{format_share(HELD_OUT)} beyond their repetitions"
+        )
+        if unlike:
+            notes.append(unlike)
+    return notes

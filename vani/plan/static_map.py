@@ -1,0 +1,47 @@
+"""What jobs would have without a plan: compute nodes that belong to forwarding nodes in blocks, whatever these do.
+
+On TaihuLight 512 compute nodes after one another have one forwarding node each (AIOT, section II-A).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vani.plan.path_layers import Floats, Layer
+
+__all__ = ["static_shares"]
+
+
+def static_shares(layer: Layer, nodes: Sequence[int], demands: Floats, serves: Sequence[bool]) -> Floats:
+    """Share of each job's demand that forwarding nodes carry where compute nodes are dealt in blocks, shape (jobs,).
+
+    Parameters
+    ----------
+    nodes
+        Compute nodes of each job; they follow one another.
+    demands
+        Shape (jobs, 3).
+    serves
+        By forwarding node, whether it serves at all. Where nobody knows what one can carry, it is not limited.
+    """
+    count = len(layer.names)
+    block = -(-sum(nodes) // count)
+    ends = np.cumsum(nodes)
+    parts = [_part(int(end) - many, int(end), block) for many, end in zip(nodes, ends, strict=True)]
+    asked = np.zeros_like(layer.peak)
+    for (first, share), demand in zip(parts, demands, strict=True):
+        asked[first : first + len(share)] += share[:, None] * demand
+    free = np.where(np.isnan(layer.free), np.inf, layer.free)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        carried = np.where(asked > 0, free / asked, 1.0).min(axis=1)
+    carried = np.where(np.asarray(serves), np.minimum(carried, 1.0), 0.0)
+    return np.array([float(share @ carried[first : first + len(share)]) for first, share in parts])
+
+
+def _part(begin: int, end: int, block: int) -> tuple[int, Floats]:
+    """The first block of compute nodes `begin` to `end`, and the share of them in it and in those that follow."""
+    first, last = begin // block, (end - 1) // block
+    edges = np.clip(np.arange(first, last + 2) * block, begin, end)
+    return first, np.diff(edges) / (end - begin)

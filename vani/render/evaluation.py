@@ -1,0 +1,50 @@
+"""Methods side by side on scales that they were not fitted to, as table VI of Xie et al. has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vani.render.plan.table import table
+from vani.units import counted, format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.models.write_time.judged import Evaluated
+
+__all__ = ["column_value", "evaluation_text"]
+
+
+def column_value(name: str, value: float | str) -> str:
+    """What a column of samples has, with its name: `nodes 32`, `bytes 17.2 GB`, `layout shared`."""
+    if isinstance(value, str):
+        return f"{name} {value}"
+    return f"{name} {format_bytes(value) if name in ('bytes', 'request') else f'{value:,g}'}"
+
+
+def evaluation_text(found: Evaluated) -> str:
+    """A table of scales and methods: share of predictions off by at most 20 and 30 %, of how many."""
+    scales = list(found.by_scale)
+    head = ("method", *(column_value(found.scale, one) for one in scales), "all")
+    rows = []
+    for number, judged in enumerate(found.by_scale[scales[0]]):
+        of_scale = [found.by_scale[one][number] for one in scales]
+        counts = [len(one.ratios) for one in of_scale]
+        cells = [f"{100 * one.within(0.2):.0f} / {100 * one.within(0.3):.0f} %" for one in of_scale]
+        whole = [
+            float(np.average([one.within(share) for one in of_scale], weights=counts)) for share in (0.2, 0.3)
+        ]
+        rows.append((judged.method, *cells, f"{100 * whole[0]:.0f} / {100 * whole[1]:.0f} %"))
+    sizes = [len(found.by_scale[one][0].ratios) for one in scales]
+    rows.append(("writes", *(f"{one:,}" for one in sizes), f"{sum(sizes):,}"))
+    return "\n".join(
+        [
+            f"Off by at most 20 % / 30 %, fitted to {counted(found.trained_on, 'write')} of smaller scales:",
+            "",
+            *table(head, rows),
+            "",
+            f"Chosen without these: {found.chosen}; its interval, {found.low:.2f} to {found.high:.2f} times what it "
+            f"says, holds {format_share(found.covered)} of them (90 % wanted).",
+            "",
+        ]
+    )

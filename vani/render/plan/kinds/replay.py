@@ -1,0 +1,116 @@
+"""Plans of kind `replay`: how a queue of jobs goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.render.plan.table import table
+from vani.units import counted, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.plan import JobPeriod, QueuedJob, QueueOutcome, ReplayPlan
+
+__all__ = ["body", "missing"]
+
+_PERIODS: Final = 5
+
+
+def body(plan: ReplayPlan) -> list[str]:
+    """When each job runs, with how many I/O nodes, and how fast."""
+    head = ("job", "I/O nodes, share of its time", "nodes", "waits", "begins", "ends", "bandwidth")
+    return [
+        _headline(plan),
+        "",
+        *table(head, [_row(one) for one in plan.jobs], left=2),
+        "",
+        _work(plan),
+        *_side_by_side(plan.compared),
+    ]
+
+
+def missing(plan: ReplayPlan) -> list[str]:
+    """What the plan leaves out, in parts of a sentence."""
+    parts = []
+    if plan.after.over:
+        parts.append(f"{plan.after.over:,} of {counted(plan.after.io_nodes or 0, 'I/O node')} not there")
+    if plan.no_data:
+        parts.append(f"figures of {counted(len(plan.no_data), 'job')} estimated")
+    return parts
+
+
+def _headline(plan: ReplayPlan) -> str:
+    before, after = plan.before, plan.after
+    text = (
+        f"{after.policy}: {counted(len(plan.jobs), 'job')} on {counted(plan.nodes, 'node')} with "
+        f"{counted(plan.forward.io_nodes, 'I/O node')} take {format_seconds(after.makespan_s)}, "
+        f"{format_rate(after.bandwidth)} in sum"
+    )
+    if plan.expected is None or plan.expected.speedup is None or before.policy == after.policy:
+        return f"{text}."
+    over = f"; it hands out {before.over:,} more than there are" if before.over else ""
+    return (
+        f"{text}: {plan.expected.speedup:.2f} times what {before.policy} gives ({format_rate(before.bandwidth)} in "
+        f"{format_seconds(before.makespan_s)}{over})."
+    )
+
+
+def _row(one: QueuedJob) -> tuple[str, ...]:
+    return (
+        one_line(one.name),
+        _numbers(one.periods),
+        f"{one.nodes:,}",
+        format_seconds(one.start_s - one.submit_s),
+        format_seconds(one.start_s),
+        format_seconds(one.end_s),
+        format_rate(one.bandwidth),
+    )
+
+
+def _numbers(periods: Sequence[JobPeriod]) -> str:
+    """The numbers that a job had, one after the other; alone where it kept one."""
+    whole = sum(one.seconds for one in periods)
+    parts = [(name, sum(one.seconds for one in some)) for name, some in groupby(periods, key=_number)]
+    if len(parts) == 1:
+        return parts[0][0]
+    shown = [f"{name} ({100 * seconds / whole:.1f} %)" for name, seconds in parts[:_PERIODS]]
+    more = [f"{len(parts) - _PERIODS:,} more"] if len(parts) > _PERIODS else []
+    return ", ".join([*shown, *more])
+
+
+def _number(one: JobPeriod) -> str:
+    return "shared" if one.shared else f"{one.io_nodes:,}" if one.io_nodes else "direct"
+
+
+def _work(plan: ReplayPlan) -> str:
+    after = plan.after
+    seen = f"seen every {format_seconds(plan.poll_s)}" if plan.poll_s else "seen at once"
+    return (
+        f"Shared anew {counted(after.solved or 0, 'time')}, {seen}; numbers of running jobs changed "
+        f"{counted(after.changes or 0, 'time')}."
+    )
+
+
+def _side_by_side(compared: Sequence[QueueOutcome]) -> Iterable[str]:
+    if not compared:
+        return
+    yield ""
+    rows = [
+        (
+            one.policy,
+            format_rate(one.bandwidth),
+            format_seconds(one.makespan_s),
+            format_seconds(one.waited_s),
+            "unknown"
+            if one.io_nodes is None
+            else f"{one.io_nodes:,}" + (f" ({one.over:,} too many)" if one.over else ""),
+            "unknown" if one.changes is None else f"{one.changes:,}",
+        )
+        for one in compared
+    ]
+    yield from table(("policy", "bandwidth", "makespan", "mean wait", "most I/O nodes", "changes"), rows)
+    for one in compared:
+        if one.reason is not None:
+            yield f"{one.policy} cannot run this queue: {one_line(one.reason)}."

@@ -1,0 +1,33 @@
+"""The hosts of a plan of paths, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from vani.errors import InputError
+from vani.schema.host_list import HostList
+
+if TYPE_CHECKING:
+    from vani.schema.plan import MappedNodes, PathPlan
+
+__all__ = ["mapped_hosts"]
+
+
+def mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
+    """Each host and where it belongs.
+
+    Raises
+    ------
+    InputError
+        A job whose hosts are not known.
+    """
+    for job in plan.jobs:
+        for one in job.map:
+            if one.hosts is None:
+                raise InputError(
+                    "its hosts are not known, which a map names one by one",
+                    where=f"job {job.name}",
+                    todo="add `hosts` in jobs.yaml, or write the plan with --format yaml",
+                )
+            yield from ((host, one) for host in HostList.parse(one.hosts).names())

@@ -1,0 +1,17 @@
+"""A prediction as JSON, with the keys of the YAML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.render.json_text import json_text
+
+if TYPE_CHECKING:
+    from vani.schema.prediction import Prediction
+
+__all__ = ["render"]
+
+
+def render(prediction: Prediction) -> str:
+    """Write the whole document."""
+    return json_text(prediction.model_dump(by_alias=True))

@@ -1,0 +1,65 @@
+"""Predictions of kind `write_time`: every term, for the ends of where a job's nodes can lie."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.render.evaluation import column_value
+from vani.render.plan.table import table
+from vani.units import counted, format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.prediction import WriteEnd, WriteTimePrediction
+
+__all__ = ["body"]
+
+
+def body(prediction: WriteTimePrediction) -> list[str]:
+    """The range, and of a published model how the nodes can lie and every term."""
+    first = f"{_asked(prediction)}: {_range(prediction)} ({prediction.model})."
+    if not prediction.ends:
+        return [first]
+    return [
+        first,
+        "",
+        *(_how(end) for end in prediction.ends),
+        "",
+        *table(
+            ("term", "coefficient", *(f"s {end.placement}" for end in prediction.ends)),
+            [
+                (terms[0].feature, f"{terms[0].coefficient:.4g}", *(f"{one.seconds:,.3f}" for one in terms))
+                for terms in zip_longest(*(end.terms for end in prediction.ends))
+            ]
+            + [("sum", "", *(f"{end.seconds:,.3f}" for end in prediction.ends))],
+        ),
+    ]
+
+
+def _asked(prediction: WriteTimePrediction) -> str:
+    write = prediction.write
+    if write is None:
+        return one_line(", ".join(column_value(*pair) for pair in prediction.asked.items()))
+    asked = (
+        f"{counted(write.nodes, 'node')} x {counted(write.processes_per_node, 'process')} "
+        f"x {format_bytes(write.bytes_per_process)}"
+    )
+    if write.stripe_count is not None:
+        asked += f", {counted(write.stripe_count, 'stripe')} per file"
+    return asked
+
+
+def _range(prediction: WriteTimePrediction) -> str:
+    if prediction.low is None or prediction.high is None:
+        return "no promise"
+    ends = f"{format_seconds(prediction.low)} to {format_seconds(prediction.high)}"
+    return ends if prediction.seconds is None else f"{format_seconds(prediction.seconds)} ({ends})"
+
+
+def _how(end: WriteEnd) -> str:
+    parts = [
+        f"{counted(used, name)}, at most {counted(largest, 'node')} behind one"
+        for name, (largest, used) in end.groups.items()
+    ]
+    return f"{end.placement}: {'; '.join(parts)}: {format_seconds(max(0.0, end.seconds))}"

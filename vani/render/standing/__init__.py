@@ -1,0 +1,11 @@
+"""Whether a plan holds, as text for people and for other programs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vani.render.formats import Formats
+
+__all__ = ["FORMATS"]
+
+FORMATS: Final[Formats[str]] = Formats(__name__, {"text": (".txt",), "json": (".json",)})

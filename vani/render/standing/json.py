@@ -1,0 +1,17 @@
+"""Whether a plan holds, as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.render.json_text import json_text
+
+if TYPE_CHECKING:
+    from vani.schema.standing import Standing
+
+__all__ = ["render"]
+
+
+def render(found: Standing) -> str:
+    """Write the whole document."""
+    return json_text(found.model_dump(mode="json", by_alias=True))
