@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from vani.database.runs.libraries import library_missing
 from vani.errors import InputError, StoreError, one_line
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["PATIENCE_S", "Store", "library_missing"]
+__all__ = ["PATIENCE_S", "Store"]
 
 PATIENCE_S: Final = 30.0
 """How long one writer waits for another."""
@@ -25,11 +26,6 @@ PATIENCE_S: Final = 30.0
 _MAGIC: Final = b"SQLite format 3\0"
 _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+]*)://")
-
-
-def library_missing() -> InputError:
-    """The error that says what to install."""
-    return InputError("a history of runs takes SQLAlchemy and Alembic", todo="pip install 'vani-io[history]'")
 
 
 class Store:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vani.database.runs.libraries import library_missing
 from vani.database.runs.tables import NEWEST, VERSION_TABLE, metadata
 from vani.errors import StoreError
 
@@ -62,8 +63,6 @@ def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
     try:
         from alembic import command  # noqa: PLC0415 - slow to load, and an extra
     except ImportError as error:
-        from vani.database.runs.connect import library_missing  # noqa: PLC0415 - it imports this module
-
         raise library_missing() from error
     command.upgrade(_config(connection), to)
 
