@@ -16,7 +16,7 @@ from vani.api.convert import convert
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
-from vani.api.history_add import history_add
+from vani.api.history_add import AddedAndJudged, history_add
 from vani.api.history_keep import (
     history_anonymise,
     history_damaged,
@@ -41,6 +41,7 @@ from vani.api.save_baseline import save_baseline
 
 __all__ = [
     "JUDGED_FILES",
+    "AddedAndJudged",
     "Characterised",
     "Reported",
     "advise",
