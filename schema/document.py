@@ -64,6 +64,7 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "plan": {},
     "scenario": {},
     "snapshot": {},
+    "history": {},
     "prediction": {},
     "model": {},
     "standing": {},

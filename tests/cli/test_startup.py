@@ -14,7 +14,7 @@ PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
 TRACE = ROOT / "tests" / "data" / "traces" / "v3-cm1like-16r"
 HEAVY = {
     "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.dataset", "pydantic",
-    "rich", "vani.readers.darshan.reader", "vl_convert", "yaml",
+    "rich", "vani.readers.darshan.reader", "vl_convert", "yaml", "sqlalchemy",
 }  # fmt: skip
 
 
@@ -48,6 +48,8 @@ def loaded(arguments, folder):
         (["plan", "job", "--help"], set()),
         (["plan", "listen", "--help"], set()),
         (["plan", "publish", "--help"], set()),
+        (["history", "--help"], set()),
+        (["history", "top", "--help"], set()),
         (["explain", "LUS002"], set()),
         (["rules"], set()),
         (["advise", PROFILE, "-o", "advice.yaml", "-q"], {"pydantic", "yaml"}),

@@ -16,6 +16,18 @@ from vani.api.convert import convert
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
+from vani.api.history_add import AddedAndJudged, history_add
+from vani.api.history_keep import (
+    history_anonymise,
+    history_damaged,
+    history_export,
+    history_import,
+    history_list,
+    history_remove,
+    history_upgrade,
+)
+from vani.api.history_show import history_show
+from vani.api.history_top import history_top
 from vani.api.model_fit import model_evaluate, model_fit
 from vani.api.model_predict import model_predict
 from vani.api.plan_check import plan_check
@@ -36,6 +48,7 @@ from vani.api.save_baseline import save_baseline
 
 __all__ = [
     "JUDGED_FILES",
+    "AddedAndJudged",
     "Characterised",
     "Reported",
     "Stored",
@@ -47,6 +60,16 @@ __all__ = [
     "diff",
     "files_of_gate",
     "heat_map",
+    "history_add",
+    "history_anonymise",
+    "history_damaged",
+    "history_export",
+    "history_import",
+    "history_list",
+    "history_remove",
+    "history_show",
+    "history_top",
+    "history_upgrade",
     "model_evaluate",
     "model_fit",
     "model_predict",

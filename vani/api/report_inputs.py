@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vani.schema.reading import Reading
     from vani.schema.system import System
 
-__all__ = ["report_inputs"]
+__all__ = ["report_inputs", "rule_findings"]
 
 
 def report_inputs(
@@ -64,7 +64,7 @@ def report_inputs(
             heat=heat_map_in(run, model, store=store) if with_heat_map else "",
             rule_names=_rule_names(),
             version=vani.__version__,
-            rule_findings=_rule_findings(),
+            rule_findings=rule_findings(),
         )
 
 
@@ -125,7 +125,8 @@ def _rule_names() -> dict[str, str]:
     return {rule.id: rule.name for rule in rules()}
 
 
-def _rule_findings() -> dict[str, str]:
+def rule_findings() -> dict[str, str]:
+    """What each rule finds wrong, in a sentence, by its id."""
     from vani.advisors.catalogue import rules  # noqa: PLC0415
 
     found = {}

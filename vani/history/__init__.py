@@ -1,1 +1,1 @@
-"""Many runs of one application: what was, and what comes next."""
+"""Many runs: what they cost, which setting would win it back, and what comes next."""

@@ -19,9 +19,11 @@ from pathlib import Path
 from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan.probe import MAGIC
 
-__all__ = ["Header", "checked_header"]
+__all__ = ["MOST_KEPT", "Header", "checked_header", "damaged_log", "header_of", "inflated"]
 
 _MOST_INFLATED = 1 << 31
+MOST_KEPT = 1 << 29
+"""Bytes of a region that are kept at most: 512 MiB."""
 _CHUNK = 1 << 20
 _VERSION = re.compile(rb"([0-9]{1,3})\.([0-9]{2})\0")
 _NEWEST = (3, 41)
@@ -58,18 +60,20 @@ def checked_header(path: Path) -> Header:
             content = file.read()
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
-    header = _header(path, content)
+    header = header_of(path, content)
     for number, (offset, length) in enumerate(header.regions):
         name = ("the job's region", "the name table")[number] if number < 2 else f"region {number - 2}"
-        _inflate(path, name, memoryview(content)[offset : offset + length], header.compression)
+        inflated(path, name, memoryview(content)[offset : offset + length], header.compression)
     return header
 
 
-def _damaged(path: Path, what: str) -> TraceError:
+def damaged_log(path: Path, what: str) -> TraceError:
+    """The error that says what is wrong with a log."""
     return TraceError(f"is a damaged Darshan log: {what}", where=path, todo=_AGAIN)
 
 
-def _header(path: Path, content: bytes) -> Header:
+def header_of(path: Path, content: bytes) -> Header:
+    """Read the header of a log, of which `content` is all; raises what `checked_header` does."""
     if not content:
         raise TraceError("is an empty file, no Darshan log", where=path, todo=_AGAIN)
     version = _VERSION.match(content)
@@ -83,7 +87,7 @@ def _header(path: Path, content: bytes) -> Header:
             )
         raise UnknownFormatError("is no Darshan log", where=path, todo="name a log of Darshan 3")
     if version is None:
-        raise _damaged(path, f"its version is {one_line(repr(content[:8]))}")
+        raise damaged_log(path, f"its version is {one_line(repr(content[:8]))}")
     number = (int(version[1]), int(version[2]))
     text = f"{number[0]}.{number[1]:02}"
     if number > _NEWEST or number[0] < 3:
@@ -96,42 +100,53 @@ def _header(path: Path, content: bytes) -> Header:
     size = at + 16 * (1 + modules) + 4 * modules
     size = -(-size // 8) * 8
     if len(content) <= size:
-        raise _damaged(path, f"it ends after {len(content):,} bytes, inside its header")
+        raise damaged_log(path, f"it ends after {len(content):,} bytes, inside its header")
     compression = content[16]
     if compression not in (_ZLIB, _BZIP2, _NONE):
-        raise _damaged(path, f"its compression is {compression}, and 0 to 2 are known")
+        raise damaged_log(path, f"its compression is {compression}, and 0 to 2 are known")
     pairs = [struct.unpack_from(f"{order}QQ", content, at + 16 * i) for i in range(1 + modules)]
     placed = sorted(p for p in pairs if p[1])
     end = size
     for offset, length in placed:
         if offset < end:
-            raise _damaged(
+            raise damaged_log(
                 path, f"a region begins at byte {offset:,}, before {end:,}, where the one before it ends"
             )
         end = offset + length
         if end > len(content):
-            raise _damaged(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")
+            raise damaged_log(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")
     job = (size, (placed[0][0] if placed else len(content)) - size)
     names, *others = pairs
     return Header(text, compression, (job, names, *others), hashlib.sha256(content).hexdigest())
 
 
-def _inflate(path: Path, name: str, region: memoryview, compression: int) -> None:
-    """Inflate a region without keeping it."""
+def inflated(path: Path, name: str, region: memoryview, compression: int, *, keep: bool = False) -> bytes:
+    """Inflate a region, and return what is in it if it is to be kept (else nothing).
+
+    Raises
+    ------
+    TraceError
+        It does not inflate whole, or to more than 2 GiB, where it is kept to more than `MOST_KEPT`.
+    """
+    most, told = (MOST_KEPT, "512 MiB") if keep else (_MOST_INFLATED, "2 GiB")
     if not len(region) or compression == _NONE:
-        return
-    left, inflated = bytes(region), 0
+        return bytes(region) if keep else b""
+    left, total, kept = bytes(region), 0, []
     while left:
         stream = zlib.decompressobj(47) if compression == _ZLIB else bz2.BZ2Decompressor()
         data = left
         try:
             while not stream.eof:
-                inflated += len(stream.decompress(data, _CHUNK))
-                if inflated > _MOST_INFLATED:
-                    raise _damaged(path, f"{name} inflates to more than 2 GiB")
+                piece = stream.decompress(data, _CHUNK)
+                total += len(piece)
+                if keep:
+                    kept.append(piece)
+                if total > most:
+                    raise damaged_log(path, f"{name} inflates to more than {told}")
                 data = stream.unconsumed_tail if compression == _ZLIB else b""  # type: ignore[union-attr]
                 if not data and not stream.eof and (compression == _ZLIB or stream.needs_input):  # type: ignore[union-attr]
-                    raise _damaged(path, f"{name} ends inside its compressed data")
+                    raise damaged_log(path, f"{name} ends inside its compressed data")
         except (zlib.error, OSError, EOFError, ValueError) as error:
-            raise _damaged(path, f"{name} does not inflate ({one_line(str(error))})") from error
+            raise damaged_log(path, f"{name} does not inflate ({one_line(str(error))})") from error
         left = stream.unused_data
+    return b"".join(kept)

@@ -1,0 +1,201 @@
+"""What a history of runs tells: the ranking of who loses most, and the story of one application.
+
+Costs are seconds of processes: `in_io_s` adds up what all processes spend in I/O calls, `waiting_s` is the time of the
+slowest process times the number of processes, since the others mostly wait for it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+
+__all__ = [
+    "Behaviour",
+    "Category",
+    "Costs",
+    "Kept",
+    "KeptMonth",
+    "Member",
+    "Month",
+    "RankedRow",
+    "RankedSetting",
+    "Ranking",
+    "Saved",
+    "Spread",
+    "Story",
+    "WholeHistory",
+    "WorstRun",
+]
+
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Moment = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Costs(Model):
+    """What runs cost."""
+
+    runs: Count = Field(description="runs; copies of a log count once")
+    core_s: Seconds = Field(description="processes times run time, added up")
+    in_io_s: Seconds = Field(description="time of all processes in I/O calls")
+    waiting_s: Seconds = Field(
+        description="processes times the slowest process's time in I/O calls, added up"
+    )
+
+
+class Saved(Model):
+    """What following the advice is expected to win, in the unit of `waiting_s`."""
+
+    low_s: Seconds
+    expected_s: Seconds
+    high_s: Seconds
+    judged_share: Share = Field(description="share of `waiting_s` whose runs were judged")
+    rule: str = Field(
+        description="rule of the one recommendation that wins most; empty: nothing is to be won"
+    )
+    setting: str = Field(description="that recommendation in a few words")
+    why: str = Field(description="what is wrong, in a sentence")
+
+
+class RankedRow(Costs):
+    """One group of runs; what does not tell groups apart is null."""
+
+    application: str | None = None
+    user: str | None = None
+    processes: Count | None = None
+    file_system: str | None = Field(default=None, description="its type; empty where it is not known")
+    mount: str | None = Field(default=None, description="its folder; empty where it is not known")
+    saved: Saved | None = Field(description="null where no run of the group was judged")
+
+
+class Member(Model):
+    """A pair that a setting would serve."""
+
+    application: str
+    user: str
+    expected_s: Seconds
+
+
+class RankedSetting(Model):
+    """A setting, and whom it would serve."""
+
+    rule: str
+    setting: str = Field(description="as the pair that it serves most would set it")
+    why: str
+    low_s: Seconds
+    expected_s: Seconds
+    high_s: Seconds
+    members: list[Member] = Field(description="those that it would serve most first")
+
+
+class WholeHistory(Costs):
+    """All runs of the period."""
+
+    users: Count
+    first: Moment | None = Field(description="when the first run began, seconds since 1970")
+    last: Moment | None = Field(description="when the last run began")
+    damaged: Count = Field(description="files that could not be read, of all periods")
+
+
+class Ranking(Model):
+    """Who loses most, and which setting would win it back."""
+
+    schema_: Literal["vani.history/1"] = Field(alias="schema", default="vani.history/1")
+    by: Literal["pair", "user", "app", "category", "file-system"] = Field(
+        description="pair: application and user; category: these and the number of processes"
+    )
+    since: Moment | None = Field(description="runs that began then or later, seconds since 1970")
+    until: Moment | None = Field(description="runs that began before")
+    whole: WholeHistory
+    groups: Count = Field(description="of which `rows` are the first")
+    concentration: Count = Field(description="groups that hold 70 % of the time in I/O calls")
+    rows: list[RankedRow] = Field(
+        description="what could be saved decides on the order; where it is less than 0.1 % of all waiting, the cost"
+    )
+    settings: list[RankedSetting] | None = Field(default=None, description="asked for by `--settings`")
+
+
+class Spread(Model):
+    """How a figure differs from run to run."""
+
+    least: float
+    median: float
+    most: float
+
+
+class Category(Model):
+    """Runs of one user with one number of processes."""
+
+    user: str
+    processes: Count
+    runs: Count
+    in_io_s: Spread | None
+    waiting_s: Spread | None
+
+
+class Month(Costs):
+    """Runs that began in a month."""
+
+    month: str = Field(description="YYYY-MM, in UTC")
+
+
+class Behaviour(Model):
+    """A figure of a category that was another one before."""
+
+    user: str
+    processes: Count
+    at: Moment = Field(description="when the first run of the new kind began")
+    figure: Literal["bytes", "in_io_s", "waiting_s"]
+    before: float = Field(description="median of the runs before")
+    after: float = Field(description="median of the runs since")
+
+
+class WorstRun(Model):
+    """The run that cost most."""
+
+    user: str
+    processes: Count
+    submitted: Moment | None
+    runtime_s: Seconds | None
+    in_io_s: Seconds | None
+    waiting_s: Seconds | None
+    bytes_read: Count | None
+    bytes_written: Count | None
+    paths: list[str] = Field(description="files that it was read from")
+
+
+class Story(Costs):
+    """All that is known of an application."""
+
+    application: str
+    user: str | None = Field(description="null: of all users")
+    months: list[Month]
+    categories: list[Category]
+    changes: list[Behaviour]
+    worst: WorstRun | None
+    saved: Saved | None = Field(description="null where no run was judged")
+    lines: list[str] = Field(description="what to paste, of the recommendation that wins most")
+
+
+class KeptMonth(Model):
+    """Runs that began in a month."""
+
+    month: str | None = Field(description="YYYY-MM, in UTC; null: when they began is not known")
+    runs: Count
+    users: Count
+
+
+class Kept(Model):
+    """What a history holds."""
+
+    place: str
+    runs: Count
+    profiles: Count = Field(description="whole profiles")
+    judged: Count = Field(description="runs whose savings are known")
+    damaged: Count = Field(description="files that could not be read")
+    anonymised: bool
+    months: list[KeptMonth]

@@ -1,0 +1,236 @@
+"""The tables of runs: their versions, what is looked up by an index, and databases that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from vani.database.runs import read, tables, versions, write
+from vani.database.runs.connect import Store
+from vani.database.runs.run import Judged, Run, Source
+from vani.errors import InputError, StoreError
+
+
+def a_run(number: int = 1, **more: object) -> Run:
+    names = dict.fromkeys(Run.__slots__)
+    told = {
+        "digest": f"{number:064x}", "kind": "darshan", "user": "u1", "application": "app", "processes": 4,
+        "submitted": 1000.0 * number, "runtime_s": 10.0, "in_io_s": 2.0, "slowest_s": 1.0, "waiting_s": 4.0,
+        "file_system": "lustre", "mount": "/s", "complete": True,
+    }  # fmt: skip
+    return Run(**names | told | more)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path / "h.sqlite", patience_s=0.1)
+    with made.writing(make=True) as connection:
+        write.add_runs(connection, [a_run(number) for number in range(1, 4)])
+    return made
+
+
+def test_a_run_is_there_once(store):
+    with store.writing() as connection:
+        assert write.add_runs(connection, [a_run(1), a_run(9), a_run(9)]) == 1
+    with store.reading() as connection:
+        assert read.whole(connection, read.Period()).runs == 4
+
+
+def test_a_run_comes_back_as_it_was_written(store):
+    with store.reading() as connection:
+        assert next(iter(read.all_runs(connection))) == a_run(1)
+
+
+@pytest.mark.parametrize(
+    ("question", "index"),
+    [
+        ("SELECT * FROM history_runs WHERE user = 'u' AND application = 'a' AND processes = 4 ORDER BY submitted", "history_runs_of_category"),
+        ("SELECT sum(in_io_s) FROM history_runs WHERE submitted >= 1e9 AND submitted < 2e9", "history_runs_by_time"),
+        ("SELECT id FROM history_runs WHERE digest = 'x'", "sqlite_autoindex_history_runs_1"),
+        ("SELECT path FROM history_sources WHERE digest = 'x'", "history_sources_of_run"),
+    ],
+    ids=["category", "month", "digest", "files of a run"],
+)  # fmt: skip
+def test_what_is_asked_often_is_looked_up_by_an_index(store, question, index):
+    with store.reading() as connection:
+        (plan,) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}").all()
+    assert f"INDEX {index} (" in plan[3]
+    assert "SCAN" not in plan[3]
+
+
+def test_the_steps_lead_to_the_tables_that_are_used(store):
+    with store.reading() as connection:
+        inspector = sa.inspect(connection)
+        for name, table in tables.metadata.tables.items():
+            assert [one["name"] for one in inspector.get_columns(name)] == [one.name for one in table.columns]
+            assert {one["name"] for one in inspector.get_indexes(name)} == {one.name for one in table.indexes}
+        assert versions.version_of(connection) == tables.NEWEST
+
+
+def older(store: Store) -> None:
+    """Make the store one of the first layout."""
+    with store.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE history_judged")
+        connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
+
+
+def test_an_older_store_is_upgraded_after_a_copy_was_kept(store, tmp_path):
+    older(store)
+    before = (tmp_path / "h.sqlite").read_bytes()
+    with (
+        pytest.raises(StoreError, match="has layout 1, and this Vani needs 2; `vani history upgrade`"),
+        store.reading(),
+    ):
+        pass
+    found, copy = versions.upgrade_store(store)
+    assert found == "0001"
+    assert Path(copy).read_bytes() == before
+    with store.reading() as connection:
+        assert read.whole(connection, read.Period()).runs == 3
+        assert read.verdicts(connection) == []
+    assert versions.upgrade_store(store) == (tables.NEWEST, None)
+
+
+def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
+    with store.writing() as connection:
+        connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0099'")
+    before = (tmp_path / "h.sqlite").read_bytes()
+    for act in (store.reading, store.writing):
+        with (
+            pytest.raises(
+                StoreError, match=r"has layout 99, which is newer than this Vani knows \(2\); update Vani"
+            ),
+            act(),
+        ):
+            pass
+    with pytest.raises(StoreError, match="newer"):
+        versions.upgrade_store(store)
+    assert (tmp_path / "h.sqlite").read_bytes() == before
+
+
+def test_an_error_leaves_nothing_of_what_was_begun(store):
+    with pytest.raises(RuntimeError), store.writing() as connection:
+        write.add_runs(connection, [a_run(50)])
+        raise RuntimeError
+    with store.reading() as connection:
+        assert read.whole(connection, read.Period()).runs == 3
+
+
+def test_a_locked_store_is_said_to_be_locked(store, tmp_path):
+    other = sqlite3.connect(tmp_path / "h.sqlite", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with (
+        pytest.raises(StoreError, match="is locked by another process; try again when that has ended"),
+        store.writing(),
+    ):
+        pass
+    other.close()
+
+
+def test_a_full_disk_is_said_and_nothing_is_kept(store):
+    sa.event.listen(
+        store.engine, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1")
+    )
+    with (
+        pytest.raises(StoreError, match="the disk is full: nothing of this step was kept"),
+        store.writing() as connection,
+    ):
+        write.add_sources(connection, [Source(f"/{n}" * 500, 1, 1, None, "x") for n in range(200)])
+    with store.reading() as connection:
+        assert read.count_damaged(connection) == 0
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[Path]:
+    """A folder that everybody can read, looked at by a user who may write nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        if os.geteuid() != 0:
+            pytest.skip("only root can become another user")
+        yield Path(folder)
+
+
+def test_a_read_only_store_can_be_read_and_is_not_written(as_nobody):
+    place = as_nobody / "h.sqlite"
+    store = Store(place)
+    with store.writing(make=True) as connection:
+        write.add_runs(connection, [a_run(1)])
+    place.chmod(0o644)
+    os.seteuid(65534)
+    try:
+        with store.reading() as connection:
+            assert read.whole(connection, read.Period()).runs == 1
+        with (
+            pytest.raises(StoreError, match="is read-only; make the file and its folder writable"),
+            store.writing(),
+        ):
+            pass
+        with (
+            pytest.raises(StoreError, match="cannot be opened"),
+            Store(as_nobody / "new.sqlite").writing(make=True),
+        ):
+            pass
+    finally:
+        os.seteuid(0)
+
+
+def test_databases_and_files_of_others_are_left_as_they_are(tmp_path):
+    foreign = tmp_path / "mail.sqlite"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE mails (id INTEGER)")
+    connection.close()
+    text = tmp_path / "notes.txt"
+    text.write_text("my notes")
+    cut = tmp_path / "cut.sqlite"
+    cut.write_bytes(foreign.read_bytes()[:1500])
+    for place, said in (
+        (foreign, "is a database of something else, and is left as it is"),
+        (text, "is no database, and is left as it is"),
+        (cut, "damaged"),
+        (tmp_path, "is a folder, no history"),
+    ):
+        before = place.read_bytes() if place.is_file() else b""
+        with pytest.raises(StoreError, match=said), Store(place).writing(make=True):
+            pass
+        assert place.is_dir() or place.read_bytes() == before
+
+
+def test_what_is_not_there_is_not_made_by_reading(tmp_path):
+    with (
+        pytest.raises(StoreError, match="is no history; `vani history add PATH` makes one"),
+        Store(tmp_path / "h").reading(),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["oracle://x/y", "http://example.org", "sqlite+pysqlite:///x"])
+def test_other_urls_are_refused(url):
+    with pytest.raises(InputError, match="is no place for a history"):
+        Store(url)
+
+
+def test_a_server_that_does_not_answer_is_said_without_the_password():
+    with pytest.raises(StoreError) as error, Store("postgresql://me:secret@127.0.0.1:1/runs").reading():
+        pass
+    assert "postgresql://me:***@127.0.0.1:1/runs: the server does not answer" in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_a_verdict_and_a_file_replace_older_ones(store):
+    verdict = Judged(a_run(1).digest, "m", 1.0, 2.0, 3.0, "LUS002", "s", "w", ("a", "b"))
+    with store.writing() as connection:
+        for saved in (2.0, 2.5):
+            write.add_judged(connection, [replace(verdict, saved_s=saved)])
+        for digest in (None, a_run(1).digest):
+            write.add_sources(connection, [Source("/a", 1, 1, digest, None if digest else "cut")])
+    with store.reading() as connection:
+        assert [one.saved_s for one, _ in read.verdicts(connection)] == [2.5]
+        assert [one.digest for one in read.all_sources(connection)] == [a_run(1).digest]

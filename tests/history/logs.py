@@ -1,0 +1,53 @@
+"""Small logs, and a month of them, for the tests of histories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.traces.darshan_writer import POSIX, Log, Record, log_bytes
+
+__all__ = ["NOVEMBER", "write_log"]
+
+NOVEMBER = 1_793_491_200
+"""The first second of November 2026."""
+
+
+def write_log(
+    folder: Path,
+    *,
+    user: str = "u1",
+    app: str = "solver",
+    number: int = 1,
+    seconds: float = 10.0,
+    processes: int = 4,
+    day: int = 0,
+    values: dict[str, Any] | None = None,
+    **job: Any,
+) -> Path:
+    """Write the log of a run in which each process writes a file, the last one for so many seconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{user}_{app}_id{number}-{number}_11-1-100-{number}_1.darshan"
+    records = [
+        Record(
+            POSIX,
+            f"/scratch/{user}/{app}/out.{rank}",
+            rank,
+            {
+                "OPENS": 1,
+                "WRITES": 10,
+                "BYTES_WRITTEN": 1000,
+                "F_WRITE_TIME": seconds if rank == processes - 1 else 1.0,
+            }
+            | (values or {}),
+        )
+        for rank in range(processes)
+    ]
+    told = {
+        "exe": f"/bin/{app} -n {number}",
+        "processes": processes,
+        "start_s": NOVEMBER + 86400 * day,
+        "runtime_s": 100.0,
+    }
+    path.write_bytes(log_bytes(Log(**told | {"records": records, "job_id": number} | job)))
+    return path

@@ -1,0 +1,240 @@
+"""Adding runs: once each, again and again, together with others, and after an interruption."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.history.logs import write_log
+from vani import api
+from vani.database.runs import read
+from vani.database.runs.connect import Store
+from vani.errors import InputError
+from vani.history import taken
+from vani.history.found import find
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
+TRACE = ROOT / "tests" / "data" / "traces" / "v3-cm1like-16r"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    for number in range(6):
+        write_log(tmp_path / "logs" / str(number % 2), number=number)
+    return tmp_path / "logs"
+
+
+def runs_in(db: Path) -> list[tuple[str, str, int]]:
+    with Store(db).reading() as connection:
+        return sorted((run.user, run.application, run.processes) for run in read.all_runs(connection))
+
+
+def add(*paths, db, **more):
+    return api.history_add(*paths, db=db, judge=0, workers=1, **{"totals": True, **more}).added
+
+
+def test_a_folder_is_searched_with_all_below(logs, tmp_path):
+    added = add(logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.files, added.damaged) == (6, 6, 0)
+    assert runs_in(tmp_path / "h.sqlite") == [("u1", "solver", 4)] * 6
+
+
+def test_files_that_did_not_change_are_not_opened_again(logs, tmp_path, monkeypatch):
+    add(logs, db=tmp_path / "h.sqlite")
+    monkeypatch.setattr(taken, "read_totals", lambda path: pytest.fail(f"{path} was opened"))
+    added = add(logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.unchanged) == (0, 6)
+
+
+def test_a_file_that_changed_is_read_again(logs, tmp_path):
+    broken = logs / "0" / "broken.darshan"
+    broken.write_bytes(b"")
+    assert add(logs, db=tmp_path / "h.sqlite").damaged == 1
+    shutil.copyfile(write_log(tmp_path, number=77), broken)
+    added = add(logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.unchanged, added.damaged) == (1, 6, 0)
+
+
+def test_copies_count_once_whatever_they_are_called(logs, tmp_path):
+    first = sorted(logs.rglob("*.darshan"))[0]
+    shutil.copyfile(first, logs / "0" / f"copy-{first.name}")
+    shutil.copyfile(first, logs / "1" / "a.darshan")
+    added = add(logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.copies) == (6, 2)
+    assert runs_in(tmp_path / "h.sqlite") == [("u1", "solver", 4)] * 6
+
+
+def test_folders_that_link_to_each_other_are_entered_once(logs, tmp_path):
+    (logs / "0" / "up").symlink_to(logs)
+    (logs / "1" / "up").symlink_to(logs / "0")
+    (logs / "self.darshan").symlink_to(logs / "self.darshan")
+    added = add(logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.copies) == (6, 0)
+
+
+def test_what_vanishes_meanwhile_is_passed_over(logs, tmp_path):
+    files = find([logs])
+    next(files)
+    shutil.rmtree(logs / "1")
+    assert len(list(files)) == 2
+
+
+def test_a_file_that_vanishes_before_it_is_read_is_listed_as_such(logs, tmp_path, monkeypatch):
+    real = taken.read_totals
+
+    def vanishing(path):
+        path.unlink()
+        return real(path)
+
+    monkeypatch.setattr(taken, "read_totals", vanishing)
+    added = add(logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.damaged) == (0, 6)
+    assert {one.reason for one in api.history_damaged(db=tmp_path / "h.sqlite")} == {
+        "cannot be read (No such file or directory)"
+    }
+
+
+def test_a_damaged_log_costs_itself_alone(logs, tmp_path):
+    for number, path in enumerate(sorted(logs.rglob("*.darshan"))[:3]):
+        path.write_bytes((b"", b"#!/bin/sh\n" * 200, path.read_bytes()[:-20])[number])
+    added = add(logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.damaged, added.refused) == (3, 3, [])
+    assert [one.reason for one in api.history_damaged(db=tmp_path / "h.sqlite")] == [
+        "is an empty file, no Darshan log",
+        "is no Darshan log",
+        "is a damaged Darshan log: a region ends at byte 1,620 of 1,600: it was cut off",
+    ]
+
+
+def test_names_of_logs_and_programs_cannot_reach_a_terminal(tmp_path):
+    path = write_log(tmp_path / "logs", exe="/bin/evil\x1b[2J\n\r -x")
+    path.rename(path.with_name("u\x1b]0;x\x07\n1_evil_id4-4_1-1-1-1.darshan"))
+    add(tmp_path / "logs", db=tmp_path / "h.sqlite")
+    ((user, app, _),) = runs_in(tmp_path / "h.sqlite")
+    assert user.isprintable()
+    assert app.isprintable()
+
+
+def test_a_name_that_is_no_utf_8_is_kept_as_text(tmp_path):
+    path = write_log(tmp_path / "logs")
+    path.rename(path.with_name(os.fsdecode(b"\xff\xfe_solver_id4-4.darshan")))
+    added = add(tmp_path / "logs", db=tmp_path / "h.sqlite")
+    assert (added.runs, added.damaged) == (1, 0)
+    assert add(tmp_path / "logs", db=tmp_path / "h.sqlite").unchanged == 1
+
+
+def test_profiles_and_traces_are_runs_too(tmp_path):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    shutil.copyfile(PROFILE, folder / "run.yaml")
+    (folder / "other.yaml").write_text("a: 1\n")
+    shutil.copytree(TRACE, folder / TRACE.name)
+    added = add(folder, db=tmp_path / "h.sqlite", user="u9")
+    assert (added.files, added.runs, added.damaged) == (2, 2, 0)
+    assert runs_in(tmp_path / "h.sqlite") == [("u9", "v3-cm1like-16r", 16)] * 2
+
+
+def test_a_profile_is_kept_whole_where_totals_are_not_enough(tmp_path):
+    pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
+    path = write_log(tmp_path / "logs")
+    add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=False)
+    with Store(tmp_path / "h.sqlite").reading() as connection:
+        ((digest, content),) = read.all_profiles(connection)
+    assert len(digest) == 64
+    assert taken.unpacked(content).traces[0].path == str(path)
+
+
+def test_what_the_user_named_must_be_a_run(logs, tmp_path):
+    broken = tmp_path / "broken.darshan"
+    broken.write_bytes(b"no log")
+    added = add(broken, logs, db=tmp_path / "h.sqlite")
+    assert (added.runs, added.refused) == (6, [f"{broken}: is no Darshan log"])
+
+
+def test_nothing_at_a_path_or_no_run_below_it_is_an_error(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no Darshan logs"):
+        add(tmp_path / "empty", db=tmp_path / "h.sqlite")
+    with pytest.raises(InputError, match="No such file"):
+        add(tmp_path / "nothing", db=tmp_path / "h.sqlite")
+
+
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "vani", "history", *map(str, words)]
+
+
+def test_two_who_add_at_once_add_each_run_once(tmp_path):
+    for number in range(120):
+        write_log(tmp_path / "logs", number=number)
+    words = ("add", tmp_path / "logs", "--db", tmp_path / "h.sqlite", "--totals", "--judge", "0", "-q")
+    both = [subprocess.Popen(command(*words), stderr=subprocess.PIPE, cwd=ROOT, text=True) for _ in range(2)]
+    assert [one.communicate(timeout=60)[1] for one in both] == ["", ""]
+    assert len(runs_in(tmp_path / "h.sqlite")) == 120
+
+
+def test_what_was_killed_is_continued_and_nothing_was_half_added(tmp_path, monkeypatch):
+    for number in range(3):
+        write_log(tmp_path / "logs", number=number)
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from vani import api\n"
+        "from vani.database.runs import write\n"
+        "from vani.history import intake\n"
+        "intake._AT_ONCE = 1\n"
+        "real = write.add_sources\n"
+        "done = []\n"
+        "def add_sources(connection, sources):\n"
+        "    if len(done) == 2:\n"  # The run is written, its file is not, nothing is committed.
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    done.append(1)\n"
+        "    real(connection, sources)\n"
+        "write.add_sources = add_sources\n"
+        "api.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=1, judge=0)\n"
+    )
+    db = tmp_path / "h.sqlite"
+    killed = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "logs"), str(db)], cwd=ROOT, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert len(runs_in(db)) == 2
+    added = add(tmp_path / "logs", db=db)
+    assert (added.runs, added.unchanged, added.copies) == (1, 2, 0)
+
+
+def test_processes_that_read_end_with_the_one_that_was_killed(tmp_path):
+    for number in range(60):
+        write_log(tmp_path / "logs", number=number)
+    code = (
+        "import os, signal, sys, time\n"
+        "from vani import api\n"
+        "from vani.history import intake\n"
+        "def keep(*_):\n"
+        "    import multiprocessing\n"
+        "    print(*(one.pid for one in multiprocessing.active_children()), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "intake._keep, intake._AT_ONCE = keep, 1\n"
+        "if __name__ == '__main__':\n"
+        "    api.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=2, judge=0)\n"
+    )
+    script = tmp_path / "adding.py"
+    script.write_text(code)
+    told = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "logs"), str(tmp_path / "h.sqlite")],
+        stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False, text=True,
+    )  # fmt: skip
+    children = [int(word) for word in told.stdout.split()]
+    assert children
+    for _ in range(100):
+        if not any(Path(f"/proc/{child}").exists() for child in children):
+            return
+        time.sleep(0.1)
+    pytest.fail("they are still there")

@@ -1,0 +1,113 @@
+"""A month whose costs are known: what a history makes of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.traces.darshan_month import KINDS, Month, generate_month, logs_of
+from tests.traces.darshan_writer import log_bytes
+from vani import api
+from vani.database.runs import read
+from vani.database.runs.connect import Store
+from vani.readers.darshan.records import read_records
+from vani.readers.darshan.regions import checked_header
+
+with_pydarshan = pytest.mark.skipif(
+    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
+)
+JUDGED = 12
+
+
+@pytest.fixture(scope="module")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Month:
+    return generate_month(tmp_path_factory.mktemp("month"), 400, seed=3, damaged=0.02, copied=0.02)
+
+
+@pytest.fixture(scope="module")
+def history(month: Month, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    db = tmp_path_factory.mktemp("history") / "h.sqlite"
+    judge = JUDGED if importlib.util.find_spec("darshan") else 0
+    api.history_add(month.folder, db=db, totals=True, workers=1, judge=judge)
+    return db
+
+
+def costs_differ(month: Month, db: Path) -> float:
+    """The largest relative difference of a cost of a pair, from what is known."""
+    with Store(db).reading() as connection:
+        found = {one.pair: one for one in read.groups(connection, "pair", read.Period())}
+    assert set(found) == set(month.runs)
+    assert {pair: one.runs for pair, one in found.items()} == month.runs
+    return max(
+        abs(cost / known[pair] - 1)
+        for pair, one in found.items()
+        for cost, known in ((one.in_io_s, month.in_io_s), (one.waiting_s, month.waiting_s))
+    )
+
+
+@with_pydarshan
+@pytest.mark.parametrize("kind", KINDS)
+def test_pydarshan_reads_what_is_written(tmp_path, kind):
+    log, in_io = next((log, in_io) for *_, found, log, in_io, _ in logs_of(200, 1) if found == kind)
+    path = tmp_path / "a.darshan"
+    path.write_bytes(log_bytes(log))
+    checked_header(path)
+    records = read_records(path)
+    assert (records.exe, records.ranks) == (log.exe, log.processes)
+    assert set(records.names) == {one.path for one in log.records}
+    times = sum(
+        float(column.sum())
+        for name, module in records.modules.items() if name != "MPI-IO"
+        for counter, column in module.times.items() if counter.endswith(("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"))
+    )  # fmt: skip
+    assert times == pytest.approx(in_io)
+
+
+def test_costs_of_each_user_and_application_are_those_that_are_known(month, history):
+    assert costs_differ(month, history) < 1e-6
+
+
+def test_copies_count_once_and_all_damaged_logs_are_listed(month, history):
+    assert len(month.copies) >= 3
+    assert len(month.damaged) >= 3
+    assert {one.path for one in api.history_damaged(db=history)} == {str(path) for path in month.damaged}
+    assert api.history_list(db=history).runs == month.files - len(month.copies) - len(month.damaged)
+
+
+def test_two_processes_find_the_same(month, history, tmp_path):
+    api.history_add(month.folder, db=tmp_path / "h.sqlite", totals=True, workers=2, judge=0)
+    with Store(history).reading() as one, Store(tmp_path / "h.sqlite").reading() as other:
+        assert {run.digest: run for run in read.all_runs(one)} == {
+            run.digest: run for run in read.all_runs(other)
+        }
+
+
+@with_pydarshan
+def test_what_is_well_striped_is_not_first_and_who_writes_by_one_process_is_found(month, history):
+    found = api.history_top(db=history)
+    assert month.kinds[found.rows[0].application] == "narrow"
+    assert found.rows[0].saved.rule == "LUS002"
+    rules = {month.kinds[row.application]: row.saved.rule for row in found.rows if row.saved is not None}
+    assert rules["rank-zero"] == "POS004"
+    by_cost = max(found.rows, key=lambda row: row.in_io_s)
+    assert month.kinds[by_cost.application] == "well-striped"
+    for row in found.rows:
+        if month.kinds[row.application] == "well-striped" and row.saved is not None:
+            assert row.saved.expected_s == 0
+
+
+@with_pydarshan
+def test_waiting_shows_what_time_in_io_hides(month, history):
+    rows = {row.application: row for row in api.history_top(db=history, by="app", limit=100).rows}
+    # 256 processes wait for one that writes.
+    assert rows["postproc"].waiting_s == pytest.approx(256 * rows["postproc"].in_io_s)
+
+
+@pytest.mark.slow
+def test_a_whole_month(tmp_path):
+    month = generate_month(tmp_path / "month", 20_000)
+    api.history_add(month.folder, db=tmp_path / "h.sqlite", judge=0)
+    assert costs_differ(month, tmp_path / "h.sqlite") < 1e-6
+    assert len(api.history_damaged(db=tmp_path / "h.sqlite")) == len(month.damaged)

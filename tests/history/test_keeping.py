@@ -1,0 +1,201 @@
+"""What is kept can be hidden, deleted, carried elsewhere: whole, or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sqlite3
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.history.logs import write_log
+from vani import api
+from vani.database.runs import read, write
+from vani.database.runs.connect import Store
+from vani.errors import DocumentError, InputError, StoreError
+from vani.history.names import Names
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    for number in range(9):
+        write_log(
+            tmp_path / "logs" / "secretproject",
+            user=("alice", "bobby", "carol")[number % 3],
+            number=number,
+            uid=number % 3,
+        )
+    (tmp_path / "logs" / "alice_cut_id9.darshan").write_bytes(b"3.41")
+    place = tmp_path / "h.sqlite"
+    api.history_add(tmp_path / "logs", db=place, totals=True, workers=1, judge=0)
+    api.history_add(PROFILE, db=place, user="alice", judge=0)
+    return place
+
+
+def everything(db: Path) -> bytes:
+    """The bytes of the file, and of what in it is compressed."""
+    with Store(db).reading() as connection:
+        profiles = [zlib.decompress(content) for _, content in read.all_profiles(connection)]
+    return b"\n".join([db.read_bytes(), *profiles])
+
+
+def test_no_user_and_no_path_stays_in_an_anonymised_file(db, tmp_path):
+    secret = [
+        b"alice",
+        b"bobby",
+        b"carol",
+        b"secretproject",
+        str(tmp_path).encode(),
+        b"cm1out",
+        b"/lustre/scratch",
+    ]
+    assert all(word in everything(db) for word in secret)
+    assert api.history_anonymise(tmp_path / "key", db=db) == 10
+    assert not [word for word in secret if word in everything(db)]
+    key = (tmp_path / "key").read_text().strip()
+    assert key.encode() not in everything(db)
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("h.sqlite")] == ["h.sqlite"]
+
+
+def test_costs_stay_the_same_behind_hashes(db, tmp_path):
+    before = sorted((row.runs, row.waiting_s) for row in api.history_top(db=db).rows)
+    api.history_anonymise(tmp_path / "key", db=db)
+    assert sorted((row.runs, row.waiting_s) for row in api.history_top(db=db).rows) == before
+
+
+def test_with_the_key_later_logs_have_the_same_hashes_and_old_ones_are_not_opened(db, tmp_path):
+    api.history_anonymise(tmp_path / "key", db=db)
+    write_log(tmp_path / "logs", user="alice", number=99)
+    added = api.history_add(tmp_path / "logs", db=db, key=tmp_path / "key", totals=True, workers=1).added
+    assert (added.runs, added.unchanged) == (1, 10)
+    assert len({row.user for row in api.history_top(db=db).rows}) == 3
+    assert b"alice" not in everything(db)
+    with pytest.raises(StoreError, match=r"holds hashes, not names; name its key \(--key FILE\)"):
+        api.history_add(tmp_path / "logs", db=db)
+
+
+def test_a_profile_that_is_added_with_the_key_has_no_names_either(db, tmp_path):
+    api.history_remove(user="alice", db=db)
+    api.history_anonymise(tmp_path / "key", db=db)
+    api.history_add(PROFILE, db=db, key=tmp_path / "key", user="alice")
+    assert api.history_list(db=db).profiles == 1
+    assert not [word for word in (b"alice", b"cm1out", b"/lustre/scratch") if word in everything(db)]
+
+
+def test_another_key_is_refused(db, tmp_path):
+    api.history_anonymise(tmp_path / "key", db=db)
+    (tmp_path / "other").write_text("00" * 32)
+    with pytest.raises(StoreError, match="has hashes of another key"):
+        api.history_anonymise(tmp_path / "other", db=db)
+    (tmp_path / "none").write_text("my key")
+    with pytest.raises(InputError, match="holds no key"):
+        api.history_anonymise(tmp_path / "none", db=db)
+
+
+def test_a_history_is_anonymised_twice_to_the_same(db, tmp_path):
+    api.history_anonymise(tmp_path / "key", db=db)
+    with Store(db).reading() as connection:
+        before = (
+            list(read.all_runs(connection)),
+            list(read.all_sources(connection)),
+            list(read.all_profiles(connection)),
+        )
+    api.history_anonymise(tmp_path / "key", db=db)
+    with Store(db).reading() as connection:
+        assert (
+            list(read.all_runs(connection)),
+            list(read.all_sources(connection)),
+            list(read.all_profiles(connection)),
+        ) == before
+
+
+def test_texts_lose_paths_and_users_and_keep_the_rest():
+    names = Names(b"k", ["bob"])
+    hidden = names.text("reads 5 MB/s and/or writes /home/bob/x.nc, 'bob' waits; ~/a is (/b/c).")
+    assert "bob" not in hidden
+    assert "x.nc" not in hidden
+    assert hidden.startswith("reads 5 MB/s and/or writes /path-")
+    assert names.text("bobsled") == "bobsled"
+    tree = names.tree({"files": [{"path": "rel/data.nc"}], "why": {"rel/data.nc": "large"}})
+    assert "data.nc" not in str(tree)
+    assert tree["files"][0]["path"] in tree["why"]
+
+
+def test_nothing_of_a_removed_user_stays(db, tmp_path):
+    assert b"alice" in everything(db)
+    assert api.history_remove(user="alice", db=db) == 4
+    assert b"alice" not in everything(db)
+    assert {row.user for row in api.history_top(db=db).rows} == {"bobby", "carol"}
+    with pytest.raises(InputError, match="no runs by alice; `vani history top --by user` lists users"):
+        api.history_remove(user="alice", db=db)
+
+
+def test_one_application_of_a_user_can_be_removed(db, tmp_path):
+    assert api.history_remove(user="alice", application="solver", db=db) == 3
+    assert {(row.user, row.application) for row in api.history_top(db=db).rows if row.user == "alice"} == {
+        ("alice", "v3-cm1like-16r")
+    }
+
+
+def test_what_is_exported_and_imported_is_the_same(db, tmp_path):
+    assert api.history_export(tmp_path / "all.jsonl.gz", db=db) == 10
+    assert api.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (10, 10)
+    assert api.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (0, 10)
+    with Store(db).reading() as one, Store(tmp_path / "new.sqlite").reading() as other:
+        for found in (read.all_runs, read.all_sources, read.all_profiles, read.verdicts):
+            assert list(found(one)) == list(found(other))
+    api.history_export(tmp_path / "again.jsonl.gz", db=tmp_path / "new.sqlite")
+    assert (tmp_path / "again.jsonl.gz").read_bytes() == (tmp_path / "all.jsonl.gz").read_bytes()
+
+
+def test_a_part_of_an_export_is_not_imported(db, tmp_path):
+    api.history_export(tmp_path / "all.gz", db=db)
+    content = (tmp_path / "all.gz").read_bytes()
+    lines = gzip.decompress(content).splitlines(keepends=True)
+    cases = {
+        content[: len(content) // 2]: "is a damaged export",
+        gzip.compress(b"".join(lines[:-1])): "was cut off",
+        b"notes": "is no exported history",
+        b"": "is no exported history",
+        gzip.compress(b'{"schema": "other"}\n'): "is no exported history",
+        gzip.compress(lines[0] + b'{"run": {"digest": 5}}\n' + lines[-1]): "has a row that is no run",
+        gzip.compress(lines[0] + b'{"what": 1}\n'): "has a row that is no what",
+    }
+    for content, said in cases.items():
+        (tmp_path / "part.gz").write_bytes(content)
+        with pytest.raises(DocumentError, match=said):
+            api.history_import(tmp_path / "part.gz", db=tmp_path / "new.sqlite")
+        if (tmp_path / "new.sqlite").exists():
+            assert sqlite3.connect(tmp_path / "new.sqlite").execute(
+                "SELECT count(*) FROM sqlite_master"
+            ).fetchone() == (0,)
+
+
+def test_names_and_hashes_are_not_mixed(db, tmp_path):
+    shutil.copyfile(db, tmp_path / "hidden.sqlite")
+    api.history_anonymise(tmp_path / "key", db=tmp_path / "hidden.sqlite")
+    api.history_export(tmp_path / "hidden.gz", db=tmp_path / "hidden.sqlite")
+    with pytest.raises(StoreError, match="has other names than the file"):
+        api.history_import(tmp_path / "hidden.gz", db=db)
+
+
+def test_of_copies_the_user_is_the_one_of_the_same_number(tmp_path):
+    for number in range(3):
+        write_log(tmp_path / "logs", user="zoe", number=number, uid=7)
+    first = sorted((tmp_path / "logs").iterdir())[0]
+    shutil.copyfile(first, first.with_name(f"a-backup-{first.name}"))
+    api.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
+    assert [(row.user, row.runs) for row in api.history_top(db=tmp_path / "h.sqlite").rows] == [("zoe", 3)]
+
+
+def test_facts_are_replaced(db):
+    with Store(db).writing() as connection:
+        write.set_fact(connection, "x", "1")
+        write.set_fact(connection, "x", "2")
+        assert read.fact(connection, "x") == "2"

@@ -1,0 +1,245 @@
+"""What could be saved, who is first, and how the story of an application is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vani.database.runs.read import Group, Period, Whole
+from vani.database.runs.run import Judged, Run
+from vani.errors import InputError
+from vani.history.days import period_of
+from vani.history.ranking import ranking
+from vani.history.saved import Share, judged_from, pairs_that_matter, shares
+from vani.history.story import story
+from vani.render.history.rows import hours
+from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
+
+NOVEMBER = 1_793_491_200
+DAY = 86400
+
+
+def a_run(number: int = 0, **more: object) -> Run:
+    names = dict.fromkeys(Run.__slots__)
+    told = {
+        "digest": f"{number:064x}", "kind": "darshan", "user": "u1", "application": "app", "processes": 4,
+        "submitted": NOVEMBER + number * DAY / 4, "runtime_s": 100.0, "in_io_s": 20.0, "slowest_s": 10.0, "waiting_s": 40.0,
+        "bytes_read": 0, "bytes_written": 1000, "file_system": "lustre", "mount": "/s", "complete": True,
+    }  # fmt: skip
+    return Run(**names | told | more)
+
+
+def advised(
+    rule: str, before: float, after: float, low: float, high: float, **more: object
+) -> Recommendation:
+    told = {
+        "rule": rule, "name": "stripe-count", "severity": "high", "confidence": 0.8, "target": Target(kind="app"),
+        "current": {}, "recommended": {"stripe_count": 8, "stripe_size": 1 << 20}, "evidence": [], "reason": "", "source": [],
+        "expected": Expected(metric="write_time_s", before=before, after=after, speedup=before / after, low=low, high=high, method=""),
+        "apply": ["lfs setstripe -c 8 -S 1M /scratch/u1/out"],
+    }  # fmt: skip
+    return Recommendation(**told | more)
+
+
+def advice(*recommendations: Recommendation) -> Advice:
+    return Advice(
+        profile=ProfileRef(path=None, sha256=""),
+        system=SystemRef(name="m", sha256=""),
+        recommendations=list(recommendations),
+        no_recommendation=[],
+    )
+
+
+def judged(*recommendations: Recommendation, run: Run | None = None) -> Judged:
+    return judged_from(advice(*recommendations), run or a_run(), {"LUS002": "Few targets."})
+
+
+# What could be saved
+
+
+def test_all_recommendations_save_and_the_one_that_saves_most_is_the_setting():
+    found = judged(advised("MIO001", 3.0, 2.0, 1.2, 2.0, apply=["x"]), advised("LUS002", 8.0, 2.0, 2.0, 8.0))
+    assert (found.saved_s, found.rule, found.why) == (7.0, "LUS002", "Few targets.")
+    assert found.setting == "lfs setstripe -c 8 -S 1M DIR"
+    assert (found.saved_low_s, found.saved_high_s) == (pytest.approx(4.5), pytest.approx(8.5))
+
+
+def test_no_more_is_saved_than_the_slowest_process_takes():
+    assert judged(advised("LUS002", 30.0, 1.0, 10.0, 40.0)).saved_s == 10.0
+
+
+def test_the_most_that_could_be_won_is_no_setting():
+    assert judged(advised("MAT001", 100.0, 1.0, 2.0, 3.0)).rule == ""
+
+
+def test_a_layout_that_the_file_had_already_saves_nothing():
+    had = judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0), run=a_run(stripes=8))
+    assert (had.saved_s, had.rule) == (0.0, "")
+    assert judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0), run=a_run(stripes=4)).saved_s == 6.0
+
+
+def test_a_setting_without_a_command_is_told_by_its_name():
+    found = judged(
+        advised(
+            "POS004",
+            8.0,
+            2.0,
+            1.0,
+            8.0,
+            apply=["# in the program"],
+            recommended={"writing_processes": "one per node"},
+        )
+    )
+    assert found.setting == "stripe count: writing processes one per node"
+    assert found.saved_low_s == 0.0
+    sizes = judged(
+        advised(
+            "X",
+            8.0,
+            2.0,
+            1.0,
+            8.0,
+            apply=[],
+            recommended={
+                "request_bytes": 1 << 22,
+                "moved_bytes": 2_168_896_353,
+                "io_time_s": 0.49769,
+                "share": 0.123456,
+            },
+        )
+    )
+    assert sizes.setting == "stripe count: request bytes 4M, moved bytes 2.17 GB, io time 498 ms, share 0.123"
+
+
+def test_judged_runs_stand_for_their_pair_from_the_least_to_the_most():
+    some = [
+        (judged(advised("LUS002", 8.0, after, 2.0, 8.0), run=a_run(n)), a_run(n))
+        for n, after in ((1, 2.0), (2, 4.0))
+    ]
+    found = shares(some)["app", "u1"]
+    assert (found.low, found.expected, found.high) == (
+        pytest.approx(0.4),
+        pytest.approx(0.5),
+        pytest.approx(0.7),
+    )
+
+
+def test_pairs_that_cost_most_by_either_cost_are_judged():
+    groups = [Group((), ("a", "u"), 1, 1.0, 100.0, 100.0), Group((), ("b", "u"), 1, 1.0, 1.0, 90.0), Group((), ("c", "u"), 1, 1.0, 99.0, 2.0),
+              Group((), ("d", "u"), 1, 1.0, 0.0, 0.0)]  # fmt: skip
+    assert pairs_that_matter(groups, 3) == [("a", "u"), ("b", "u"), ("c", "u")]
+    assert len(pairs_that_matter(groups, 9)) == 3
+
+
+# The ranking
+
+
+def ranked(**more: object):
+    groups = [
+        Group(("big", "u1"), ("big", "u1"), 9, 900.0, 400.0, 400.0),
+        Group(("mid", "u2"), ("mid", "u2"), 5, 500.0, 10.0, 200.0),
+        Group(("new", "u3"), ("new", "u3"), 1, 100.0, 50.0, 50.0),
+    ]
+    nothing = Judged("0" * 64, "m", 0.0, 0.0, 0.0, "", "", "", ())
+    some = {
+        ("big", "u1"): Share(0.0, 0.0, 0.005, nothing),
+        ("mid", "u2"): Share(0.1, 0.5, 0.9, judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0))),
+    }
+    whole = Whole(15, 3, 1500.0, 460.0, 650.0, NOVEMBER, NOVEMBER + DAY)
+    return ranking(groups, whole, some, **{"by": "pair", "period": Period(), "limit": 9, "damaged": 1} | more)
+
+
+def test_who_could_save_most_is_first_not_who_costs_most():
+    found = ranked()
+    assert [row.application for row in found.rows] == ["mid", "big", "new"]
+    saved = found.rows[0].saved
+    assert (saved.low_s, saved.expected_s, saved.high_s) == (pytest.approx(20.0), 100.0, pytest.approx(180.0))
+    assert found.rows[2].saved is None
+    assert found.concentration == 1
+    assert found.groups == 3
+
+
+def test_settings_tell_whom_they_would_serve():
+    (one,) = ranked(settings=True).settings
+    assert (one.rule, one.expected_s, [(m.application, m.user) for m in one.members]) == (
+        "LUS002",
+        100.0,
+        [("mid", "u2")],
+    )
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3.6, 36.0, 360_000.0, 3_598_000.0, 3.6e7, 5.7e9, 1e13])
+def test_core_hours_are_short(seconds):
+    assert len(hours(seconds)) <= 8
+
+
+def test_core_hours_have_three_digits():
+    assert [hours(3600 * value) for value in (0, 1e-5, 0.94, 95, 999.7, 1594.0, 95_400, 1.7e6)] == [
+        "0", "0", "0.94", "95", "1 k", "1.59 k", "95.4 k", "1.7 M",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "days"),
+    [("2026-11", "2026-11", 30), ("2026-12-31", "2026-12-31", 1), ("2026-12", "2027-01-02", 33)],
+)
+def test_days_and_months_are_meant_to_their_end(since, until, days):
+    period = period_of(since, until)
+    assert period.until - period.since == days * DAY
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("yesterday", None), ("2026-13", None), ("2026-02-30", None), ("2026-11", "2026-10"), (None, "9999-12")],
+)
+def test_what_is_no_day_is_refused(words):
+    with pytest.raises(InputError):
+        period_of(*words)
+
+
+# The story
+
+
+def told(runs: list[Run]):
+    return story("app", None, runs, saved=None, lines=(), paths=("/logs/a",))
+
+
+def test_a_change_of_behaviour_is_found_where_it_began():
+    random = np.random.default_rng(1)
+    runs = [
+        a_run(
+            n,
+            waiting_s=float(random.normal(40.0 if n < 60 else 120.0, 4.0)),
+            in_io_s=20.0 * float(random.uniform(0.9, 1.1)),
+        )
+        for n in range(100)
+    ]
+    (change,) = told(runs).changes
+    assert (change.figure, change.at) == ("waiting_s", runs[60].submitted)
+    assert (change.before, change.after) == (pytest.approx(40, rel=0.05), pytest.approx(120, rel=0.05))
+
+
+def test_noise_is_no_change_of_behaviour():
+    random = np.random.default_rng(2)
+    for _ in range(20):
+        runs = [
+            a_run(n, waiting_s=float(v), in_io_s=float(v))
+            for n, v in enumerate(random.lognormal(3.0, 1.0, 80))
+        ]
+        assert told(runs).changes == []
+
+
+def test_the_story_tells_trend_spread_and_the_worst_run():
+    runs = [a_run(n, waiting_s=float(n), submitted=NOVEMBER + n * 10 * DAY) for n in range(6)]
+    found = told(runs)
+    assert [(one.month, one.runs) for one in found.months] == [("2026-11", 3), ("2026-12", 3)]
+    (category,) = found.categories
+    assert (category.waiting_s.least, category.waiting_s.median, category.waiting_s.most) == (0.0, 2.5, 5.0)
+    assert found.worst.waiting_s == 5.0
+    assert found.worst.paths == ["/logs/a"]
+
+
+def test_runs_of_which_little_is_known_are_told_of_as_well():
+    unknown = a_run(1, waiting_s=None, in_io_s=None, runtime_s=None, submitted=None, bytes_written=None)
+    found = told([unknown])
+    assert (found.runs, found.waiting_s, found.months, found.categories[0].waiting_s) == (1, 0.0, [], None)

@@ -1,0 +1,28 @@
+"""`vani history`."""
+
+from __future__ import annotations
+
+import click
+
+from vani.cli.lazy_group import commands_from
+
+__all__ = ["history"]
+
+_COMMANDS = {
+    "add": ("vani.cli.history.add:add", "Add logs, profiles and traces, and folders of them."),
+    "top": ("vani.cli.history.top:top", "Rank who loses most, and which setting would win it back."),
+    "show": ("vani.cli.history.show:show", "Tell of an application: trend, spread, changes, worst run."),
+    "letter": ("vani.cli.history.show:letter", "Write to a user what to change."),
+    "list": ("vani.cli.history.kept:list_", "Tell what is kept, by month."),
+    "damaged": ("vani.cli.history.kept:damaged", "List files that could not be read, and why."),
+    "remove": ("vani.cli.history.kept:remove", "Delete all runs of a user."),
+    "anonymise": ("vani.cli.history.kept:anonymise", "Put users and paths behind keyed hashes."),
+    "export": ("vani.cli.history.carry:export", "Write all that is kept to a file."),
+    "import": ("vani.cli.history.carry:import_", "Add what was exported."),
+    "upgrade": ("vani.cli.history.carry:upgrade", "Bring an older history to the newest layout."),
+}
+
+
+@click.group(cls=commands_from(_COMMANDS))
+def history() -> None:
+    """Keep the runs of a centre, and tell who loses most in I/O."""

@@ -1,0 +1,94 @@
+"""`vani history add`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from vani.cli.history.options import db_option
+from vani.cli.options import FILE, quiet_option, system_option
+from vani.cli.output import progress_bar, shows_progress
+from vani.errors import one_line
+from vani.units import counted
+
+if TYPE_CHECKING:
+    from vani.api.history_add import AddedAndJudged
+
+__all__ = ["add"]
+
+_SHOWN = 20
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    db: str | None
+    totals: bool | None
+    workers: int | None
+    judge: int
+    user: str | None
+    key: Path | None
+    system: str | None
+
+
+@click.command()
+@click.argument("paths", type=FILE, nargs=-1, required=True, metavar="PATH ...")
+@db_option
+@click.option(
+    "--totals/--profiles",
+    default=None,
+    help="Keep sums of counters, or whole profiles; by default sums where 1,000 logs and more are new.",
+)
+@click.option("--workers", type=int, metavar="N", help="Processes that read; by default one for each core.")
+@click.option(
+    "--judge",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Make and judge profiles of the N pairs of application and user that cost most.",
+)
+@click.option("--user", metavar="NAME", help="Whose runs these are; by default as logs say.")
+@click.option("--key", type=FILE, metavar="FILE", help="Key of an anonymised history.")
+@system_option()
+@quiet_option
+def add(paths: tuple[Path, ...], quiet: bool, **asked: Unpack[_Asked]) -> None:  # fmt: skip
+    """Add the runs at PATHs: Darshan logs, profiles, traces, and folders of them, recursively.
+
+    A copy of a log counts once, a file that did not change is not opened again, and what is damaged is listed
+    (`vani history damaged`). An interrupted `add` is continued by the same command.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
+        done = api.history_add(*paths, **asked, progress=progress)
+    _say(done, quiet=quiet)
+
+
+def _summary(done: AddedAndJudged) -> str:
+    added = done.added
+    parts = [
+        counted(added.runs, "run") + " added" + (" (totals)" if added.totals and added.runs else ""),
+        counted(added.copies, "copy", "was", "were") + " there already" if added.copies else "",
+        counted(added.unchanged, "file") + " unchanged" if added.unchanged else "",
+        counted(done.judged, "run") + " judged" if done.judged else "",
+        counted(added.damaged, "file") + " damaged (vani history damaged)" if added.damaged else "",
+        counted(len(done.unjudged), "run") + f" not judged ({one_line(done.unjudged[0])})"
+        if done.unjudged
+        else "",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _say(done: AddedAndJudged, *, quiet: bool) -> None:
+    """What was done; then what is wrong with files that were named, a line each, and exit status 2."""
+    if not quiet and len(done.added.refused) < done.added.files:
+        click.echo(_summary(done), err=True)
+    for line in done.added.refused[:_SHOWN]:
+        click.echo(f"vani: {one_line(line)}", err=True)
+    if len(done.added.refused) > _SHOWN:
+        click.echo(f"vani: and {len(done.added.refused) - _SHOWN:,} more (vani history damaged)", err=True)
+    if done.added.refused:
+        click.get_current_context().exit(2)

@@ -1,0 +1,56 @@
+"""`vani history show` and `vani history letter`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from vani.cli.history.options import db_option, period_options
+from vani.cli.options import output_option
+from vani.cli.output import emit
+from vani.cli.places import check_places
+
+__all__ = ["letter", "show"]
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    db: str | None
+    since: str | None
+    until: str | None
+
+
+@click.command()
+@click.argument("application", metavar="APP")
+@click.argument("user", required=False)
+@db_option
+@period_options
+@output_option()
+def show(application: str, user: str | None, output: Path | None, **asked: Unpack[_Asked]) -> None:
+    """Tell of the runs of APP, those of USER or everybody's.
+
+    Trend by month, how runs of a category differ, when their behaviour changed, and the worst run with its advice.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.history.story import story  # noqa: PLC0415
+
+    check_places([output])
+    emit(story(api.history_show(application, user, **asked)), output)
+
+
+@click.command()
+@click.argument("application", metavar="APP")
+@click.argument("user")
+@db_option
+@period_options
+@output_option()
+def letter(application: str, user: str, output: Path | None, **asked: Unpack[_Asked]) -> None:
+    """Write a mail to USER about APP, with the lines to paste; that nothing is to be saved is said as such."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.history.story import letter as written  # noqa: PLC0415
+
+    check_places([output])
+    emit(written(api.history_show(application, user, **asked)), output)

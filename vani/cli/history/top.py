@@ -1,0 +1,54 @@
+"""`vani history top`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+import click
+
+from vani.cli.history.options import db_option, period_options
+from vani.cli.options import format_option, output_option
+from vani.cli.output import emit
+from vani.cli.places import check_places
+from vani.render.history import FORMATS
+
+__all__ = ["top"]
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    db: str | None
+    by: Literal["pair", "user", "app", "category", "file-system"]
+    since: str | None
+    until: str | None
+    limit: int
+    settings: bool
+
+
+@click.command()
+@db_option
+@click.option(
+    "--by",
+    type=click.Choice(["pair", "user", "app", "category", "file-system"]),
+    default="pair",
+    show_default=True,
+    help="What is added up: pair is an application of a user, category also has its number of processes.",
+)
+@period_options
+@click.option("--limit", type=int, default=20, show_default=True, metavar="N", help="Rows.")
+@click.option("--settings", is_flag=True, help="By setting: whom it would serve, and the sum.")
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@output_option()
+def top(kind: str | None, output: Path | None, **asked: Unpack[_Asked]) -> None:  # fmt: skip
+    """Rank who loses most in I/O, and which setting would win it back.
+
+    Costs are core-hours: "in I/O" are the seconds of all processes in I/O calls, "waiting" is the time of the slowest
+    process times the number of processes. What could be saved is the advice on runs that `add` judged.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    check_places([output])
+    emit(FORMATS.render(kind, api.history_top(**asked)), output)

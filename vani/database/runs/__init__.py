@@ -1,0 +1,1 @@
+"""Runs of many jobs, in SQLite or PostgreSQL: tables, their versions, and what is asked of them."""

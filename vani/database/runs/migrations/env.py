@@ -1,0 +1,25 @@
+"""What Alembic runs for each step; the connection, and its transaction, are the caller's."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from vani.database.runs.tables import VERSION_TABLE, metadata
+
+__all__ = ["take_steps"]
+
+
+def take_steps() -> None:
+    """Take the steps that Alembic was asked for."""
+    context.configure(
+        connection=context.config.attributes["connection"],
+        target_metadata=metadata,
+        version_table=VERSION_TABLE,
+        transactional_ddl=False,  # The caller has begun a transaction that holds all steps.
+    )
+    context.run_migrations()
+
+
+# There is none where somebody else than Alembic imports this.
+if getattr(context, "config", None) is not None:
+    take_steps()

@@ -1,0 +1,1 @@
+"""One file for each step; Alembic finds them by their `revision`."""

@@ -1,0 +1,317 @@
+"""What is asked of a store of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from vani.database.runs import tables
+from vani.database.runs.run import Judged, Run, Source
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+__all__ = [
+    "GROUPS",
+    "Group",
+    "Period",
+    "Whole",
+    "all_profiles",
+    "all_runs",
+    "all_sources",
+    "count_damaged",
+    "count_profiles",
+    "damaged",
+    "fact",
+    "groups",
+    "judged_of",
+    "known_files",
+    "moments",
+    "paths_of",
+    "profile_content",
+    "runs_of",
+    "telling_runs",
+    "verdicts",
+    "whole",
+]
+
+GROUPS: Final = {
+    "pair": ("application", "user"),
+    "user": ("user",),
+    "app": ("application",),
+    "category": ("application", "user", "processes"),
+    "file-system": ("file_system", "mount"),
+}
+"""By what runs are added up, and the columns that tell groups apart."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """Runs that began at `since` or later and before `until`, in seconds since 1970; None: no end."""
+
+    since: float | None = None
+    until: float | None = None
+
+    def of(self, column: sa.ColumnElement[float | None]) -> sa.ColumnElement[bool]:
+        """The condition."""
+        import sqlalchemy as sa  # noqa: PLC0415
+
+        found: sa.ColumnElement[bool] = sa.true()
+        if self.since is not None:
+            found &= column >= self.since
+        if self.until is not None:
+            found &= column < self.until
+        return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of a pair that are added up; times are seconds.
+
+    Attributes
+    ----------
+    names
+        What tells groups apart, a value for each column of `GROUPS`.
+    pair
+        Application and user.
+    """
+
+    names: tuple[str | int, ...]
+    pair: tuple[str, str]
+    runs: int
+    core_s: float
+    in_io_s: float
+    waiting_s: float
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All runs of a period; times are seconds."""
+
+    runs: int
+    users: int
+    core_s: float
+    in_io_s: float
+    waiting_s: float
+    first: float | None
+    last: float | None
+
+
+def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
+    """Size and time of change of each file that was looked at, by its key."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.sources.c
+    return {
+        place: (size, changed)
+        for place, size, changed in connection.execute(sa.select(of.place, of.size, of.changed_ns))
+    }
+
+
+def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
+    """Runs of a period added up by a row of `GROUPS`, those of each pair of application and user apart."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    columns = [of[name] for name in GROUPS[by]]
+    pair = [of.application, of.user]
+    rows = connection.execute(
+        sa.select(*columns, *pair, *_costs())
+        .where(period.of(of.submitted))
+        .group_by(*dict.fromkeys([*columns, *pair]))
+    )
+    wide = len(columns)
+    return [Group(tuple(row[:wide]), (row[wide], row[wide + 1]), *row[wide + 2 :]) for row in rows]
+
+
+def _costs() -> list[sa.ColumnElement[Any]]:
+    """Runs, core-seconds, seconds in I/O and waiting."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    sums = (of.processes * of.runtime_s, of.in_io_s, of.waiting_s)
+    return [sa.func.count(), *(sa.func.coalesce(sa.func.sum(one), 0.0) for one in sums)]
+
+
+def whole(connection: sa.Connection, period: Period) -> Whole:
+    """All runs of a period."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    row = connection.execute(
+        sa.select(
+            sa.func.count(sa.distinct(of.user)),
+            *_costs(),
+            sa.func.min(of.submitted),
+            sa.func.max(of.submitted),
+        ).where(period.of(of.submitted))
+    ).one()
+    users, runs, *costs = row
+    return Whole(runs, users, *costs)
+
+
+def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[Run]:
+    """Of each pair (application, user) the run that cost most, and one that half of its runs cost less than."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    found: dict[str, Run] = {}
+    for application, user in pairs:
+        whose = (of.user == user) & (of.application == application) & (of.waiting_s > 0)
+        number = connection.execute(sa.select(sa.func.count()).where(whose)).scalar_one()
+        ordered = sa.select(tables.runs).where(whose).order_by(of.waiting_s.desc(), of.digest)
+        for place in {0, number // 2} if number else ():
+            row = connection.execute(ordered.limit(1).offset(place)).mappings().one()
+            found[row["digest"]] = _run(row)
+    return list(found.values())
+
+
+def runs_of(connection: sa.Connection, application: str, user: str | None, period: Period) -> list[Run]:
+    """Runs of an application, the oldest first."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    whose = of.application == application
+    if user is not None:
+        whose &= of.user == user
+    rows = connection.execute(
+        sa.select(tables.runs).where(whose & period.of(of.submitted)).order_by(of.submitted, of.digest)
+    )
+    return [_run(row) for row in rows.mappings()]
+
+
+def all_runs(connection: sa.Connection) -> Iterator[Run]:
+    """Every run, in order of their digests."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    ordered = sa.select(tables.runs).order_by(tables.runs.c.digest)
+    rows = connection.execute(ordered.execution_options(yield_per=1000))
+    for row in rows.mappings():
+        yield _run(row)
+
+
+def moments(connection: sa.Connection) -> list[tuple[float | None, str]]:
+    """When each run began, and whose it is."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    return [(row[0], row[1]) for row in connection.execute(sa.select(of.submitted, of.user))]
+
+
+def count_profiles(connection: sa.Connection) -> int:
+    """How many whole profiles are kept."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    return int(connection.execute(sa.select(sa.func.count()).select_from(tables.profiles)).scalar_one())
+
+
+def damaged(connection: sa.Connection) -> list[Source]:
+    """Files that could not be read, by their paths."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.sources.c
+    rows = connection.execute(sa.select(tables.sources).where(of.reason.is_not(None)).order_by(of.path))
+    return [_source(row) for row in rows.mappings()]
+
+
+def count_damaged(connection: sa.Connection) -> int:
+    """How many these are."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.sources.c
+    return int(connection.execute(sa.select(sa.func.count()).where(of.reason.is_not(None))).scalar_one())
+
+
+def all_sources(connection: sa.Connection) -> Iterator[Source]:
+    """Every file that was looked at."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    ordered = sa.select(tables.sources).order_by(tables.sources.c.path)
+    rows = connection.execute(ordered.execution_options(yield_per=1000))
+    for row in rows.mappings():
+        yield _source(row)
+
+
+def paths_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, list[str]]:
+    """The files of runs by their digests; a run that was copied has several."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    found: dict[str, list[str]] = {digest: [] for digest in digests}
+    of = tables.sources.c
+    for start in range(0, len(digests), 500):
+        some = digests[start : start + 500]
+        for digest, path in connection.execute(
+            sa.select(of.digest, of.path).where(of.digest.in_(some)).order_by(of.path)
+        ):
+            found[digest].append(path)
+    return found
+
+
+def verdicts(connection: sa.Connection) -> list[tuple[Judged, Run]]:
+    """What judged runs could save."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.judged.c
+    rows = connection.execute(
+        sa.select(tables.runs, *(of[name] for name in _JUDGED if name != "digest"))
+        .join(tables.judged, of.digest == tables.runs.c.digest)
+        .order_by(of.digest)
+    )
+    return [(_judged(row), _run(row)) for row in rows.mappings()]
+
+
+def judged_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Judged]:
+    """What these runs could save, by their digests, as far as they were judged."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    found: dict[str, Judged] = {}
+    for start in range(0, len(digests), 500):
+        some = digests[start : start + 500]
+        rows = connection.execute(sa.select(tables.judged).where(tables.judged.c.digest.in_(some)))
+        found |= {row["digest"]: _judged(row) for row in rows.mappings()}
+    return found
+
+
+def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
+    """The packed profile of a run; None where none was made."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.profiles.c
+    found = connection.execute(sa.select(of.content).where(of.digest == digest)).scalar()
+    return None if found is None else bytes(found)
+
+
+def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
+    """Every packed profile, with the digest of its run."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    for digest, content in connection.execute(sa.select(tables.profiles).order_by(tables.profiles.c.digest)):
+        yield digest, bytes(content)
+
+
+def fact(connection: sa.Connection, name: str) -> str | None:
+    """A fact about the whole store; None where it is not known."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.facts.c
+    return connection.execute(sa.select(of.value).where(of.name == name)).scalar()
+
+
+_RUN = tuple(field.name for field in fields(Run))
+_JUDGED = tuple(field.name for field in fields(Judged))
+_SOURCE = tuple(field.name for field in fields(Source))
+
+
+def _run(row: Any) -> Run:
+    return Run(**{name: row[name] for name in _RUN})
+
+
+def _source(row: Any) -> Source:
+    return Source(**{name: row[name] for name in _SOURCE})
+
+
+def _judged(row: Any) -> Judged:
+    told = {name: row[name] for name in _JUDGED}
+    return Judged(**told | {"lines": tuple(json.loads(told["lines"]))})

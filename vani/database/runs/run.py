@@ -1,0 +1,109 @@
+"""A run, as it stands in a row of the tables, and where it was read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Judged", "Run", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one application by one user; what is not known is None.
+
+    Attributes
+    ----------
+    digest
+        SHA-256 of what it was read from, in hexadecimal.
+    kind
+        `darshan`, `profile` or `trace`.
+    uid
+        The user's number, as far as a log tells it.
+    submitted
+        When it began, in seconds since 1970.
+    in_io_s, slowest_s, waiting_s
+        Seconds of all processes in I/O calls; of the slowest process; the latter times the number of processes.
+    writers
+        Processes that wrote.
+    stripes
+        Lustre targets under the file with the most I/O time.
+    complete
+        Nothing of its counts was lost.
+    """
+
+    digest: str
+    kind: str
+    user: str
+    uid: int | None
+    application: str
+    processes: int
+    submitted: float | None
+    runtime_s: float | None
+    bytes_read: int | None
+    bytes_written: int | None
+    reads: int | None
+    writes: int | None
+    opens: int | None
+    metadata: int | None
+    collective: int | None
+    independent: int | None
+    files: int | None
+    shared_files: int | None
+    read_s: float | None
+    write_s: float | None
+    metadata_s: float | None
+    in_io_s: float | None
+    slowest_s: float | None
+    waiting_s: float | None
+    writers: int | None
+    file_system: str
+    mount: str
+    stripes: int | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was looked at.
+
+    Attributes
+    ----------
+    size, changed_ns
+        Bytes, and when it was last changed: as long as both are the same, it is not opened again.
+    digest
+        Of its run; None where it is damaged.
+    reason
+        Why it is; None where it is sound.
+    """
+
+    path: str
+    size: int
+    changed_ns: int
+    digest: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What following the advice on a run is expected to win.
+
+    Attributes
+    ----------
+    digest
+        Of the run.
+    saved_low_s, saved_s, saved_high_s
+        Seconds of the slowest process.
+    rule, setting, why, lines
+        The recommendation that wins most: its rule, in a few words, what is wrong, and lines to paste; empty where
+        nothing is to be won.
+    """
+
+    digest: str
+    system: str
+    saved_low_s: float
+    saved_s: float
+    saved_high_s: float
+    rule: str
+    setting: str
+    why: str
+    lines: tuple[str, ...]

@@ -1,0 +1,102 @@
+"""The tables of runs as the newest layout has them; `migrations` leads there from each older one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlalchemy as sa
+
+__all__ = ["NEWEST", "VERSION_TABLE", "facts", "judged", "metadata", "profiles", "runs", "sources"]
+
+VERSION_TABLE: Final = "history_version"
+NEWEST: Final = "0002"
+"""The last of the steps in `migrations/versions`."""
+
+metadata = sa.MetaData()
+
+runs = sa.Table(
+    "history_runs",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    # SHA-256 of what the run was read from: copies are one run.
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("uid", sa.BigInteger),
+    sa.Column("application", sa.Text, nullable=False),
+    sa.Column("processes", sa.BigInteger, nullable=False),
+    # Seconds since 1970.
+    sa.Column("submitted", sa.Double),
+    sa.Column("runtime_s", sa.Double),
+    sa.Column("bytes_read", sa.BigInteger),
+    sa.Column("bytes_written", sa.BigInteger),
+    sa.Column("reads", sa.BigInteger),
+    sa.Column("writes", sa.BigInteger),
+    sa.Column("opens", sa.BigInteger),
+    sa.Column("metadata", sa.BigInteger),
+    sa.Column("collective", sa.BigInteger),
+    sa.Column("independent", sa.BigInteger),
+    sa.Column("files", sa.BigInteger),
+    sa.Column("shared_files", sa.BigInteger),
+    sa.Column("read_s", sa.Double),
+    sa.Column("write_s", sa.Double),
+    sa.Column("metadata_s", sa.Double),
+    # All processes' seconds in I/O calls; those of the slowest one; these times the number of processes.
+    sa.Column("in_io_s", sa.Double),
+    sa.Column("slowest_s", sa.Double),
+    sa.Column("waiting_s", sa.Double),
+    sa.Column("writers", sa.BigInteger),
+    sa.Column("file_system", sa.Text, nullable=False),
+    sa.Column("mount", sa.Text, nullable=False),
+    sa.Column("stripes", sa.BigInteger),
+    sa.Column("complete", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("digest", name="history_runs_digest"),
+    sa.Index("history_runs_of_category", "user", "application", "processes", "submitted"),
+    sa.Index("history_runs_by_time", "submitted"),
+)
+
+profiles = sa.Table(
+    "history_profiles",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    # JSON, deflated.
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+sources = sa.Table(
+    "history_sources",
+    metadata,
+    # SHA-256 of the path, which may be longer than an index takes.
+    sa.Column("place", sa.String(64), primary_key=True),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("changed_ns", sa.BigInteger, nullable=False),
+    # Of the run that was read from it; null where it is damaged, for the reason given.
+    sa.Column("digest", sa.String(64)),
+    sa.Column("reason", sa.Text),
+    sa.Index("history_sources_of_run", "digest"),
+)
+
+judged = sa.Table(
+    "history_judged",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("system", sa.Text, nullable=False),
+    # Seconds of the slowest process that following the advice is expected to win.
+    sa.Column("saved_low_s", sa.Double, nullable=False),
+    sa.Column("saved_s", sa.Double, nullable=False),
+    sa.Column("saved_high_s", sa.Double, nullable=False),
+    # The one recommendation that wins most; empty where there is none.
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("setting", sa.Text, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    # JSON: lines to paste.
+    sa.Column("lines", sa.Text, nullable=False),
+)
+
+facts = sa.Table(
+    "history_facts",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)

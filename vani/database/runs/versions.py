@@ -1,0 +1,120 @@
+"""Layouts of the tables: which one a store has, and the steps to the newest."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.database.runs.libraries import library_missing
+from vani.database.runs.tables import NEWEST, VERSION_TABLE, metadata
+from vani.errors import StoreError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+    from alembic.config import Config
+
+    from vani.database.runs.connect import Store
+
+__all__ = ["refuse_other_versions", "upgrade", "upgrade_store", "version_of"]
+
+
+def version_of(connection: sa.Connection) -> str | None:
+    """The layout of a store; None where it has no tables of runs."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found = connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    return None if found is None else str(found)
+
+
+def refuse_other_versions(connection: sa.Connection, name: str) -> None:
+    """Raise StoreError where a store is not of the newest layout."""
+    found = version_of(connection)
+    if found is None:
+        raise StoreError(
+            "is a database without runs, of something else",
+            where=name,
+            todo="name another place for the history",
+        )
+    if found > NEWEST:
+        raise _newer(found, name)
+    if found < NEWEST:
+        raise StoreError(
+            f"has layout {int(found)}, and this Vani needs {int(NEWEST)}",
+            where=name,
+            todo="`vani history upgrade` keeps a copy and brings it there",
+        )
+
+
+def _newer(found: str, name: str) -> StoreError:
+    number = int(found) if found.isdecimal() else found
+    return StoreError(
+        f"has layout {number}, which is newer than this Vani knows ({int(NEWEST)})",
+        where=name,
+        todo="update Vani",
+    )
+
+
+def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
+    """Take the steps to a layout, inside the caller's transaction; raises InputError where Alembic is missing."""
+    try:
+        from alembic import command  # noqa: PLC0415 - slow to load, and an extra
+    except ImportError as error:
+        raise library_missing() from error
+    command.upgrade(_config(connection), to)
+
+
+def upgrade_store(store: Store) -> tuple[str, str | None]:
+    """Bring a store to the newest layout after a copy of it was kept.
+
+    Returns
+    -------
+    tuple
+        The layout that it had, and where the copy is; None where it is of the newest layout already.
+
+    Raises
+    ------
+    StoreError
+        It is no store, a newer one, or cannot be written.
+    """
+    with store.writing(newest=False) as connection:
+        found = version_of(connection)
+        if found is None:
+            raise StoreError("is no history", where=store.name, todo="`vani history add PATH` makes one")
+        if found > NEWEST:
+            raise _newer(found, store.name)
+        if found == NEWEST:
+            return found, None
+        copy = _copy(connection, store, found)
+        upgrade(connection)
+        return found, copy
+
+
+def _copy(connection: sa.Connection, store: Store, found: str) -> str:
+    """Keep the store as it is: a file beside the file, tables beside the tables of a server."""
+    when = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    if store.file is None:
+        kept = f"before_{when.replace('-', '_')}"
+        import sqlalchemy as sa  # noqa: PLC0415
+
+        for table in set(sa.inspect(connection).get_table_names()) & set(metadata.tables):
+            connection.exec_driver_sql(f"CREATE TABLE {table}_{kept} AS TABLE {table}")
+        return f"the tables history_*_{kept}"
+    place = store.file.with_name(f"{store.file.name}.layout-{int(found)}.{when}")
+    # Nobody else writes: the caller's transaction holds the file.
+    partial = place.with_name(f".{place.name}.partial")
+    shutil.copy2(store.file, partial)
+    partial.replace(place)
+    return str(place)
+
+
+def _config(connection: sa.Connection) -> Config:
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,181 @@
+"""What is written into a store of runs; each function is a part of its caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from vani.database.runs import tables
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from vani.database.runs.run import Judged, Run, Source
+
+__all__ = [
+    "add_judged",
+    "add_profiles",
+    "add_runs",
+    "add_sources",
+    "forget_user",
+    "place_of",
+    "replace_sources",
+    "replace_texts",
+    "set_fact",
+    "settle_users",
+]
+
+_AT_ONCE = 500
+Item = TypeVar("Item")
+
+
+def place_of(path: str) -> str:
+    """The key of a path."""
+    return hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()
+
+
+def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> int:
+    """Add those that are not there yet; returns how many these were."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    known: set[str] = set()
+    for some in _pieces([run.digest for run in runs]):
+        found = connection.execute(sa.select(tables.runs.c.digest).where(tables.runs.c.digest.in_(some)))
+        known.update(found.scalars())
+    new = {run.digest: run for run in runs if run.digest not in known}
+    if new:
+        _insert(connection, tables.runs, [_row(run) for run in new.values()], "digest")
+    return len(new)
+
+
+def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
+    """Of copies whose names tell other users, the one whom most runs of the same number have."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    named: dict[str, set[str]] = {}
+    for run in runs:
+        named.setdefault(run.digest, set()).add(run.user)
+    for some in _pieces(named):
+        rows = connection.execute(sa.select(of.digest, of.user, of.uid).where(of.digest.in_(some))).all()
+        for digest, user, uid in rows:
+            rivals = named[digest] | {user}
+            if uid is None or len(rivals) < 2:
+                continue
+            often = dict.fromkeys(rivals, 0)
+            others = (of.uid == uid) & of.user.in_(rivals) & (of.digest != digest)
+            counted = sa.select(of.user, sa.func.count()).where(others).group_by(of.user)
+            for name, number in connection.execute(counted):
+                often[name] = number
+            best = min(rivals, key=lambda name: (-often[name], len(name), name))
+            if best != user:
+                connection.execute(sa.update(tables.runs).where(of.digest == digest).values(user=best))
+
+
+def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
+    """Note what files were looked at; a file that has changed replaces what was noted of it."""
+    rows = {place_of(one.path): _row(one) for one in sources}
+    _delete(connection, tables.sources.c.place, rows)
+    if rows:
+        _insert(connection, tables.sources, [{"place": place, **row} for place, row in rows.items()], "place")
+
+
+def replace_sources(connection: sa.Connection, sources: Sequence[Source]) -> None:
+    """Note other files than those that were."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    connection.execute(sa.delete(tables.sources))
+    add_sources(connection, sources)
+
+
+def add_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> None:
+    """Keep packed profiles by the digests of their runs; a profile replaces an older one."""
+    _delete(connection, tables.profiles.c.digest, contents)
+    if contents:
+        rows = [{"digest": digest, "content": content} for digest, content in contents.items()]
+        _insert(connection, tables.profiles, rows, "digest")
+
+
+def add_judged(connection: sa.Connection, verdicts: Sequence[Judged]) -> None:
+    """Keep what runs could save; a verdict replaces an older one."""
+    rows = [_row(one) | {"lines": json.dumps(one.lines)} for one in verdicts]
+    _delete(connection, tables.judged.c.digest, [one.digest for one in verdicts])
+    if rows:
+        _insert(connection, tables.judged, rows, "digest")
+
+
+def set_fact(connection: sa.Connection, name: str, value: str) -> None:
+    """Keep a fact about the whole store."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    connection.execute(sa.delete(tables.facts).where(tables.facts.c.name == name))
+    connection.execute(sa.insert(tables.facts), [{"name": name, "value": value}])
+
+
+def forget_user(connection: sa.Connection, user: str, application: str | None = None) -> int:
+    """Delete runs, all that was kept with them, and the files that they were read from; returns how many runs.
+
+    Of files without a run nobody knows whose they are: those are deleted, too, where the user's name is a part of
+    their path.
+    """
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    whose = tables.runs.c.user == user
+    if application is not None:
+        whose &= tables.runs.c.application == application
+    digests = sa.select(tables.runs.c.digest).where(whose)
+    for table in (tables.sources, tables.profiles, tables.judged):
+        connection.execute(sa.delete(table).where(table.c.digest.in_(digests)))
+    if application is None:
+        named = tables.sources.c.path.contains(user, autoescape=True)
+        connection.execute(sa.delete(tables.sources).where(tables.sources.c.digest.is_(None) & named))
+    return connection.execute(sa.delete(tables.runs).where(whose)).rowcount
+
+
+def replace_texts(
+    connection: sa.Connection, table: sa.Table, key: str, rows: Sequence[dict[str, Any]]
+) -> None:
+    """Replace columns of rows that are told by `key`."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    if not rows:
+        return
+    columns: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != key}
+    statement = sa.update(table).where(table.c[key] == sa.bindparam("the_key")).values(columns)
+    connection.execute(
+        statement,
+        [{"the_key": row[key]} | {f"new_{name}": row[name] for name in row if name != key} for row in rows],
+    )
+
+
+def _row(item: Judged | Run | Source) -> dict[str, Any]:
+    # `asdict` copies deeply, which takes longer than the database.
+    return {name: getattr(item, name) for name in item.__slots__}
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], key: str) -> None:
+    """Insert rows but those whose key is there: on a server another writer may have been faster."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert  # noqa: PLC0415
+
+        connection.execute(insert(table).on_conflict_do_nothing(index_elements=[key]), rows)
+        return
+    from sqlalchemy.dialects.sqlite import insert as insert_here  # noqa: PLC0415
+
+    connection.execute(insert_here(table).on_conflict_do_nothing(index_elements=[key]), rows)
+
+
+def _delete(connection: sa.Connection, column: sa.Column[str], keys: Iterable[str]) -> None:
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    for some in _pieces(keys):
+        connection.execute(sa.delete(column.table).where(column.in_(some)))
+
+
+def _pieces(items: Iterable[Item]) -> Iterator[list[Item]]:
+    rest = iter(items)
+    while piece := list(islice(rest, _AT_ONCE)):
+        yield piece

@@ -1,0 +1,154 @@
+"""A whole history as one file, to carry it from one database to another: lines of JSON, compressed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Final
+
+from vani.atomic import write_bytes
+from vani.database.runs import read, tables, write
+from vani.database.runs.connect import Store
+from vani.database.runs.run import Judged, Run, Source
+from vani.errors import DocumentError, StoreError
+
+__all__ = ["export", "import_"]
+
+_SCHEMA: Final = "vani.history-export/1"
+_AT_ONCE: Final = 2000
+_MOST_LINE: Final = 1 << 28
+
+
+def export(store: Store, path: Path) -> int:
+    """Write all runs to a file, which appears whole or not at all; returns how many runs."""
+    packed, number = io.BytesIO(), 0
+    with store.reading() as connection, gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+
+        def line(tree: dict[str, Any]) -> None:
+            file.write(json.dumps(tree, separators=(",", ":")).encode() + b"\n")
+
+        names = read.fact(connection, "names")
+        line({"schema": _SCHEMA, "layout": tables.NEWEST, "names": names})
+        for run in read.all_runs(connection):
+            line({"run": asdict(run)})
+            number += 1
+        for source in read.all_sources(connection):
+            line({"source": asdict(source)})
+        for judged, _ in read.verdicts(connection):
+            line({"judged": asdict(judged)})
+        for digest, content in read.all_profiles(connection):
+            line({"profile": [digest, base64.b64encode(content).decode()]})
+        line({"end": number})
+    write_bytes(path, packed.getvalue())
+    return number
+
+
+def import_(store: Store, path: Path) -> tuple[int, int]:
+    """Add what `export` wrote, all of it or nothing; returns the runs that were new, and all of the file.
+
+    Raises
+    ------
+    DocumentError
+        It is no such file, or a part of one.
+    StoreError
+        The store and the file do not have the same names or hashes.
+    """
+    new = number = 0
+    ended = False
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None or first.get("schema") != _SCHEMA:
+        raise DocumentError(
+            "is no exported history", where=path, todo="name what `vani history export` wrote"
+        )
+    with store.writing(make=True) as connection:
+        names, there = first.get("names"), read.fact(connection, "names")
+        empty = read.whole(connection, read.Period()).runs == 0
+        if empty and names is not None:
+            write.set_fact(connection, "names", names)
+        elif names != there:
+            raise StoreError(
+                "has other names than the file: one of them is anonymised, or by another key",
+                where=store.name,
+                todo="import it into a new history",
+            )
+        waiting: dict[str, list[Any]] = {"run": [], "source": [], "judged": [], "profile": []}
+
+        def put() -> int:
+            added = write.add_runs(connection, waiting["run"])
+            write.add_sources(connection, waiting["source"])
+            write.add_judged(connection, waiting["judged"])
+            write.add_profiles(connection, dict(waiting["profile"]))
+            for some in waiting.values():
+                some.clear()
+            return added
+
+        for tree in lines:
+            kind, value = _row(path, tree)
+            ended = kind == "end"
+            if not ended:
+                waiting[kind].append(value)
+                number += kind == "run"
+                if sum(map(len, waiting.values())) >= _AT_ONCE:
+                    new += put()
+        if not ended:
+            raise DocumentError("was cut off", where=path, todo="copy it once more, or export again")
+        new += put()
+    return new, number
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with gzip.open(path, "rb") as file:
+            while line := file.readline(_MOST_LINE):
+                tree = json.loads(line)
+                if not isinstance(tree, dict):
+                    raise ValueError("no mapping")
+                yield tree
+    except gzip.BadGzipFile as error:
+        raise DocumentError(
+            "is no exported history", where=path, todo="name what `vani history export` wrote"
+        ) from error
+    except OSError as error:
+        raise DocumentError(f"cannot be read ({error.strerror or error})", where=path) from error
+    except (EOFError, zlib.error, ValueError) as error:
+        raise DocumentError(
+            "is a damaged export", where=path, todo="copy it once more, or export again"
+        ) from error
+
+
+def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
+    (kind, value), *rest = tree.items()
+    models: dict[str, Any] = {"run": Run, "source": Source, "judged": Judged}
+    try:
+        if rest:
+            raise ValueError("more than one row")
+        if kind == "end":
+            return kind, value
+        if kind == "profile":
+            digest, content = value
+            return kind, (_digest(digest), base64.b64decode(content, validate=True))
+        model = models[kind]
+        if set(value) != {field.name for field in fields(model)}:
+            raise ValueError("other columns")
+        if kind == "judged":
+            value = value | {"lines": tuple(value["lines"])}
+        if value["digest"] is not None:
+            _digest(value["digest"])
+        return kind, model(**value)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DocumentError(
+            f"has a row that is no {kind}", where=path, todo="export again with this version of Vani"
+        ) from error
+
+
+def _digest(text: object) -> str:
+    if not isinstance(text, str) or len(text) != 64 or not set(text) <= set("0123456789abcdef"):
+        raise ValueError("no digest")
+    return text

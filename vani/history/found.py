@@ -1,0 +1,129 @@
+"""What below the named paths is a run: logs of Darshan, profiles and traces."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vani.errors import InputError
+from vani.readers.darshan.probe import SUFFIXES
+from vani.schema.beginning import beginning, is_document
+
+__all__ = ["Found", "Kind", "find"]
+
+Kind = Literal["darshan", "profile", "trace", "unreadable"]
+_DOCUMENTS = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file, or the folder of a trace.
+
+    Attributes
+    ----------
+    path
+        Absolute.
+    size, changed_ns
+        Bytes, and when it was changed last; of a trace those of all its files.
+    named
+        The user named it: what it is not, is an error.
+    problem
+        Why it cannot be listed, where its kind is `unreadable`.
+    """
+
+    path: str
+    kind: Kind
+    size: int
+    changed_ns: int
+    named: bool = False
+    problem: str = ""
+
+
+def find(paths: Sequence[Path]) -> Iterator[Found]:
+    """Look through paths, folder by folder; links are followed, each folder is entered once.
+
+    What vanishes meanwhile is passed over. Files that are no runs by their names are not opened.
+
+    Raises
+    ------
+    InputError
+        Nothing is at one of the paths.
+    """
+    entered: set[tuple[int, int]] = set()
+    for path in paths:
+        try:
+            state = path.stat()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise InputError(
+                f"cannot be read ({why})", where=path, todo="name a log, or a folder of logs"
+            ) from error
+        place = os.path.abspath(path)  # noqa: PTH100 - links in it stay what they are called
+        if stat.S_ISDIR(state.st_mode):
+            yield from _below(place, entered)
+        elif stat.S_ISREG(state.st_mode):
+            kind: Kind = "profile" if is_document(path) else "darshan"
+            yield Found(place, kind, state.st_size, state.st_mtime_ns, named=True)
+        else:
+            raise InputError("is no file and no folder", where=path, todo="name a log, or a folder of logs")
+
+
+def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Found]:
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        try:
+            state = os.stat(folder)  # noqa: PTH116 - a hundred thousand files
+            if (state.st_dev, state.st_ino) in entered:
+                continue
+            entered.add((state.st_dev, state.st_ino))
+            with os.scandir(folder) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield Found(folder, "unreadable", 0, 0, problem=f"cannot be listed ({error.strerror})")
+            continue
+        if (trace := _trace(folder, entries)) is not None:
+            yield trace
+            continue
+        deeper = []
+        for entry in entries:
+            try:
+                if entry.is_dir():
+                    deeper.append(entry.path)
+                elif entry.name.endswith(SUFFIXES):
+                    state = entry.stat()
+                    if stat.S_ISREG(state.st_mode):
+                        yield Found(entry.path, "darshan", state.st_size, state.st_mtime_ns)
+                elif entry.name.endswith(_DOCUMENTS) and _is_profile(Path(entry.path)):
+                    state = entry.stat()
+                    yield Found(entry.path, "profile", state.st_size, state.st_mtime_ns)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                yield Found(entry.path, "unreadable", 0, 0, problem=f"cannot be read ({error.strerror})")
+        folders += reversed(deeper)
+
+
+def _is_profile(path: Path) -> bool:
+    found = beginning(path)
+    return found is not None and b"vani.profile/" in found and is_document(path)
+
+
+def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Found | None:
+    """The trace that a folder is; none where its first file cannot be a part of one."""
+    names = {entry.name for entry in entries}
+    if not names & {"VERSION", "recorder.mt", "recorder.dat", "manifest.json", "_metadata"}:
+        return None
+    from vani.readers.open import is_trace  # noqa: PLC0415 - loads Arrow
+
+    if not is_trace(Path(folder)):
+        return None
+    states = [entry.stat() for entry in entries if entry.is_file()]
+    size = sum(state.st_size for state in states)
+    return Found(folder, "trace", size, max((state.st_mtime_ns for state in states), default=0))

@@ -1,0 +1,152 @@
+"""Who loses most: groups of runs in order of what could be saved, and the settings that would save it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from vani.database.runs.read import GROUPS, Group, Period, Whole
+from vani.history.saved import Share
+from vani.schema.history import Member, RankedRow, RankedSetting, Ranking, Saved, WholeHistory
+
+__all__ = ["ranking", "saved_of"]
+
+_MOST_TIME: Final = 0.7
+_LITTLE: Final = 0.001
+"""Share of all waiting: who could save less stands where the cost says."""
+_COLUMNS: Final = ("application", "user", "processes", "file_system", "mount")
+Pair = tuple[str, str]
+
+
+def ranking(
+    groups: Sequence[Group],
+    whole: Whole,
+    shares: Mapping[Pair, Share],
+    *,
+    by: str,
+    period: Period,
+    limit: int,
+    damaged: int,
+    settings: bool = False,
+) -> Ranking:
+    """Rank groups of runs.
+
+    Parameters
+    ----------
+    groups
+        Of each pair of application and user apart.
+    shares
+        What could be saved of the waiting of judged pairs.
+    limit
+        Rows and settings that are kept.
+    """
+    members: dict[tuple[str | int, ...], list[Group]] = {}
+    for one in groups:
+        members.setdefault(one.names, []).append(one)
+    rows = [_row(by, names, some, shares) for names, some in members.items()]
+    little = _LITTLE * whole.waiting_s
+    rows.sort(key=lambda row: (-_expected(row, little), -max(row.waiting_s, row.in_io_s), str(_key(row))))
+    return Ranking.model_validate(
+        {
+            "by": by,
+            "since": period.since,
+            "until": period.until,
+            "whole": WholeHistory(
+                runs=whole.runs,
+                users=whole.users,
+                core_s=whole.core_s,
+                in_io_s=whole.in_io_s,
+                waiting_s=whole.waiting_s,
+                first=whole.first,
+                last=whole.last,
+                damaged=damaged,
+            ),
+            "groups": len(rows),
+            "concentration": _concentration([row.in_io_s for row in rows]),
+            "rows": rows[:limit],
+            "settings": _settings(groups, shares)[:limit] if settings else None,
+        }
+    )
+
+
+def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | None:
+    """What could be saved in groups together; None where none was judged."""
+    known = [(one, shares[one.pair]) for one in groups if one.pair in shares]
+    if not known:
+        return None
+    waiting = sum(one.waiting_s for one in groups)
+    best = max(known, key=lambda one: one[0].waiting_s * one[1].expected)[1].best
+    judged = sum(one.waiting_s for one, _ in known)
+    return Saved(
+        low_s=sum(one.waiting_s * share.low for one, share in known),
+        expected_s=sum(one.waiting_s * share.expected for one, share in known),
+        high_s=sum(one.waiting_s * share.high for one, share in known),
+        judged_share=min(1.0, judged / waiting) if waiting else 1.0,
+        rule=best.rule,
+        setting=best.setting,
+        why=best.why,
+    )
+
+
+def _row(
+    by: str, names: tuple[str | int, ...], some: Sequence[Group], shares: Mapping[Pair, Share]
+) -> RankedRow:
+    told: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
+    return RankedRow(
+        **told,
+        runs=sum(one.runs for one in some),
+        core_s=sum(one.core_s for one in some),
+        in_io_s=sum(one.in_io_s for one in some),
+        waiting_s=sum(one.waiting_s for one in some),
+        saved=saved_of(some, shares),
+    )
+
+
+def _expected(row: RankedRow, little: float) -> float:
+    """What could be saved, where that is not too little to be looked at before what costs more."""
+    expected = row.saved.expected_s if row.saved is not None else 0.0
+    return expected if expected >= little else 0.0
+
+
+def _key(row: RankedRow) -> tuple[object, ...]:
+    return tuple(getattr(row, name) for name in _COLUMNS)
+
+
+def _concentration(costs: Sequence[float]) -> int:
+    """How few hold most of the time."""
+    wanted, so_far = _MOST_TIME * sum(costs), 0.0
+    for number, cost in enumerate(sorted(costs, reverse=True), start=1):
+        so_far += cost
+        if so_far >= wanted:
+            return number if cost else 0
+    return len(costs)
+
+
+def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[RankedSetting]:
+    waiting: dict[Pair, float] = {}
+    for one in groups:
+        waiting[one.pair] = waiting.get(one.pair, 0.0) + one.waiting_s
+    by_rule: dict[str, list[tuple[float, Pair, Share]]] = {}
+    for pair, seconds in waiting.items():
+        share = shares.get(pair)
+        if share is not None and share.best.rule and seconds * share.expected > 0:
+            by_rule.setdefault(share.best.rule, []).append((seconds, pair, share))
+    found = []
+    for rule, some in by_rule.items():
+        some.sort(key=lambda one: (-one[0] * one[2].expected, one[1]))
+        best = some[0][2].best
+        found.append(
+            RankedSetting(
+                rule=rule,
+                setting=best.setting,
+                why=best.why,
+                low_s=sum(seconds * share.low for seconds, _, share in some),
+                expected_s=sum(seconds * share.expected for seconds, _, share in some),
+                high_s=sum(seconds * share.high for seconds, _, share in some),
+                members=[
+                    Member(application=pair[0], user=pair[1], expected_s=seconds * share.expected)
+                    for seconds, pair, share in some
+                ],
+            )
+        )
+    return sorted(found, key=lambda one: (-one.expected_s, one.rule))

@@ -1,0 +1,146 @@
+"""What could be saved: the advice on a run in seconds and one setting, and what it tells of all runs like it.
+
+The advice of a few runs stands for all of a pair of application and user: the share of the waiting that it is expected
+to win is taken of the waiting of all of them, from the least that one of the runs promises to the most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.database.runs.run import Judged, Run
+from vani.errors import one_line
+from vani.units import KiB, format_bytes, format_seconds, lfs_size
+
+if TYPE_CHECKING:
+    from vani.database.runs.read import Group
+    from vani.schema.advice import Advice, Recommendation
+
+__all__ = ["Share", "judged_from", "pairs_that_matter", "shares"]
+
+_MATTER = "MAT001"
+_STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
+_LINES = 20
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of the waiting of a pair's runs, what could be saved, 0..1; and the run of which most is known."""
+
+    low: float
+    expected: float
+    high: float
+    best: Judged
+
+
+def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
+    """Application and user of the pairs that cost most, by either cost."""
+    found: dict[tuple[str, str], None] = {}
+    by_wait = sorted(groups, key=lambda one: (-one.waiting_s, one.pair))
+    by_io = sorted(groups, key=lambda one: (-one.in_io_s, one.pair))
+    for pair in zip(by_wait, by_io, strict=True):
+        for one in pair:
+            if len(found) < most and max(one.waiting_s, one.in_io_s) > 0:
+                found[one.pair] = None
+    return list(found)
+
+
+def judged_from(advice: Advice, run: Run, findings: dict[str, str]) -> Judged:
+    """What following the advice on a run wins, in seconds of its slowest process.
+
+    Parameters
+    ----------
+    findings
+        What is wrong, by rule, in a sentence.
+    """
+    chosen = [one for one in advice.recommendations if _wins(one) > 0 and not _has_it(one, run)]
+    most = run.slowest_s if run.slowest_s is not None else float("inf")
+
+    def total(seconds: Iterable[float]) -> float:
+        return min(most, sum(seconds))
+
+    best = max(chosen, key=_wins, default=None)
+    return Judged(
+        digest=run.digest,
+        system=advice.system.name or "",
+        saved_low_s=total(_before(one) * (1 - 1 / _speedup(one, "low")) for one in chosen),
+        saved_s=total(map(_wins, chosen)),
+        saved_high_s=total(_before(one) * (1 - 1 / _speedup(one, "high")) for one in chosen),
+        rule="" if best is None else best.rule,
+        setting="" if best is None else one_line(_setting(best)),
+        why="" if best is None else one_line(findings.get(best.rule, best.name)),
+        lines=() if best is None else tuple(one_line(line) for line in best.apply[:_LINES]),
+    )
+
+
+def shares(verdicts: Iterable[tuple[Judged, Run]]) -> dict[tuple[str, str], Share]:
+    """By application and user."""
+    by_pair: dict[tuple[str, str], list[tuple[Judged, Run]]] = {}
+    for judged, run in verdicts:
+        if run.slowest_s:
+            by_pair.setdefault((run.application, run.user), []).append((judged, run))
+    found = {}
+    for pair, some in by_pair.items():
+        slowest = [run.slowest_s or 0.0 for _, run in some]
+        waiting = sum(seconds * run.processes for seconds, (_, run) in zip(slowest, some, strict=True))
+        saved = sum(judged.saved_s * run.processes for judged, run in some)
+        found[pair] = Share(
+            low=min(1.0, *(judged.saved_low_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
+            expected=min(1.0, saved / waiting),
+            high=min(1.0, max(judged.saved_high_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
+            best=max(some, key=lambda one: (one[0].saved_s * one[1].processes, one[0].digest))[0],
+        )
+    return found
+
+
+def _before(one: Recommendation) -> float:
+    return max(0.0, one.expected.before or 0.0) if one.expected is not None else 0.0
+
+
+def _wins(one: Recommendation) -> float:
+    if one.rule == _MATTER or one.expected is None or one.expected.after is None:
+        return 0.0
+    return max(0.0, _before(one) - one.expected.after)
+
+
+def _speedup(one: Recommendation, end: str) -> float:
+    """One end of the range; where it is not known, what is expected."""
+    assert one.expected is not None
+    found = getattr(one.expected, end)
+    return max(1.0, found if found is not None else one.expected.speedup or 1.0)
+
+
+def _has_it(one: Recommendation, run: Run) -> bool:
+    """Whether a file had the layout that is recommended, though its profile does not know."""
+    wanted = one.recommended.get("stripe_count")
+    return isinstance(wanted, int) and run.stripes is not None and run.stripes >= wanted > 0
+
+
+def _setting(one: Recommendation) -> str:
+    for line in one.apply:
+        stripes = _STRIPES.match(line)
+        if stripes is not None:
+            return f"lfs setstripe {stripes['options']}DIR"
+    told = ", ".join(_part(name, value) for name, value in one.recommended.items())
+    return f"{one.name.replace('-', ' ')}: {told}" if told else one.name.replace("-", " ")
+
+
+def _part(name: str, value: object) -> str:
+    """A setting and its value, with units as people write them."""
+    words = name.split("_")
+    if words[-1] == "s" and isinstance(value, (int, float)):
+        return f"{' '.join(words[:-1])} {format_seconds(value)}"
+    if words[-1] in ("bytes", "size") and isinstance(value, int):
+        return f"{' '.join(words)} {lfs_size(value) if value % KiB == 0 else format_bytes(value)}"
+    return f"{' '.join(words)} {_value(value)}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={one}" for name, one in value.items())
+    if isinstance(value, list):
+        return " ".join(map(_value, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

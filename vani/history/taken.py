@@ -1,0 +1,246 @@
+"""One run from one file: a row of the tables, or the reason why there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from vani.database.runs.run import Run, Source
+from vani.errors import InputError, VaniError, one_line
+from vani.history.found import Found
+from vani.history.names import PlainNames
+from vani.readers.darshan.totals import Totals, read_totals
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+
+__all__ = ["MakeProfile", "Taken", "hidden", "packed", "shown_path", "take", "unpacked"]
+
+MakeProfile = Callable[[Path], "Profile"]
+
+_LONGEST = 200
+_LATEST = 1 << 33
+"""Seconds after 1970: the year 2242."""
+_MOST = 1 << 63
+"""Databases keep integers below."""
+_JOB = re.compile(r"_id\d+")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was made of a file; `profile` is packed, None where totals were enough; `named` by the user."""
+
+    source: Source
+    run: Run | None
+    profile: bytes | None
+    named: bool
+
+
+def packed(profile: Profile) -> bytes:
+    """A profile as it is kept: JSON, deflated."""
+    return zlib.compress(json.dumps(profile.model_dump(by_alias=True), separators=(",", ":")).encode())
+
+
+def unpacked(content: bytes) -> Profile:
+    """The profile that was packed."""
+    from vani.schema.profile import Profile  # noqa: PLC0415
+
+    return Profile.model_validate(json.loads(zlib.decompress(content)))
+
+
+def hidden(content: bytes, names: PlainNames) -> bytes:
+    """A packed profile whose users and paths are as `names` writes them."""
+    if names.key_id is None:
+        return content
+    tree = names.tree(json.loads(zlib.decompress(content)))
+    return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
+
+
+def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> Taken:
+    """Read one file.
+
+    Parameters
+    ----------
+    make
+        Makes profiles of logs and traces.
+    totals
+        Of logs, the sums of counters are enough.
+    user
+        Whose run it is; None: whom a log names, or the owner of the file.
+
+    Raises
+    ------
+    InputError
+        PyDarshan is missing; what is wrong with the file itself is its reason.
+    """
+    source = Source(found.path, found.size, found.changed_ns, None, None)
+    try:
+        if found.kind == "unreadable":
+            raise InputError(found.problem)
+        run, profile = _read(found, make, totals=totals)
+        if any(
+            isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__
+        ):
+            raise InputError("counts more than can be kept")
+    except (VaniError, OSError) as error:
+        told = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
+        return Taken(replace(source, reason=one_line(told)), None, None, found.named)
+    except (ValueError, OverflowError, IndexError, MemoryError) as error:
+        # What no check foresaw costs one log, not all of them.
+        told = f"cannot be read ({type(error).__name__})"
+        return Taken(replace(source, reason=told), None, None, found.named)
+    if user is not None:
+        run = replace(run, user=_name(user))
+    return Taken(replace(source, digest=run.digest), run, profile, found.named)
+
+
+def _read(found: Found, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None]:
+    path = Path(found.path)
+    if found.kind == "darshan":
+        run = _of_totals(path, read_totals(path))
+        return run, None if totals else _profile_if_any(path, make)
+    if found.kind == "profile":
+        from vani.schema.profile import Profile  # noqa: PLC0415
+
+        profile, digest = Profile.load(path), hashlib.sha256(path.read_bytes()).hexdigest()
+    else:
+        from vani.readers.open import open_trace  # noqa: PLC0415 - loads Arrow
+
+        profile, digest = make(path), open_trace(path).digest()
+    return _of_profile(profile, digest, found.kind, _owner(path)), packed(profile)
+
+
+def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
+    try:
+        return packed(make(path))
+    except InputError:
+        # Its totals are known; PyDarshan refuses some logs that are whole.
+        return None
+
+
+def _of_totals(path: Path, told: Totals) -> Run:
+    words = told.exe.split()
+    program = PurePath(words[0]).name if words else ""
+    user, named = _from_name(path.name, program)
+    in_io = told.read_s + told.write_s + told.metadata_s
+    return Run(
+        digest=told.digest,
+        kind="darshan",
+        user=_name(user or str(told.uid)),
+        uid=told.uid,
+        application=_name(program or named or "unknown"),
+        processes=told.processes,
+        submitted=told.start_s,
+        runtime_s=told.runtime_s,
+        bytes_read=told.bytes_read,
+        bytes_written=told.bytes_written,
+        reads=told.reads,
+        writes=told.writes,
+        opens=told.opens,
+        metadata=told.metadata,
+        collective=told.collective,
+        independent=told.independent,
+        files=told.files,
+        shared_files=told.shared_files,
+        read_s=told.read_s,
+        write_s=told.write_s,
+        metadata_s=told.metadata_s,
+        in_io_s=in_io,
+        slowest_s=told.slowest_s,
+        waiting_s=told.slowest_s * told.processes,
+        writers=told.writers,
+        file_system=_name(told.file_system),
+        mount=_name(told.mount),
+        stripes=told.stripes,
+        complete=told.complete,
+    )
+
+
+def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
+    io = profile.workflow.io
+    starts = [
+        trace.start_unix_s
+        for trace in profile.traces
+        if trace.start_unix_s is not None and trace.start_unix_s < _LATEST
+    ]
+    slowest = [_slowest(app.balance) for app in profile.apps]
+    known = [one for one in slowest if one is not None]
+    waiting = [s * app.processes for s, app in zip(slowest, profile.apps, strict=True) if s is not None]
+    storage = profile.storage.shared
+    writers = [app.balance.writing_processes for app in profile.apps if app.balance is not None]
+    return Run(
+        digest=digest,
+        kind=kind,
+        user=_name(user),
+        uid=None,
+        application=_name("+".join(app.name for app in profile.apps[:5]) or "unknown"),
+        processes=profile.workflow.processes,
+        submitted=min(starts, default=None),
+        runtime_s=profile.workflow.runtime_s,
+        bytes_read=io.bytes.read,
+        bytes_written=io.bytes.written,
+        reads=io.ops.read,
+        writes=io.ops.write,
+        opens=None,
+        metadata=io.ops.metadata,
+        collective=None,
+        independent=None,
+        files=profile.workflow.files.total,
+        shared_files=profile.workflow.files.shared,
+        read_s=io.time_s.read,
+        write_s=io.time_s.write,
+        metadata_s=io.time_s.metadata,
+        in_io_s=io.time_s.total,
+        slowest_s=max(known, default=None),
+        waiting_s=sum(waiting) if waiting else None,
+        writers=sum(w for w in writers if w is not None) if any(w is not None for w in writers) else None,
+        file_system=_name(storage.type or ""),
+        mount=_name(storage.dir or ""),
+        stripes=None,
+        complete=all(trace.complete is not False for trace in profile.traces),
+    )
+
+
+def _slowest(balance: object) -> float | None:
+    found = [getattr(balance, name, None) for name in ("slowest_call_time_s", "slowest_io_time_s")]
+    return next((float(one) for one in found if one is not None), None)
+
+
+def _from_name(name: str, program: str) -> tuple[str, str]:
+    """User and program, as Darshan names its logs: `<user>_<program>_id<job>...`; empty where it did not."""
+    job = _JOB.search(name)
+    if job is None:
+        return "", ""
+    begin = name[: job.start()]
+    if program and begin.endswith(f"_{program}"):
+        return begin[: -len(program) - 1], program
+    user, _, rest = begin.partition("_")
+    return (user, rest) if rest else ("", user)
+
+
+def _owner(path: Path) -> str:
+    import pwd  # noqa: PLC0415
+
+    owner = path.stat().st_uid
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        return str(owner)
+
+
+def _name(text: str) -> str:
+    """A name that databases and terminals take."""
+    shown = os.fsencode(text).decode(errors="backslashreplace")
+    return one_line(shown)[:_LONGEST]
+
+
+def shown_path(path: str) -> str:
+    """A path as databases take it: bytes that are no UTF-8 are escaped."""
+    return os.fsencode(path).decode(errors="backslashreplace")

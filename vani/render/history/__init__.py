@@ -1,0 +1,21 @@
+"""What a history of runs tells, as text for people and for other programs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vani.render.formats import Formats
+
+__all__ = ["FORMATS"]
+
+FORMATS: Final[Formats[str]] = Formats(
+    __name__,
+    {
+        "text": (".txt",),
+        "json": (".json",),
+        "csv": (".csv",),
+        "markdown": (".md", ".markdown"),
+        "html": (".html", ".htm"),
+    },
+)
+"""Of a ranking."""

@@ -1,0 +1,48 @@
+"""A ranking of runs as a table for spreadsheets; seconds are of all processes, unknown values are empty."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+
+if TYPE_CHECKING:
+    from vani.schema.history import Ranking
+
+__all__ = ["render"]
+
+_NAMES: Final = ("application", "user", "processes", "file_system", "mount")
+_COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
+_SAVED: Final = ("low_s", "expected_s", "high_s", "judged_share", "rule", "setting", "why")
+_SETTING: Final = ("rule", "setting", "why", "low_s", "expected_s", "high_s")
+
+
+def render(ranking: Ranking) -> str:
+    """Write one row for each group, or for each pair that a setting would serve."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    if ranking.settings is not None:
+        out.writerow([*_SETTING, "application", "user", "member_expected_s"])
+        for one in ranking.settings:
+            shown = [_cell(getattr(one, name)) for name in _SETTING]
+            out.writerows(
+                [*shown, _cell(m.application), _cell(m.user), _cell(m.expected_s)] for m in one.members
+            )
+        return text.getvalue()
+    out.writerow([*_NAMES, *_COSTS, *(f"saved_{name}" if name.endswith("_s") else name for name in _SAVED)])
+    for row in ranking.rows:
+        told = [_cell(getattr(row, name)) for name in (*_NAMES, *_COSTS)]
+        out.writerow([*told, *(_cell(getattr(row.saved, name, None)) for name in _SAVED)])
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    text = one_line(str(value))
+    # A spreadsheet would take it for a formula.
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

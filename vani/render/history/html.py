@@ -1,0 +1,45 @@
+"""A ranking of runs as one page of HTML without scripts."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from vani.render.history.rows import headline, next_step, table
+
+if TYPE_CHECKING:
+    from vani.schema.history import Ranking
+
+__all__ = ["render"]
+
+_STYLE: Final = (
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
+    "body{color:#1a1a1a;background:#fff}"
+    "table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;border-bottom:1px solid #ccc;text-align:left}"
+    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
+    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#444}}"
+)
+
+
+def render(ranking: Ranking) -> str:
+    """Write the page."""
+    head, left, rows = table(ranking)
+
+    def row(cells: tuple[str, ...], tag: str) -> str:
+        shown = []
+        for number, cell in enumerate(cells):
+            text = 0 < number < left or number == len(cells) - 1
+            shown.append(
+                f"<{tag}>{escape(cell)}</{tag}>" if text else f'<{tag} class="n">{escape(cell)}</{tag}>'
+            )
+        return f"<tr>{''.join(shown)}</tr>"
+
+    body = "\n".join(row(cells, "td") for cells in rows)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Who loses most in I/O</title>\n<style>{_STYLE}</style></head>\n<body>\n"
+        f"<h1>Who loses most in I/O</h1>\n<p>{escape(headline(ranking))}</p>\n"
+        f"<table><thead>{row(head, 'th')}</thead>\n<tbody>\n{body}\n</tbody></table>\n"
+        f"<p>{escape(next_step(ranking))}</p>\n</body></html>\n"
+    )

@@ -1,0 +1,160 @@
+"""What text, Markdown and HTML show of a ranking: the same sentences and the same cells in all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.units import counted, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.history import RankedRow, RankedSetting, Ranking, Saved
+
+__all__ = ["Table", "damaged", "headline", "hours", "next_step", "saved_text", "table", "when"]
+
+_HOUR: Final = 3600.0
+_LEAST: Final = 0.001
+"""Core-hours: nobody looks at less."""
+_LITTLE: Final = 0.01
+"""Share of the waiting that is not worth a change."""
+_MEMBERS: Final = 3
+
+Table = tuple[tuple[str, ...], int, list[tuple[str, ...]]]
+"""Head, how many columns from the left are text, and rows."""
+
+
+def hours(seconds: float) -> str:
+    """Core-hours with three digits: `95 k`, `1.59 M`."""
+    value, units = seconds / _HOUR, ["", " k", " M", " G"]
+    if value < _LEAST:
+        return "0"
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.3g}{units[0]}" if value < 99.5 else f"{value:.0f}{units[0]}"
+
+
+def headline(ranking: Ranking) -> str:
+    """When, how many runs, and what they cost."""
+    whole = ranking.whole
+    found = (
+        f"{when(ranking)}: {counted(whole.runs, 'run')}, {counted(whole.users, 'user')}, "
+        f"{hours(whole.core_s)} core-hours; in I/O {hours(whole.in_io_s)}, waiting {hours(whole.waiting_s)}"
+    )
+    return f"{found}; {damaged(whole.damaged)}" if whole.damaged else found
+
+
+def damaged(number: int) -> str:
+    """How many files could not be read, and where these are listed."""
+    return f"{counted(number, 'file')} damaged (vani history damaged)"
+
+
+def when(ranking: Ranking) -> str:
+    """The time of the runs: a month, or two days."""
+    first, last = ranking.whole.first, ranking.whole.last
+    if first is None or last is None:
+        return "No runs"
+    begin, end = (datetime.fromtimestamp(moment, UTC) for moment in (first, last))
+    if (begin.year, begin.month) == (end.year, end.month):
+        return f"{begin:%B %Y}"
+    return f"{begin:%Y-%m-%d} to {end:%Y-%m-%d}"
+
+
+def table(ranking: Ranking) -> Table:
+    """The rows that are shown."""
+    if ranking.settings is not None:
+        return _settings(ranking.settings)
+    heads = {
+        "pair": ("application", "user"),
+        "user": ("user",),
+        "app": ("application",),
+        "category": ("application", "user", "processes"),
+        "file-system": ("file system", "mount"),
+    }[ranking.by]
+    head = ("", *heads, "runs", "in I/O", "waiting", "could be saved", "one setting")
+    rows = [
+        (
+            str(number),
+            *_names(ranking.by, row),
+            f"{row.runs:,}",
+            hours(row.in_io_s),
+            hours(row.waiting_s),
+            saved_text(row.saved, row.waiting_s),
+            _setting(row.saved, row.waiting_s),
+        )
+        for number, row in enumerate(ranking.rows, start=1)
+    ]
+    return head, 1 + len(heads), rows
+
+
+def saved_text(saved: Saved | None, waiting_s: float) -> str:
+    """What could be saved, with its range."""
+    if saved is None:
+        return "not judged"
+    if _nothing(saved, waiting_s):
+        return "0" if saved.high_s < _LITTLE * waiting_s else f"0 to {hours(saved.high_s)}"
+    found = f"{hours(saved.expected_s)} ({hours(saved.low_s)} to {hours(saved.high_s)})"
+    return found if saved.judged_share > 0.995 else f"{found}, {format_share(saved.judged_share)} judged"
+
+
+def next_step(ranking: Ranking) -> str:
+    """How few cost most, and what to ask next."""
+    if not ranking.rows:
+        return "Next: vani history list tells of what time runs are kept"
+    noun = {
+        "pair": "pair", "user": "user", "app": "application", "category": "category", "file-system": "file system",
+    }[ranking.by]  # fmt: skip
+    hold = "holds" if ranking.concentration == 1 else "hold"
+    found = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
+    first = ranking.rows[0]
+    if first.application is None:
+        return f"{found}  Next: vani history top"
+    user = f" {_word(first.user)}" if first.user is not None else ""
+    return f"{found}  Next: vani history show {_word(first.application)}{user}"
+
+
+def _word(name: str | None) -> str:
+    """A name as one word of a shell."""
+    import shlex  # noqa: PLC0415 - only where a name is shown
+
+    return shlex.quote(one_line(name or ""))
+
+
+def _names(by: str, row: RankedRow) -> tuple[str, ...]:
+    if by == "file-system":
+        return one_line(row.file_system or "") or "unknown", one_line(row.mount or "")
+    names = [one_line(name) for name in (row.application, row.user) if name is not None]
+    return (*names, f"{row.processes:,}") if by == "category" else tuple(names)
+
+
+def _nothing(saved: Saved, waiting_s: float) -> bool:
+    return not saved.rule or saved.expected_s <= _LITTLE * waiting_s
+
+
+def _setting(saved: Saved | None, waiting_s: float) -> str:
+    if saved is None:
+        return ""
+    if _nothing(saved, waiting_s):
+        return "nothing to do"
+    return f"{one_line(saved.setting)}  ({saved.rule})"
+
+
+def _settings(found: list[RankedSetting]) -> Table:
+    head: tuple[str, ...] = ("", "one setting", "rule", "would serve", "could be saved", "pairs")
+    rows: list[tuple[str, ...]] = []
+    for number, one in enumerate(found, start=1):
+        named = ", ".join(f"{one_line(m.application)} of {one_line(m.user)}" for m in one.members[:_MEMBERS])
+        more = len(one.members) - _MEMBERS
+        saved = f"{hours(one.expected_s)} ({hours(one.low_s)} to {hours(one.high_s)})"
+        rows.append(
+            (
+                str(number),
+                one_line(one.setting),
+                one.rule,
+                named + (f" and {more:,} more" if more > 0 else ""),
+                saved,
+                f"{len(one.members):,}",
+            )
+        )
+    return head, 4, rows

@@ -1,0 +1,40 @@
+"""A ranking of runs as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.render.history.rows import headline, next_step, table
+
+if TYPE_CHECKING:
+    from vani.schema.history import Ranking
+
+__all__ = ["columns", "render"]
+
+
+def render(ranking: Ranking) -> str:
+    """Write the table; the last column, which is prose, is not padded."""
+    head, left, rows = table(ranking)
+    lines = [headline(ranking)]
+    if rows:
+        lines += columns(head, rows, left=left, last=ranking.settings is None)
+    elif ranking.settings is not None:
+        lines.append("no judged run could save anything by a setting")
+    return "\n".join([*lines, next_step(ranking)]) + "\n"
+
+
+def columns(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int, last: bool = False
+) -> list[str]:
+    """Lay out cells; the first `left` columns are aligned left, with `last` the last one, too."""
+    cells = [head, *rows]
+    wide = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    lines = []
+    for row in cells:
+        shown = [
+            cell.ljust(width) if 0 < number < left or (last and number == len(row) - 1) else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, wide, strict=True))
+        ]
+        lines.append("  ".join(shown).rstrip())
+    return lines
