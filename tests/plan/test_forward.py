@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.plan import OVER_STATIC, POOLS, SIX_JOBS, TABLE_4, best_repetitions, main, means, study
+from benchmarks.plan_forward import (
+    OVER_STATIC,
+    POOLS,
+    SIX_JOBS,
+    TABLE_4,
+    best_repetitions,
+    main,
+    means,
+    study,
+)
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned
 from vani.errors import InputError
 from vani.schema.jobs import Jobs
