@@ -6,10 +6,13 @@ import csv
 import io
 import json
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("alembic", reason="Alembic is not installed (vani-io[history])")
 
 from tests.history.logs import write_log
 from tests.traces.darshan_month import generate_month
@@ -190,3 +193,15 @@ def test_a_library_that_is_missing_is_named(run, desk, monkeypatch, library):
     done = run("history", "add", "logs", "--db", "h", "--totals")
     assert done.status == 2
     assert done.line == "a history of runs takes SQLAlchemy and Alembic; pip install 'vani-io[history]'"
+
+
+@pytest.mark.parametrize("command", ["top", "list", "damaged", "upgrade", "show solver", "export -o e"])
+def test_no_command_is_a_fault_without_sqlalchemy(tmp_path, command):
+    # A process of its own: here it is loaded.
+    code = "import sys; sys.modules['sqlalchemy'] = None; from vani.cli.main import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "history", *command.split(), "--db", "h"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    line = "vani: a history of runs takes SQLAlchemy and Alembic; pip install 'vani-io[history]'\n"
+    assert (done.returncode, done.stderr) == (2, line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vani.errors import InputError
 from vani.history.write_time.samples import Floats
 
 __all__ = ["non_negative_fit"]
@@ -18,8 +19,18 @@ def non_negative_fit(matrix: Floats, wanted: Floats, weights: Floats) -> Floats:
         Shape (samples, features).
     wanted, weights
         Shape (samples,).
+
+    Raises
+    ------
+    InputError
+        scipy is not installed.
     """
-    from scipy.optimize import nnls  # noqa: PLC0415 - heavy
+    try:
+        from scipy.optimize import nnls  # noqa: PLC0415 - heavy, and an extra
+    except ImportError:
+        raise InputError(
+            "needs scipy", where="sum of stage times", todo="pip install 'vani-io[prediction]'"
+        ) from None
 
     size = np.abs(matrix).max(axis=0)
     size[size == 0] = 1.0
