@@ -180,6 +180,7 @@ def _means(numbers: dict[str, Floats], words: dict[str, npt.NDArray[np.str_]], t
     ]
     table = np.stack(keys, axis=1) if keys else np.zeros((len(times), 1))
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    group = group.ravel()  # numpy 2.0 gives it two dimensions
     counts = np.bincount(group)
     order = np.argsort(first)
     means = (np.bincount(group, weights=times) / counts)[order]
