@@ -107,7 +107,7 @@ def place(
     ranges = allocator_ranges(placed, part.targets, settings)
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
-    mean = float(((part.targets.base + held[in_use]) / part.targets.size).mean())
+    mean = float((part.targets.base + held[in_use]).sum() / part.targets.size.sum())
     cost = None if least is None or mean <= 0 else max(1.0, least / mean)
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
     pin, why = pinning(after, before, settings)
