@@ -40,6 +40,13 @@ def test_what_is_left_out_stands_in_the_first_line_and_strict_ends_with_1(run):
     assert (other.status, other.line) == (0, "Incomplete: figures of 3 jobs missing or estimated.")
 
 
+def test_without_any_bandwidth_the_first_line_gives_none_and_one_more_node_is_worth_nothing_known(run, desk):
+    (desk / "jobs.yaml").write_text("schema: vani.jobs/1\njobs: [{name: a, nodes: 4}]\n")
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4)
+    assert done.out.splitlines()[2] == "mckp: 4 of 4 I/O nodes for 1 job; no bandwidth is known."
+    assert "0 B/s" not in done.out
+
+
 def test_the_plan_in_force_is_changed_where_that_pays(run):
     assert run("plan", "forward", SIX, "--io-nodes", 12, "--policy", "static", "-o", "now.yaml").status == 0
     free = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "now.yaml")
