@@ -210,6 +210,8 @@ def test_why_a_file_has_no_place_is_a_sentence(run, desk, file, said):
     (desk / "jobs.yaml").write_text(
         f"schema: vani.jobs/1\njobs: [{{name: a, nodes: 1, creations: [{{path: /a, {file}}}]}}]\n"
     )
-    (desk / "now.yaml").write_text("schema: vani.snapshot/1\nost: [{index: 0, size: 107374182400, used: 0}]\n")
+    (desk / "now.yaml").write_text(
+        "schema: vani.snapshot/1\nost: [{index: 0, size: 107374182400, used: 0}]\n"
+    )
     done = run("plan", "place", "jobs.yaml", "--snapshot", "now.yaml")
     assert (done.status, f"  {said}" in done.out.splitlines()) == (0, True), done.out

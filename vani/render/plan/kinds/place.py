@@ -54,9 +54,7 @@ def _headline(plan: PlacePlan) -> str:
     files = counted(len(plan.files), "file")
     if left:
         files = f"{len(plan.files) - left:,} of {files}"
-    text = (
-        f"{plan.place.method}: {files}, {format_bytes(added)} on {used:,} of {counted(len(plan.targets), 'OST')}"
-    )
+    text = f"{plan.place.method}: {files}, {format_bytes(added)} on {used:,} of {counted(len(plan.targets), 'OST')}"
     if plan.after.ost_cost is None or not added:
         return f"{text}."
     cost = f"{plan.after.ost_cost:.4g}"
