@@ -6,8 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
+import click
 import pytest
 
+from vani.cli.plan import plan as plan_commands
 from vani.schema.plan import ForwardPlan, Plan, ReplayPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
@@ -246,3 +248,21 @@ def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):
         2,
         "odd.yaml:2: kind is 'teleport'; this takes a plan of kind forward",
     )
+
+
+def test_commands_of_plans_are_listed_in_the_order_in_which_they_are_used(run):
+    order = "snapshot forward place path simulate check job publish listen store interactions".split()
+    listed = run("plan", "--help").out.partition("Commands:\n")[2]
+    assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ")] == order
+    page = (EXAMPLES.parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
+    places = [page.index(f"$ vani plan {name} --help\n") for name in order]
+    assert places == sorted(places)
+
+
+def test_an_option_about_the_snapshot_has_the_same_words_in_all_commands():
+    from vani.cli.plan import plan
+
+    with click.Context(plan_commands) as context:
+        commands = [plan_commands.get_command(context, name) for name in ("place", "path", "check")]
+    for name in ("snapshot", "max_age"):
+        assert len({option.help for one in commands for option in one.params if option.name == name}) == 1
