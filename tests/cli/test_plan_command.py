@@ -251,7 +251,7 @@ def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):
 
 
 def test_commands_of_plans_are_listed_in_the_order_in_which_they_are_used(run):
-    order = "snapshot forward place path simulate check job publish listen store interactions".split()
+    order = ["snapshot", "forward", "place", "path", "simulate", "check", "job", "publish", "listen", "store", "interactions"]
     listed = run("plan", "--help").out.partition("Commands:\n")[2]
     assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ")] == order
     page = (EXAMPLES.parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
@@ -260,7 +260,6 @@ def test_commands_of_plans_are_listed_in_the_order_in_which_they_are_used(run):
 
 
 def test_an_option_about_the_snapshot_has_the_same_words_in_all_commands():
-    from vani.cli.plan import plan
 
     with click.Context(plan_commands) as context:
         commands = [plan_commands.get_command(context, name) for name in ("place", "path", "check")]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.plan.table import table
+from vani.render.table import table
 from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:
