@@ -151,7 +151,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
 @pytest.mark.parametrize(
     ("jobs", "said"),
     [
-        ("[]", "at least 1 entries"),
+        ("[]", "jobs is an empty list; accepted: at least 1 entry"),
         (f"[{JOB}, {JOB}]", "two jobs are named 'a'"),
         ("[{name: a, nodes: 0}]", "accepted: 1 or more"),
         ("[{name: a, nodes: .nan}]", "jobs[0].nodes is"),
@@ -163,7 +163,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
             "[{name: a, nodes: 8, curve: [{io_nodes: 3, bandwidth: 1}]}]",
             "no number of I/O nodes that it can have",
         ),
-        ("[{name: a, nodes: 8, curve: []}]", "at least 1 entries"),
+        ("[{name: a, nodes: 8, curve: []}]", "at least 1 entry"),
         (
             "[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1}, {io_nodes: 1, bandwidth: 2}]}]",
             "two bandwidths for 1 I/O nodes",
