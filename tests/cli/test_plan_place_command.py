@@ -215,3 +215,20 @@ def test_why_a_file_has_no_place_is_a_sentence(run, desk, file, said):
     )
     done = run("plan", "place", "jobs.yaml", "--snapshot", "now.yaml")
     assert (done.status, f"  {said}" in done.out.splitlines()) == (0, True), done.out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "obdfilter.x-OST0000.kbytestotal={}",
+        "UUID 1K-blocks Used Available Use% Mounted on\nx-OST0000_UUID {0} 0 {0} 0% /x[OST:0]",
+        "MemTotal: {} kB",
+    ],
+)
+def test_a_figure_that_nothing_counts_to_is_one_line_and_status_2(run, desk, text):
+    # Was: a fault of Vani itself, for Python reads no number of more than 4,300 digits.
+    (desk / "dump.txt").write_text(f"x\n{text}\n".format("9" * 5000))
+    done = run("plan", "snapshot", "oss0=dump.txt")
+    assert (done.status, done.out) == (2, "")
+    assert "a number has hundreds of digits; look where that comes from" in done.line
+    assert done.line.startswith("dump.txt:")
