@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vani.units import counted, format_bytes, format_seconds, format_share
+from vani.units import counted, format_bytes, format_seconds, format_share, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,12 @@ from vani.units import counted, format_bytes, format_seconds, format_share
 )
 def test_a_duration_has_three_digits_and_the_unit_that_they_fit(seconds, text):
     assert format_seconds(seconds) == text
+
+
+def test_a_size_of_more_digits_than_a_number_can_have_is_none():
+    # Was: OverflowError, a fault of Vani, where a layout or an option has such a size.
+    with pytest.raises(ValueError, match="not a size"):
+        parse_bytes(f"{'9' * 5000}G")
 
 
 def test_a_size_beyond_petabytes_has_a_unit_of_its_own():

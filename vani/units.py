@@ -52,7 +52,10 @@ def parse_bytes(text: str | int) -> int:
     number, letter, binary, byte = match.groups()
     decimal = bool(letter) and bool(byte) and not binary
     unit = 1000 ** " KMGTP".index(letter.upper()) if decimal else _SUFFIXES[letter.upper()]
-    return round(float(number) * unit)
+    size = float(number) * unit
+    if math.isinf(size):
+        raise ValueError(f"not a size: {text[:40]!r}...")
+    return round(size)
 
 
 def format_bytes(size: float | None) -> str:

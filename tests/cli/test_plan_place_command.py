@@ -217,6 +217,15 @@ def test_why_a_file_has_no_place_is_a_sentence(run, desk, file, said):
     assert (done.status, f"  {said}" in done.out.splitlines()) == (0, True), done.out
 
 
+def test_a_layout_with_an_end_that_no_file_reaches_is_one_line_and_status_2(run, desk):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs: [{name: a, nodes: 1, creations: [{path: /a, size: 9, layout: "
+        f"'-E {'9' * 5000}G -c 1 -E -1 -c 2'}}]}}]\n"
+    )
+    done = run("plan", "place", "jobs.yaml", "--snapshot", EMPTY)
+    assert (done.status, done.line.startswith("jobs.yaml: jobs[0].creations[0].layout")) == (2, True)
+
+
 @pytest.mark.parametrize(
     "text",
     [
