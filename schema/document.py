@@ -201,7 +201,7 @@ def read_text(path: str | Path) -> str:
         raise DocumentError(f"cannot be read ({why})", where=path) from error
     if len(content) > MAX_BYTES:
         del content  # The error keeps what its place knows.
-        todo = "write fewer files (`--files N`)"
+        todo = "name a document of Vani; a profile is shorter with fewer files (`--files N`)"
         raise DocumentError(f"is longer than {MAX_BYTES >> 20} MiB", where=path, todo=todo)
     return text_of(content, path)
 
@@ -314,7 +314,9 @@ def _sentence(details: ErrorDetails, model: type[BaseModel], tree: Doc) -> tuple
     accepted = pattern.format(**context) if pattern else details["msg"].removeprefix("Value error, ").lower()
     if types.NoneType in _annotations_at([model], loc) and "null" not in accepted:
         accepted += " or null"
-    return f"{_path(loc, tree) or 'the document'} is {_shown(details['input'])}", f"accepted: {accepted}"
+    accepted = accepted.replace("at least 1 entries", "at least 1 entry").removeprefix("input should be ")
+    shown = "an empty list" if details["input"] == [] else _shown(details["input"])
+    return f"{_path(loc, tree) or 'the document'} is {shown}", f"accepted: {accepted}"
 
 
 def _path(loc: Iterable[int | str], tree: object) -> str:

@@ -60,7 +60,7 @@ class Reading:
                 content = file.read(MAX_BYTES + 1)
             if len(content) > MAX_BYTES:
                 del content  # The error keeps what its place knows.
-                todo = "write fewer files (`--files N`)"
+                todo = "name a document of Vani; a profile is shorter with fewer files (`--files N`)"
                 raise DocumentError(f"is longer than {MAX_BYTES >> 20} MiB", where=self.path, todo=todo)
             self._content = content
         except (OSError, ValueError, MemoryError, DocumentError) as error:

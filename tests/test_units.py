@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vani.units import counted, format_seconds, format_share
+from vani.units import counted, format_bytes, format_seconds, format_share, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,23 @@ from vani.units import counted, format_seconds, format_share
         (99.96, "100 s"),
         (250.0, "4 min 10 s"),
         (7500.0, "2 h 5 min"),
+        (86_400.0 * 355_055, "355,055 days"),
         (None, "unknown"),
     ],
 )
 def test_a_duration_has_three_digits_and_the_unit_that_they_fit(seconds, text):
     assert format_seconds(seconds) == text
+
+
+def test_a_size_of_more_digits_than_a_number_can_have_is_none():
+    # Was: OverflowError, a fault of Vani, where a layout or an option has such a size.
+    with pytest.raises(ValueError, match="not a size"):
+        parse_bytes(f"{'9' * 5000}G")
+
+
+def test_a_size_beyond_petabytes_has_a_unit_of_its_own():
+    assert format_bytes(1 << 62) == "4.61 EB"
+    assert format_bytes(999.4e15) == "999 PB"
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (0.0062, "0.62 %"), (0.0999, "10 %"), (0.484, "48 %"), (1.0, "100 %")])

@@ -52,18 +52,21 @@ def parse_bytes(text: str | int) -> int:
     number, letter, binary, byte = match.groups()
     decimal = bool(letter) and bool(byte) and not binary
     unit = 1000 ** " KMGTP".index(letter.upper()) if decimal else _SUFFIXES[letter.upper()]
-    return round(float(number) * unit)
+    size = float(number) * unit
+    if math.isinf(size):
+        raise ValueError(f"not a size: {text[:40]!r}...")
+    return round(size)
 
 
 def format_bytes(size: float | None) -> str:
     """Write a size in decimal units with three digits: `1.23 GB`; `unknown` for None."""
     if size is None:
         return "unknown"
-    for unit in ("B", "kB", "MB", "GB", "TB"):
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
         if abs(size) < 999.5:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
         size /= 1000
-    return f"{size:.3g} PB"
+    return f"{size:.3g} EB"
 
 
 def format_rate(rate: float | None) -> str:
@@ -72,7 +75,7 @@ def format_rate(rate: float | None) -> str:
 
 
 def format_seconds(seconds: float | None) -> str:
-    """Write a duration: `12.3 s`, `4 min 10 s`, `2 h 5 min`; `unknown` for None."""
+    """Write a duration: `12.3 s`, `4 min 10 s`, `2 h 5 min`, `1,200 days`; `unknown` for None."""
     if seconds is None or math.isnan(seconds):
         return "unknown"
     if seconds == 0:
@@ -87,6 +90,8 @@ def format_seconds(seconds: float | None) -> str:
     whole = round(seconds)
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
+    if whole >= 1000 * 3600:
+        return f"{round(whole / 86400):,} days"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 

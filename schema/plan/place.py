@@ -89,8 +89,8 @@ class OstCosts(Model):
     """How even the load is; 1 is ideal."""
 
     ost_cost: Amount | None = Field(
-        description="fullest / mean of the OSTs' bytes over size (Tarazu, equation 4), past use by its weight; null: "
-        "no bytes"
+        description="bytes over size of the fullest OST / of all OSTs together (Tarazu, equation 4), past use by its "
+        "weight; null: no bytes"
     )
     oss_cost: Amount | None = Field(
         description="the same of the servers; null: no bytes, or servers not known"

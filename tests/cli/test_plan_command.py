@@ -6,8 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
+import click
 import pytest
 
+from vani.cli.plan import plan as plan_commands
 from vani.schema.plan import ForwardPlan, Plan, ReplayPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
@@ -38,6 +40,13 @@ def test_what_is_left_out_stands_in_the_first_line_and_strict_ends_with_1(run):
     assert run("plan", "forward", SIX, "--io-nodes", 12, "--strict").status == 0
     other = run("plan", "forward", UNKNOWN, "--io-nodes", 12, "--format", "yaml")
     assert (other.status, other.line) == (0, "Incomplete: figures of 3 jobs missing or estimated.")
+
+
+def test_without_any_bandwidth_the_first_line_gives_none_and_one_more_node_is_worth_nothing_known(run, desk):
+    (desk / "jobs.yaml").write_text("schema: vani.jobs/1\njobs: [{name: a, nodes: 4}]\n")
+    done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4)
+    assert done.out.splitlines()[2] == "mckp: 4 of 4 I/O nodes for 1 job; no bandwidth is known."
+    assert "0 B/s" not in done.out
 
 
 def test_the_plan_in_force_is_changed_where_that_pays(run):
@@ -142,7 +151,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
 @pytest.mark.parametrize(
     ("jobs", "said"),
     [
-        ("[]", "at least 1 entries"),
+        ("[]", "jobs is an empty list; accepted: at least 1 entry"),
         (f"[{JOB}, {JOB}]", "two jobs are named 'a'"),
         ("[{name: a, nodes: 0}]", "accepted: 1 or more"),
         ("[{name: a, nodes: .nan}]", "jobs[0].nodes is"),
@@ -154,7 +163,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
             "[{name: a, nodes: 8, curve: [{io_nodes: 3, bandwidth: 1}]}]",
             "no number of I/O nodes that it can have",
         ),
-        ("[{name: a, nodes: 8, curve: []}]", "at least 1 entries"),
+        ("[{name: a, nodes: 8, curve: []}]", "at least 1 entry"),
         (
             "[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1}, {io_nodes: 1, bandwidth: 2}]}]",
             "two bandwidths for 1 I/O nodes",
@@ -239,3 +248,20 @@ def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):
         2,
         "odd.yaml:2: kind is 'teleport'; this takes a plan of kind forward",
     )
+
+
+def test_commands_of_plans_are_listed_in_the_order_in_which_they_are_used(run):
+    order = ["snapshot", "forward", "place", "path", "simulate", "check", "job", "publish", "listen", "store", "interactions"]
+    listed = run("plan", "--help").out.partition("Commands:\n")[2]
+    assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ")] == order
+    page = (EXAMPLES.parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
+    places = [page.index(f"$ vani plan {name} --help\n") for name in order]
+    assert places == sorted(places)
+
+
+def test_an_option_about_the_snapshot_has_the_same_words_in_all_commands():
+
+    with click.Context(plan_commands) as context:
+        commands = [plan_commands.get_command(context, name) for name in ("place", "path", "check")]
+    for name in ("snapshot", "max_age"):
+        assert len({option.help for one in commands for option in one.params if option.name == name}) == 1

@@ -184,3 +184,60 @@ def test_a_plan_of_osts_is_held_against_the_machine_as_it_is_now(run, desk):
     (desk / "now.yaml").write_text(now.model_copy(update={"ost": ost}).to_yaml())
     done = run(*check, "now.yaml")
     assert (done.status, "OST 0 is degraded since" in done.out) == (0, True)
+
+
+def test_the_first_line_counts_files_that_are_placed_and_claims_no_least_cost_for_a_part_of_them(run, desk):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs: [{name: a, nodes: 1, creations: [{path: /a, size: 9000000, layout: 36}, "
+        "{path: /b, size: 9000000, layout: 4}]}]\n"
+    )
+    lines = run("plan", "place", "jobs.yaml", "--snapshot", EMPTY).out.splitlines()
+    assert lines[2].startswith("balanced: 1 of 2 files, 9 MB on 4 of 35 OSTs: OST Cost")
+    assert "least" not in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("size: 9000000, layout: 8", "/a: needs 8 OSTs of its own, and 1 serves; Lustre chooses"),
+        (
+            "size: 4611686018427387904, layout: 1",
+            "/a: below 95 % there is no room for 1 stripe of 4.61 EB on as many OSTs; Lustre chooses",
+        ),
+    ],
+)
+def test_why_a_file_has_no_place_is_a_sentence(run, desk, file, said):
+    (desk / "jobs.yaml").write_text(
+        f"schema: vani.jobs/1\njobs: [{{name: a, nodes: 1, creations: [{{path: /a, {file}}}]}}]\n"
+    )
+    (desk / "now.yaml").write_text(
+        "schema: vani.snapshot/1\nost: [{index: 0, size: 107374182400, used: 0}]\n"
+    )
+    done = run("plan", "place", "jobs.yaml", "--snapshot", "now.yaml")
+    assert (done.status, f"  {said}" in done.out.splitlines()) == (0, True), done.out
+
+
+def test_a_layout_with_an_end_that_no_file_reaches_is_one_line_and_status_2(run, desk):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs: [{name: a, nodes: 1, creations: [{path: /a, size: 9, layout: "
+        f"'-E {'9' * 5000}G -c 1 -E -1 -c 2'}}]}}]\n"
+    )
+    done = run("plan", "place", "jobs.yaml", "--snapshot", EMPTY)
+    assert (done.status, done.line.startswith("jobs.yaml: jobs[0].creations[0].layout")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "obdfilter.x-OST0000.kbytestotal={}",
+        "UUID 1K-blocks Used Available Use% Mounted on\nx-OST0000_UUID {0} 0 {0} 0% /x[OST:0]",
+        "MemTotal: {} kB",
+    ],
+)
+def test_a_figure_that_nothing_counts_to_is_one_line_and_status_2(run, desk, text):
+    # Was: a fault of Vani itself, for Python reads no number of more than 4,300 digits.
+    (desk / "dump.txt").write_text(f"x\n{text}\n".format("9" * 5000))
+    done = run("plan", "snapshot", "oss0=dump.txt")
+    assert (done.status, done.out) == (2, "")
+    assert "a number has hundreds of digits; look where that comes from" in done.line
+    assert done.line.startswith("dump.txt:")

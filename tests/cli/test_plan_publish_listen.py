@@ -233,3 +233,9 @@ def test_the_library_hears_for_so_many_seconds():
     assert api.plan_listen(ANY, seconds=0.2).oss == []
     with pytest.raises(InputError, match="--expect"):
         api.plan_listen(ANY, expected="n[1-20000]")
+
+
+def test_a_dump_that_is_not_there_is_refused_before_anything_is_sent(run):
+    # Was: sent without targets, and nothing was said.
+    done = run("plan", "publish", "--lctl", "no-such-dump", "--count", 1, "-q")
+    assert (done.status, done.line) == (2, "no-such-dump: no such file")

@@ -167,3 +167,40 @@ def test_a_tolerance_is_a_share(run):
     for wrong in ("nan", "-1", "2"):
         done = run("plan", "simulate", TWO, "--tolerance", wrong)
         assert (done.status, "give a share, 0 to 0.1" in done.line) == (2, True)
+
+
+JOB = "workload: [{name: a, nodes: 2, processes: 4, phases: [{operation: write, bytes: 1e9, layout: 4}]}]\n"
+
+
+def test_where_nothing_ever_moves_there_is_no_table_of_stages(run, desk):
+    (desk / "s.yaml").write_text(
+        "schema: vani.scenario/1\nmachine: {node: 5.0e9, targets: 4, target: 1.0e9}\n"
+        f"{JOB}failures: [{{kind: target, which: [0, 1, 2, 3], from_s: 0}}]\n"
+    )
+    done = run("plan", "simulate", "s.yaml")
+    assert done.out.startswith("Incomplete: 1 job never ends")
+    assert "target 0, target 1, target 2, target 3 stand still" in done.out
+    assert "busiest" not in done.out
+
+
+def test_a_range_that_is_one_figure_is_not_shown_as_a_range(run, desk):
+    (desk / "s.yaml").write_text(
+        "schema: vani.scenario/1\nmachine: {node: 5.0e9, targets: 4, target: 1.0e9}\n"
+        f"{JOB}seeds: [1, 2]\nplacement: {{policy: random}}\nvariants: [{{name: one}}, {{name: other}}]\n"
+    )
+    first = next(
+        line for line in run("plan", "simulate", "s.yaml").out.splitlines() if line.startswith("other:")
+    )
+    assert (
+        first == "other: 1 job ends after 251 ms (with each of 2 seeds): 1.00 times as fast as one (251 ms)."
+    )
+
+
+def test_a_layout_of_more_stripes_than_targets_is_cut_and_says_so(run, desk):
+    (desk / "s.yaml").write_text(
+        f"schema: vani.scenario/1\nmachine: {{node: 5.0e9, targets: 1, target: 1.0e9}}\n{JOB}"
+    )
+    said = (
+        "Note: a file has at most one object on each target: layouts of more stripes than 1 target are cut."
+    )
+    assert said in run("plan", "simulate", "s.yaml").out.splitlines()

@@ -88,3 +88,8 @@ def test_a_dump_is_read_instead_of_asking(tmp_path):
     )
     (tmp_path / "dump").write_bytes(b"\xff\0nothing")
     assert "tells of no target" in (read_targets("oss0", None, tmp_path / "dump")[1] or "")
+
+
+def test_figures_of_more_digits_than_targets_have_are_left_out():
+    text = DUMP.replace("OST000a.kbytestotal=10485760", f"OST000a.kbytestotal={'9' * 5000}")
+    assert [one.index for one in targets_of(text, "oss0")] == [0]

@@ -77,3 +77,16 @@ def test_what_is_busier_than_before_is_a_note_and_what_is_not_known_is_not_compa
     assert "too few unless the jobs of the plan are a part of its load" in notes[0]
     bare = now(forwarding=lambda some: [some[0] | {"peak": None}, some[1]])
     assert [one.reason for one in check_paths(PLAN, bare).unknown] == ["no peak of bytes per second"]
+
+
+def test_a_plan_that_was_written_with_nine_digits_sends_no_more_than_it_did():
+    # Three flows of a third each fill a target; their rounded shares add up to a little more.
+    table = machine([node(0.0, 1e9)] * 7, [[node(0.5, 1.5e9), node(0.9, 1.5e9)], [node(0.3, 1.5e9)]])
+    plan = planned(jobs_of({"iobw": 6.1e9, "nodes": 97}, {"iobw": 1e8, "nodes": 3}), table)
+    shares = [
+        job.model_copy(
+            update={"flows": [one.model_copy(update={"share": one.share * (1 + 4e-9)}) for one in job.flows]}
+        )
+        for job in plan.jobs
+    ]
+    assert check_paths(plan.model_copy(update={"jobs": shares}), table).notes == []

@@ -439,3 +439,14 @@ def test_figures_that_no_machine_has_are_no_fault(peak, rate):
     snapshot = machine([node(0.0, peak), node(0.0, 1e18)], [[node(0.0, peak), node(0.0, 1e18)]])
     plan = planned(jobs_of({"iobw": rate}), snapshot)
     assert plan.jobs[0].met == pytest.approx(1.0 if rate < 1 else 1e15 / 1e18, rel=0.01)
+
+
+def test_where_room_is_not_reached_the_reason_does_not_say_that_there_is_room():
+    # f0 has room and reaches a full target; f1 is full and reaches an empty one of half the demand.
+    snapshot = machine(
+        [node(), node(1.0)], [[node(1.0)], [node(0.0, 0.5)]], reach={"f0": ["s0"], "f1": ["s1"]}
+    )
+    plan = planned(jobs_of({"iobw": 1.0}), snapshot)
+    assert plan.unplaced[0].reason == (
+        "nothing of its demand is carried: the storage nodes that forwarding nodes with room reach are full"
+    )

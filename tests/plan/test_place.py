@@ -450,3 +450,21 @@ def test_lustre_s_allocator_is_asked_for_the_same_files():
 
 def test_the_testbed_has_seven_servers_with_five_osts():
     assert (len(tarazu_machine().oss), len(tarazu_machine().ost)) == (7, 35)
+
+
+def test_on_targets_of_different_sizes_no_draw_comes_below_what_is_called_the_least_possible():
+    osts = [
+        {"index": 0, "size": 10 * GiB},
+        {"index": 1, "size": 100 * GiB},
+        {"index": 7, "size": 10_000 * GiB},
+    ]
+    now = Snapshot.model_validate(
+        {"ost": [{"oss": "o1", "used": 0, **one} for one in osts], "oss": [{"name": "o1"}]}
+    )
+    files = [{"path": f"/l/{n}", "size": 3 * GiB, "layout": 2} for n in range(4)]
+    asked = Jobs.model_validate({"jobs": [{"name": "a", "nodes": 1, "creations": files}]})
+    plan = place(asked, now, settings(), version="0")
+    assert plan.is_least
+    assert all(one.ost_cost.low >= plan.after.ost_cost * (1 - 1e-9) for one in plan.allocator)
+    # Of what all hold together: not lower because a small target is full, too.
+    assert plan.after.ost_cost == pytest.approx(plan.after.fullest * 10_110 / 12)

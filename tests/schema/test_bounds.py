@@ -120,3 +120,6 @@ def test_what_has_no_end_is_no_document(peak_memory):
             Reading("/dev/zero").content()
         with pytest.raises(DocumentError, match="is longer than 512 MiB"):
             load("/dev/zero", Profile)
+    # Was: write fewer files, also of jobs and snapshots, which have none.
+    with pytest.raises(DocumentError, match="512 MiB; name a document of Vani"):
+        load("/dev/zero", Profile)

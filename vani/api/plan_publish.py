@@ -50,7 +50,7 @@ def plan_publish(
     Raises
     ------
     InputError
-        ZeroMQ is not installed, or an argument is none.
+        ZeroMQ is not installed, an argument is none, or `lctl` is not there.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - loads the models
 
@@ -66,6 +66,9 @@ def plan_publish(
         raise InputError(
             f"is {name[:40]!r}", where="--name", todo="give 1 to 200 printable signs without quotes"
         ) from None
+    if lctl is not None and not Path(lctl).exists():
+        # Later it may be missing for a moment: that is told in the messages.
+        raise InputError("no such file", where=lctl)
     place = Path(root)
     with closing(Publisher(to, name, role, interval_s)) as publisher:
         before = read_busy_time(place)

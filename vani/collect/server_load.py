@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from vani.collect.command import Ask, NoAnswer
+from vani.collect.load_figures.figures import Figures
+from vani.collect.load_figures.lctl_parameters import read_lctl_parameters
 from vani.schema.snapshot import Target
 
 __all__ = [
@@ -26,11 +28,8 @@ TARGETS: Final = [
 """Asks an object storage server for its targets."""
 
 _LONGEST: Final = 1 << 22
-_FIGURE = re.compile(
-    r"^obdfilter\.(?P<target>\S{1,100}-OST(?P<index>[0-9a-f]{4}))\.(?P<key>kbytestotal|kbytesavail|degraded)="
-    r"(?P<value>[0-9]{1,15})$",
-    re.MULTILINE,
-)
+_NO_FIGURE: Final = re.compile(r"[0-9]{16,}")
+"""More kilobytes than any target has; Python refuses to read some thousands of digits."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +99,16 @@ def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[
 
 def targets_of(text: str, server: str) -> list[Target]:
     """Targets in what `lctl get_param` prints, by index; one without size or free space is left out."""
-    figures: dict[int, dict[str, int]] = {}
-    for match in _FIGURE.finditer(text):
-        figures.setdefault(int(match["index"], 16), {})[match["key"]] = int(match["value"])
+    figures = Figures()
+    read_lctl_parameters(_NO_FIGURE.sub("", text), figures, server)
     return [
         Target(
             index=index,
             oss=server,
-            size=one["kbytestotal"] * 1024,
-            used=max(0, one["kbytestotal"] - one["kbytesavail"]) * 1024,
-            state="degraded" if one.get("degraded") else "ok",
+            size=one.size,
+            used=max(0, one.size - one.available),
+            state="degraded" if one.is_degraded else "ok",
         )
-        for index, one in sorted(figures.items())
-        if one.get("kbytestotal") and "kbytesavail" in one
+        for (_, index), one in sorted(figures.targets.items(), key=lambda found: found[0][1])
+        if one.size and one.available is not None
     ]

@@ -250,9 +250,11 @@ def _why(network: Network, room: Room, flow: float, met: float | None = None) ->
     forwarding, behind = room.least_sum(network)
     share = format_share(flow if met is None else met)
     text = f"{share} of its demand is carried" if flow else "nothing of its demand is carried"
-    if (least := min(forwarding, behind)) < _WHOLE:
+    none = 1e-4
+    # Where nothing is carried though a layer has room, that room is not reached.
+    if (least := min(forwarding, behind)) < _WHOLE and (flow or least <= none):
         layer = "forwarding nodes" if forwarding <= behind else "storage nodes and their OSTs"
-        return f"{text}: {layer} have room for {format_share(least) if least > 1e-4 else 'none of it'}"
+        return f"{text}: {layer} have room for {format_share(least) if least > none else 'none of it'}"
     if flow < _WHOLE:
         return f"{text}: the storage nodes that forwarding nodes with room reach are full"
     return f"{text}: no forwarding node has room for all that one of its compute nodes asks for"

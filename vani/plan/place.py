@@ -107,7 +107,7 @@ def place(
     ranges = allocator_ranges(placed, part.targets, settings)
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
-    mean = float(((part.targets.base + held[in_use]) / part.targets.size).mean())
+    mean = float((part.targets.base + held[in_use]).sum() / part.targets.size.sum())
     cost = None if least is None or mean <= 0 else max(1.0, least / mean)
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
     pin, why = pinning(after, before, settings)
@@ -290,16 +290,16 @@ def _unplaced(
         if len(row) == one.count:
             continue
         if one.count > count:
-            why = f"needs {counted(one.count, 'OST')} of its own, and {count:,} serve"
+            why = f"needs {counted(one.count, 'OST')} of its own, and {count:,} {'serves' if count == 1 else 'serve'}"
         elif asked.method == "tarazu":
             why = (
-                f"{one.count - len(row):,} of {counted(one.count, 'stripe')} have no OST: below "
+                f"no OST for {one.count - len(row):,} of {counted(one.count, 'stripe')}: below "
                 f"{format_share(asked.ceiling)} there is no room for more stripes of the largest size of all"
             )
         else:
             why = (
-                f"no {counted(one.count, 'OST')} have room for {format_bytes(max(one.stripes))} each below "
-                f"{format_share(asked.ceiling)}"
+                f"below {format_share(asked.ceiling)} there is no room for "
+                f"{counted(one.count, 'stripe')} of {format_bytes(max(one.stripes))} on as many OSTs"
             )
         yield Left(name=_name(files[request.file], one), reason=f"{why}; Lustre chooses")
 

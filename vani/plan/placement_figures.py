@@ -31,12 +31,11 @@ _FEWEST: Final = 3
 def costs_of(load: Floats, targets: Targets) -> OstCosts:
     """Costs where `load` bytes count on each target."""
     level = load / targets.size
-    mean = float(level.mean()) if len(level) else 0.0
+    # Of all space, not the mean of levels: else a small target that fills up would lower the cost.
+    mean = float(load.sum() / targets.size.sum()) if len(level) else 0.0
     servers = None
-    if len(targets) and not np.any(targets.server < 0):
-        sizes = targets.server_sizes
-        of_server = targets.by_server(load) / sizes
-        servers = float(of_server.max() / of_server.mean()) if of_server.mean() > 0 else None
+    if mean > 0 and not np.any(targets.server < 0):
+        servers = float((targets.by_server(load) / targets.server_sizes).max() / mean)
     fullest = float(level.max(initial=0.0))
     return OstCosts(ost_cost=fullest / mean if mean > 0 else None, oss_cost=servers, fullest=fullest)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vani.render.plan.table import table
+from vani.render.table import table
 from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:

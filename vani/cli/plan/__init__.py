@@ -9,17 +9,17 @@ from vani.cli.lazy_group import commands_from
 __all__ = ["plan"]
 
 _COMMANDS = {
-    "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
-    "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
-    "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
-    "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
-    "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of what the servers publish."),
-    "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
-    "place": ("vani.cli.plan.place:place", "Choose OSTs for files to come."),
     "snapshot": ("vani.cli.plan.snapshot:snapshot", "Write down what the storage does now."),
+    "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "place": ("vani.cli.plan.place:place", "Choose OSTs for files to come."),
+    "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
+    "simulate": ("vani.cli.plan.simulate:simulate", "Play what happens when jobs share a machine."),
+    "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
+    "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
+    "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
+    "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of what the servers publish."),
     "store": ("vani.cli.plan.store:store", "Keep in a database where files are to lie."),
     "interactions": ("vani.cli.plan.interactions:interactions", "Write what such a database keeps, as CSV."),
-    "simulate": ("vani.cli.plan.simulate:simulate", "Play what happens when jobs share a machine."),
 }
 
 

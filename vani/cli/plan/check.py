@@ -10,6 +10,7 @@ import click
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit
 from vani.cli.places import check_places, files_of_plan
+from vani.cli.plan.snapshot_options import max_age_option, snapshot_option
 from vani.render.standing import FORMATS
 
 __all__ = ["check"]
@@ -17,15 +18,8 @@ __all__ = ["check"]
 
 @click.command()
 @click.argument("plan", type=FILE)
-@click.option(
-    "--snapshot", type=FILE, required=True, metavar="FILE", help="A snapshot.yaml: what the machine does now."
-)
-@click.option(
-    "--max-age",
-    type=float,
-    metavar="SECONDS",
-    help="Refuse a snapshot that is older, or says no time; any by default.",
-)
+@snapshot_option
+@max_age_option
 @format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
 @output_option()
 @click.pass_context

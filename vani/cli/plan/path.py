@@ -11,6 +11,7 @@ import click
 from vani.cli.options import FILE
 from vani.cli.places import check_places, files_of_jobs
 from vani.cli.plan.result import emit_plan, plan_options_in
+from vani.cli.plan.snapshot_options import max_age_option, snapshot_option
 from vani.render.plan import PATH_FORMATS
 
 __all__ = ["path"]
@@ -28,9 +29,7 @@ class _Asked(TypedDict):
 
 
 _OPTIONS = (
-    click.option(
-        "--snapshot", type=FILE, required=True, metavar="FILE", help="What the machine does now, a snapshot.yaml."
-    ),
+    snapshot_option,
     click.option(
         "--capacity", type=click.Choice(["binding", "eq1"]), default="binding", show_default=True,
         help="What a node can carry: what is free of bytes, operations and metadata operations, of which the scarcest "
@@ -47,7 +46,7 @@ _OPTIONS = (
         "--metadata-share", type=float, metavar="P",
         help="Of a request split; by default the job's own share of metadata operations, at most 0.9.",
     ),
-    click.option("--max-age", type=float, metavar="SECONDS", help="Refuse a snapshot that is older."),
+    max_age_option,
 )  # fmt: skip
 
 

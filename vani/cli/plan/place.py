@@ -13,6 +13,7 @@ import click
 from vani.cli.options import FILE
 from vani.cli.places import check_places, files_of_jobs
 from vani.cli.plan.result import emit_plan, plan_options_in
+from vani.cli.plan.snapshot_options import max_age_option, snapshot_option
 from vani.render.plan import PLACE_FORMATS
 
 __all__ = ["place"]
@@ -50,9 +51,7 @@ def _number(name: str, default: float, metavar: str, text: str) -> Callable[[Any
 
 
 _OPTIONS = (
-    click.option(
-        "--snapshot", type=FILE, required=True, metavar="FILE", help="What the machine does now: a snapshot.yaml."
-    ),
+    snapshot_option,
     click.option(
         "--method", type=click.Choice(("balanced", "tarazu", "lsa")), default="balanced", show_default=True,
         help="How OSTs are chosen: the fullest OST as empty as possible, then the fullest server; Tarazu's algorithm 1 "
@@ -75,7 +74,7 @@ _OPTIONS = (
     ),
     _number("--seed", 0, "N", "Of Lustre's draws."),
     _number("--seeds", 50, "N", "How many draws give the range of Lustre's costs."),
-    click.option("--max-age", type=float, metavar="SECONDS", help="Refuse a snapshot that is older."),
+    max_age_option,
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ from vani.schema.snapshot import Missing, Snapshot
 __all__ = ["read_snapshot"]
 
 _MOST_BYTES: Final = 256 << 20
+_NO_FIGURE: Final = re.compile(rb"[0-9]{400}")
+"""Nothing on a machine is counted with so many digits, and Python refuses to read some thousands."""
 
 
 def read_snapshot(
@@ -80,6 +83,11 @@ def _text(path: Path) -> str:
         raise InputError(f"cannot be read ({why})", where=path) from error
     if len(content) > _MOST_BYTES:
         raise InputError(f"is longer than {_MOST_BYTES >> 20} MiB", where=path, todo="give what is of OSTs")
+    if (match := _NO_FIGURE.search(content)) is not None:
+        line = content.count(b"\n", 0, match.start()) + 1
+        raise InputError(
+            "a number has hundreds of digits", where=f"{path}:{line}", todo="look where that comes from"
+        )
     return content.decode(errors="backslashreplace")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from vani.plan.checks.findings import Findings
-from vani.plan.path_layers import DIMENSIONS, DUST
+from vani.plan.path_layers import DIMENSIONS
 from vani.schema.plan import Left
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from vani.schema.snapshot import IoNode, Snapshot, StorageNode, Target
 
 __all__ = ["check_paths"]
+
+_ROUNDED: Final = 1e-6
+"""Shares of a plan that was written have nine digits, and many flows pass a node."""
 
 _WORDS: Final = {
     "iobw": "bytes per second",
@@ -43,10 +46,10 @@ def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
                 # Of a storage node or a target only what it tells is held against it.
                 if not (name == "mdops" and key[0] != "forwarding node"):
                     unknown.append(Left(name=_called(key), reason=f"no peak of {_WORDS[name]}"))
-            elif amount > peak * (1 + DUST):
+            elif amount > peak * (1 + _ROUNDED):
                 reason = f"{amount:,.0f} {_WORDS[name]} are sent, its peak is {peak:,.0f}"
                 broken.append(Left(name=_called(key), reason=reason))
-            elif node.load is not None and amount > peak * (1 - node.load) * (1 + DUST):
+            elif node.load is not None and amount > peak * (1 - node.load) * (1 + _ROUNDED):
                 notes.append(
                     f"{_called(key)} has {peak * (1 - node.load):,.0f} {_WORDS[name]} free, and {amount:,.0f} are "
                     "sent: too few unless the jobs of the plan are a part of its load"

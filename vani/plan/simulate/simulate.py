@@ -296,7 +296,7 @@ def _why(played: Played, built: Built, found: Run, number: int) -> str:
         kind = KINDS[built.resources.kind[resource]]
         names.append(f"{kind} {resource - built.place_of[kind]}")
     some = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-    return f"{some} stands still" if names else "it never moves again"
+    return f"{some} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never moves again"
 
 
 def _over(played: Sequence[Played]) -> Iterable[Left]:
@@ -318,7 +318,8 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
     for one in played:
         yield from one.machine.notes
         if any(built.clipped for built, _ in one.runs):
-            yield f"a file has at most one object on each of {counted(int(one.machine.targets.usable.sum()), 'target')}"
+            targets = counted(int(one.machine.targets.usable.sum()), "target")
+            yield f"a file has at most one object on each target: layouts of more stripes than {targets} are cut"
         if one.tolerance:
             yield (
                 f"flows that end within {100 * one.tolerance:.1f} % of the shortest flow of each other are one event: "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.render.plan.left_out import left_out
-from vani.render.plan.table import listed
+from vani.render.table import listed
 
 if TYPE_CHECKING:
     from vani.schema.plan import Plan

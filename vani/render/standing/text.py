@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.plan.table import listed
+from vani.render.table import listed
 
 if TYPE_CHECKING:
     from vani.schema.plan import Left

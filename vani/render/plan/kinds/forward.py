@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.plan.table import table
+from vani.render.table import table
 from vani.units import counted, format_rate, format_share
 
 if TYPE_CHECKING:
@@ -46,8 +46,11 @@ def _headline(plan: ForwardPlan) -> str:
     known = len(plan.jobs) - after.no_figure
     text = (
         f"{plan.forward.policy}: {after.io_nodes:,} of {counted(plan.forward.io_nodes, 'I/O node')} for "
-        f"{counted(len(plan.jobs), 'job')}, {format_rate(after.bandwidth)}"
+        f"{counted(len(plan.jobs), 'job')}"
     )
+    if not known:
+        return f"{text}; no bandwidth is known."
+    text += f", {format_rate(after.bandwidth)}"
     if after.no_figure:
         text += f" for the {known:,} with a figure"
     expected = plan.expected
@@ -73,7 +76,7 @@ def _row(one: Allotment) -> tuple[str, ...]:
 
 
 def _worth(plan: ForwardPlan) -> Iterable[str]:
-    if plan.one_more is not None:
+    if plan.one_more is not None and plan.after.no_figure < len(plan.jobs):
         yield ""
         yield f"One more I/O node would add {format_rate(plan.one_more)}."
     near = [one for one in plan.pools if one.io_nodes > plan.forward.io_nodes][:_POOLS]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.plan.table import listed, table
+from vani.render.table import listed, table
 from vani.units import counted, format_rate, format_share, lfs_size
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.plan.table import table
+from vani.render.table import table
 from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -50,16 +50,23 @@ def missing(plan: PlacePlan) -> list[str]:
 def _headline(plan: PlacePlan) -> str:
     used = sum(one.added > 0 for one in plan.targets)
     added = sum(one.added for one in plan.targets)
-    text = (
-        f"{plan.place.method}: {counted(len(plan.files), 'file')}, {format_bytes(added)} on {used:,} of "
-        f"{counted(len(plan.targets), 'OST')}"
-    )
-    if plan.after.ost_cost is None:
+    left = len({(one.job, one.path) for one in plan.files if not all(extent.osts for extent in one.extents)})
+    files = counted(len(plan.files), "file")
+    if left:
+        files = f"{len(plan.files) - left:,} of {files}"
+    text = f"{plan.place.method}: {files}, {format_bytes(added)} on {used:,} of {counted(len(plan.targets), 'OST')}"
+    if plan.after.ost_cost is None or not added:
         return f"{text}."
-    text += f": OST Cost {plan.after.ost_cost:.4g}"
+    cost = f"{plan.after.ost_cost:.4g}"
+    text += f": OST Cost {cost}"
+    # What is left out would have been the hard part.
+    if plan.least is None or left:
+        return f"{text}."
     if plan.is_least:
         return f"{text}, the least possible."
-    return f"{text} (no placement comes below {plan.least:.4g})." if plan.least is not None else f"{text}."
+    if f"{plan.least:.4g}" == cost:
+        return f"{text}, less than 0.1 % above the least possible."
+    return f"{text} (no placement comes below {plan.least:.4g})."
 
 
 def _pinning(plan: PlacePlan) -> str:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.plan.table import table
+from vani.render.table import table
 from vani.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.plan.table import listed, table
+from vani.render.table import listed, table
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def body(plan: SimulatePlan) -> list[str]:
         if len(plan.outcomes) > 1:
             lines += ["", *_compared(plan.outcomes)]
         for one in plan.outcomes[-1:]:
-            lines += ["", *_jobs(one), "", *_stages(one)]
+            lines += ["", *_jobs(one)]
+            # Where nothing ever moved, no stage was used.
+            lines += ["", *_stages(one)] if one.by_stage else []
     if plan.checks:
         lines += [*([""] if lines else []), *_checks(plan.checks)]
     return lines
@@ -65,7 +67,8 @@ def _headline(plan: SimulatePlan) -> str:
         return f"{text}."
     times = f"{expected.speedup:.2f} times"
     if expected.low is not None and expected.high is not None:
-        times += f" ({expected.low:.2f} to {expected.high:.2f})"
+        low, high = f"{expected.low:.2f}", f"{expected.high:.2f}"
+        times += f" ({low} to {high})" if low != high else ""
     return f"{text}: {times} as fast as {first.name} ({format_seconds(first.makespan_s)})."
 
 
@@ -79,8 +82,8 @@ def _end(one: SimulatedVariant) -> str:
 def _range(one: SimulatedVariant) -> str:
     if one.runs < 2 or one.low_s is None:
         return ""
-    high = "never" if one.high_s is None else format_seconds(one.high_s)
-    return f" ({format_seconds(one.low_s)} to {high} over {one.runs:,} seeds)"
+    low, high = format_seconds(one.low_s), "never" if one.high_s is None else format_seconds(one.high_s)
+    return f" (with each of {one.runs:,} seeds)" if low == high else f" ({low} to {high} over {one.runs:,} seeds)"
 
 
 def _compared(outcomes: Sequence[SimulatedVariant]) -> list[str]:

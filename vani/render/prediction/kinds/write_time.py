@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.render.evaluation import column_value
-from vani.render.plan.table import table
+from vani.render.table import table
 from vani.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
