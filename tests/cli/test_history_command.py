@@ -190,3 +190,27 @@ def test_a_library_that_is_missing_is_named(run, desk, monkeypatch, library):
     done = run("history", "add", "logs", "--db", "h", "--totals")
     assert done.status == 2
     assert done.line == "a history of runs takes SQLAlchemy and Alembic; pip install 'vani-io[history]'"
+
+
+def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
+    run("history", "add", month, "--db", "h.sqlite", "--totals", "--judge", 3, "-q")
+    for name, kind in (("team.html", "html"), ("team.md", "markdown"), ("team.txt", "text")):
+        assert run("report", "--history", "h.sqlite", "-o", name).status == 0
+        assert (desk / name).read_text() == run("history", "top", "--db", "h.sqlite", "--format", kind).out
+    assert (desk / "team.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_report_is_of_a_run_or_of_a_history(run, desk, mix):
+    kept = desk / "h.sqlite"
+    kept.write_bytes(b"")
+    both = run("report", mix, "--history", kept)
+    assert both.status == 2
+    assert both.line.startswith("--history excludes a run, --advice and --system")
+    neither = run("report")
+    assert neither.status == 2
+    assert "Missing argument 'PROFILE|TRACE' (or --history)" in neither.err
+    nothing = run("report", "--history", "none.sqlite", "-o", "team.html")
+    assert nothing.line == "none.sqlite: is no history; `vani history add PATH` makes one"
+    over = run("report", "--history", kept, "-o", kept)
+    assert over.status == 2
+    assert not (desk / "team.html").exists()
