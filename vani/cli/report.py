@@ -83,7 +83,8 @@ def report(
 
     format = _format(kind, output)
     if profile is None or history is not None:
-        return _report_history(history, profile, asked, format, output)
+        _report_history(history, profile, asked, format, output)
+        return
     _check_machine(asked)
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
         read = [profile, asked["advice"], *scheduler_files(asked["scheduler"])]
