@@ -142,7 +142,7 @@ def _keep_traces_and_stores(path: Path) -> None:
 
 
 def _refuse_name_of_log(path: Path) -> None:
-    """Refuse a name that makes a file a Darshan log: one that is there would be lost, a new one would be a damaged one."""
+    """A log that is there would be lost; a new one would be a damaged one to who reads the folder."""
     from vani.readers.darshan.probe import SUFFIXES  # noqa: PLC0415 - only where a file is written
 
     if destination(path).name.endswith(SUFFIXES):
