@@ -51,6 +51,11 @@ class Folders:
         return sum(folder.removes or 0 for _, folder in self.rows)
 
     @property
+    def removal_known(self) -> bool:
+        """Whether the profile tells of each of them how many files the run removed."""
+        return all(folder.removes is not None for _, folder in self.rows)
+
+    @property
     def known(self) -> int:
         """Files whose size is known."""
         return sum(folder.sizes.known for _, folder in self.rows if folder.sizes is not None)

@@ -290,6 +290,11 @@ def _advice() -> None:
             ("without rules that need roles", "75 %", f"{by_counts.share(NEED_ROLES):.1%}"),
             (f"DXT keeps, of {len(of_dxt)} twins that have it", "70 %", f"{alone.share():.1%}"),
             ("the same values of what counters keep", "97 %", f"{by_counts.alike / max(1, kept):.1%}"),
+            (
+                "of these without values that depend on removal",
+                "",
+                f"{by_counts.left_out / max(1, kept):.1%}",
+            ),
         ],
     )
 

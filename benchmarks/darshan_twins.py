@@ -133,6 +133,9 @@ class Kept:
     recorder: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     alike: int = 0
+    """Of what is kept: no value differs from what Recorder's twin is told."""
+    left_out: int = 0
+    """Of these, some give fewer values: what depends on calls that are not counted is not told."""
     more: Counter[str] = field(default_factory=Counter)
     """Recommendations that Recorder's twin is not given."""
 
@@ -159,5 +162,8 @@ def advice_kept(names: Sequence[str], of: Callable[[str], Profile]) -> Kept:
         found.more.update(rule for rule, _ in ours.keys() - theirs.keys())
         for key in theirs.keys() & ours.keys():
             found.kept[key[0]] += 1
-            found.alike += settings(theirs[key]) == settings(ours[key])
+            wanted, told_ = settings(theirs[key]), settings(ours[key])
+            alike = all(wanted.get(name) == value for name, value in told_.items())
+            found.alike += alike
+            found.left_out += alike and len(told_) < len(wanted)
     return found

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.processes import Run as Done
 from benchmarks.processes import run, succeed
 from tests.traces.darshan_month import generate_month
 from vani.api import profile
@@ -43,7 +44,11 @@ def main(args: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--logs", type=int, default=5000, metavar="N", help="logs of the month; default 5,000"
+        "--logs",
+        type=int,
+        default=20_000,
+        metavar="N",
+        help="logs of the month; default 20,000: with few, the start of the processes decides",
     )
     asked = parser.parse_args(args)
     with tempfile.TemporaryDirectory(prefix="vani-history-") as folder:
@@ -69,14 +74,14 @@ def _adding(folder: Path, logs: int) -> None:
     one = _row(
         "add --totals --workers 1",
         month.files,
-        [*_VANI, *add, "--workers", "1", "--db", f"{folder}/1.sqlite"],
+        [*_VANI, *add, "--workers", "1", "--database", f"{folder}/1.sqlite"],
     )
     two = _row(
         "add --totals --workers 2",
         month.files,
-        [*_VANI, *add, "--workers", "2", "--db", f"{folder}/2.sqlite"],
+        [*_VANI, *add, "--workers", "2", "--database", f"{folder}/2.sqlite"],
     )
-    _row("add again", month.files, [*_VANI, *add, "--workers", "1", "--db", f"{folder}/1.sqlite"])
+    _row("add again", month.files, [*_VANI, *add, "--workers", "1", "--database", f"{folder}/1.sqlite"])
     shared = list(SHARED.rglob("*.darshan")) if SHARED.is_dir() else []
     if shared:
         words = (
@@ -87,25 +92,29 @@ def _adding(folder: Path, logs: int) -> None:
             "0",
             "--workers",
             "1",
-            "--db",
+            "--database",
             f"{folder}/s.sqlite",
         )
         _row("add --totals, shared logs", len(shared), [*_VANI, *words])
-    print(f"\ntwo processes are {one / two:.2f} times as fast as one\n")
+    print(
+        f"\ntwo processes are {one.seconds / two.seconds:.2f} times as fast as one; they take "
+        f"{two.cpu_s / one.cpu_s:.2f} times its processor time, so that two idle cores allow "
+        f"{2 * one.cpu_s / two.cpu_s:.2f} at most\n"
+    )
 
 
-def _row(what: str, logs: int, command: Sequence[str]) -> float:
-    """Run a command, print its row, and return its wall time."""
+def _row(what: str, logs: int, command: Sequence[str]) -> Done:
+    """Run a command, print its row, and return how it went."""
     done = run(command)
     if done.outcome != "done":
         print(f"| {what} | {logs:,} | {done.outcome}: {done.last_line} |")
-        return float("nan")
+        return done
     cpu, peak = done.cpu_s, done.memory_bytes
     print(
         f"| {what} | {logs:,} | {done.seconds:.2f} | {cpu:.2f} | {logs / done.seconds:,.0f} | {logs / cpu:,.0f} | "
         f"{peak / 2**20:,.0f} |"
     )
-    return done.seconds
+    return done
 
 
 def _profiles(folder: Path) -> None:
@@ -137,7 +146,7 @@ def _asking(folder: Path) -> None:
         ("top", "--by", "category"),
         ("show", "app7"),
     ):
-        done = succeed([*_VANI, *words, "--db", str(db)])
+        done = succeed([*_VANI, *words, "--database", str(db)])
         times = f"{done.seconds:.2f} s, {done.cpu_s:.2f} s of a processor"
         print(f"`{' '.join(words)}` over {_RUNS:,} runs: {times}, with start-up")
 

@@ -206,3 +206,14 @@ def test_the_drawing_of_the_rooms_has_those_of_the_contract_in_its_order():
         found = [re.compile(rf"\b{room}\b").search(drawing, begin) for room in rooms]
         assert all(found), f"{layer} is not in the drawing, or above what it may import"
         begin = max(one.end() for one in found)
+
+
+def test_no_test_imports_from_conftest():
+    """There are several modules of that name; which one an import finds depends on the folders that run beside it."""
+    tests = Path(__file__).parent
+    found = [
+        str(path.relative_to(tests))
+        for path in tests.rglob("*.py")
+        if re.search(r"^\s*(from|import) conftest\b", path.read_text(), re.MULTILINE)
+    ]
+    assert found == []

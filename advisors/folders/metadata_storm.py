@@ -29,7 +29,8 @@ class MetadataStorm(Rule):
     Recommends
         Fewer and larger files. What is written: one file per process (or one for all) in a container format (HDF5,
         ADIOS, NetCDF) or an archive. What is only read: an archive (HDF5, tar, SquashFS) that each process opens once.
-        What the run removes: a folder on the node (`$TMPDIR`), where no server is asked. Where many processes must make
+        What the run removes: a folder on the node (`$TMPDIR`), where no server is asked; where a trace does not tell
+        of removal, both ways are named and no layout is set. Where many processes must make
         files in one folder: a folder of its own for each.
     Stays silent when
         Small files are few; their metadata takes less of the I/O time; they lie on the node already; folders are not
@@ -135,7 +136,7 @@ class MetadataStorm(Rule):
             ),
             confidence=0.7,
             touched_s=before,
-            recommended={"files": packs, "layout": _layout(small)},
+            recommended={"files": packs} | ({"layout": layout} if (layout := _layout(small)) else {}),
             current={"files": files},
             evidence=[
                 Evidence("workflow.io.time_s.metadata", io.time_s.metadata),
@@ -161,10 +162,13 @@ def _of_folders(profile: Profile) -> float:
     return (io.metadata_kinds.directory.time_s or 0.0) / io.time_s.total
 
 
-def _layout(small: Folders) -> str:
+def _layout(small: Folders) -> str | None:
+    """Where the files belong; None where that depends on whether the run removes them, which is not known."""
     if 2 * small.removes >= small.files:
         return "node_local"
-    return "container" if 2 * small.written >= small.files else "archive"
+    if 2 * small.written < small.files:
+        return "archive"
+    return "container" if small.removal_known else None
 
 
 def _advice(small: Folders) -> str:
@@ -173,19 +177,23 @@ def _advice(small: Folders) -> str:
         "per process.",
         "container": "Write them into one container (HDF5, ADIOS, NetCDF) or archive per process.",
         "archive": "Pack them into an archive (HDF5, tar, SquashFS) that each process opens once.",
+        None: "Whether the run removes them again is not known: scratch files belong on the node, what stays in one "
+        "container (HDF5, ADIOS, NetCDF) or archive per process.",
     }[_layout(small)]
 
 
 def _lines(small: Folders) -> str:
     crowded = [row for _, row in small.rows if (row.makers or 0) > 1]
-    lines = {
+    lines: dict[str | None, str] = {
         "node_local": "in the program: write scratch files below $TMPDIR of the node if the process that wrote them "
         "reads them; otherwise append them to one file per process",
         "container": "in the program: one HDF5 file per process, a data set in place of each file; or, where the files "
         "must stay, write them on the node and `tar` them to the file system at the end",
         "archive": "before the run, once: pack the folder (`tar -cf ARCHIVE -C FOLDER .`, or `mksquashfs FOLDER "
         "ARCHIVE`), and let the program read from that",
-    }[_layout(small)]
+    }
+    lines[None] = f"files that the run removes: {lines['node_local']}\nfiles that stay: {lines['container']}"
+    told = lines[_layout(small)]
     if crowded:
-        lines += "\nwhere files must stay apart: a folder of its own for each process, made before they begin"
-    return lines
+        told += "\nwhere files must stay apart: a folder of its own for each process, made before they begin"
+    return told

@@ -274,13 +274,13 @@ def _survey(rows: Rows) -> Keyed:
     columns = {
         n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
     }
-    # What was opened and never read nor written was looked at, or made: that is not counted.
+    # What was opened and never read nor written was looked at, or made: that is not counted. Removals are not, either:
+    # without their column they are not known.
     columns |= dict.fromkeys(
         (
             "makes",
             "empties",
             "looks",
-            "removes",
             "resizes",
             "streams",
             "unfollowed",

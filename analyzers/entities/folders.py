@@ -48,6 +48,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     time, operations = total("metadata_time"), total("metadata")
     whole = total("time") if timed else time
     creates = np.bincount(folder, survey.at(codes, "makes") > 0, count).astype(np.int64)
+    told = view.measured.survey.tells_removal
     removes = np.bincount(folder, view.measured.survey.removed(codes), count).astype(np.int64)
     opens = total("opens")
     makers = _makers(view, codes, folder, count)
@@ -61,6 +62,8 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
     if makers is None:
         notes["folders.makers"] = "calls were counted for several processes at once (--quick)"
+    if not told:
+        notes["folders.removes"] = "removals are not recorded"
     if len(chosen) < count:
         notes["folders"] = (
             f"{len(chosen)} of {count:,}: the {MOST_BY_TIME} with most metadata time, "
@@ -82,7 +85,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
             metadata_time_s=int(time[i]) / 1e9 if timed else None,
             time_s=int(whole[i]) / 1e9 if timed else None,
             opens=int(opens[i]),
-            removes=int(removes[i]),
+            removes=int(removes[i]) if told else None,
             makers=None if makers is None else int(makers[i]),
             sizes=sizes[i],
         )

@@ -78,10 +78,17 @@ class SurveyedFiles:
     moments: int = BUCKETS
     """At how many moments of the run the ends of files are known."""
 
+    @property
+    def tells_removal(self) -> bool:
+        """Whether the source recorded what was removed."""
+        return not len(self.files) or bool({"removes", "last_remove"} & set(self.files.columns))
+
     def removed(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of the files were removed, whatever happened to them afterwards."""
+        """Which of the files were removed, whatever happened to them afterwards; none where that is not told."""
         if "removes" in self.files.columns:
             return self.files.at(files, "removes") > 0
+        if not self.tells_removal:
+            return np.zeros(len(files), np.bool_)
         return self.files.at(files, "last_remove", -1) >= 0
 
 

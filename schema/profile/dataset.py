@@ -114,7 +114,8 @@ class Folder(Model):
     )
     removes: Count | None = Field(
         default=None,
-        description="of these files, those that the run removed; null in a document of an older Vani",
+        description="of these files, those that the run removed; null where a source does not tell, and in a document "
+        "of an older Vani",
     )
     makers: Count | None = Field(
         default=None,

@@ -285,7 +285,7 @@ def folder(
     *,
     files: int = 1,
     creates: int | None = None,
-    removes: int = 0,
+    removes: int | None = 0,
     opens: int | None = None,
     makers: int | None = 1,
     read: int | None = 0,

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from repository import ROOT, TRACES
 
 from vani.cli.main import main
-
-ROOT = Path(__file__).resolve().parents[2]
-TRACES = ROOT / "tests" / "data" / "traces"
 
 
 @dataclass(frozen=True)

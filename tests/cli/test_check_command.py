@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import ROOT  # type: ignore[attr-defined]
+from repository import ROOT
 
 import vani
 from vani.schema.baseline import Baseline

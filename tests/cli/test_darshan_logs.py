@@ -49,6 +49,18 @@ def test_a_log_is_not_overwritten_by_what_is_made_of_it(tmp_path, run, command):
     assert log.read_bytes() == SHARED_FILE.read_bytes()
 
 
+@pytest.mark.parametrize("name", ["new.darshan", "new.darshan_partial", "other.darshan"])
+def test_no_output_becomes_a_log_beside_those_of_a_folder(tmp_path, run, name):
+    """The next profile of the folder would call it damaged; a log that is there would be lost."""
+    for log in ("a", "other"):
+        (tmp_path / f"{log}.darshan").write_bytes(SHARED_FILE.read_bytes())
+    result = run("profile", tmp_path / "a.darshan", "-o", tmp_path / name)
+    assert result.status == 2
+    assert result.line.startswith(f"{tmp_path / name}: has the name of a Darshan log, ")
+    assert sorted(path.name for path in tmp_path.glob("*.darshan*")) == ["a.darshan", "other.darshan"]
+    assert (tmp_path / "other.darshan").read_bytes() == SHARED_FILE.read_bytes()
+
+
 def test_a_log_is_checked_against_a_policy_and_a_baseline(tmp_path, run):
     baseline, policy = tmp_path / "baseline.yaml", tmp_path / "policy.toml"
     without_dxt = LOGS / "v3-ior-large16m-ssf-2r.darshan"

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT  # type: ignore[attr-defined]
+from repository import ROOT
 
 TRACE = ROOT / "vani" / "demo" / "ior-shared-file-8r"
 DOCUMENTS = ("profile.yaml", "advice.yaml", "report.html")

@@ -27,33 +27,33 @@ def month(desk: Path) -> Path:
 
 
 def test_a_month_from_the_logs_to_the_letter(run, desk, month):
-    added = run("history", "add", month, "--db", "h.sqlite", "--totals", "--judge", 8)
+    added = run("history", "add", month, "--database", "h.sqlite", "--totals", "--judge", 8)
     assert (added.status, added.out) == (0, "")
     assert added.err.startswith("117 runs added (totals); ")
     assert "files damaged (vani history damaged)" in added.err
-    shown = run("history", "top", "--db", "h.sqlite", "--limit", 3)
+    shown = run("history", "top", "--database", "h.sqlite", "--limit", 3)
     assert (shown.status, shown.err) == (0, "")
     lines = shown.out.splitlines()
     assert lines[0].startswith("November 2026: 117 runs, ")
     assert "heat3d" in lines[2]
     assert "lfs setstripe -c" in lines[2]
     application, user = lines[-1].rpartition("vani history show ")[2].split()
-    story = run("history", "show", application, user, "--db", "h.sqlite").out
+    story = run("history", "show", application, user, "--database", "h.sqlite").out
     assert "Could be saved: " in story
     assert "Worst run on 2026-11-" in story
-    letter = run("history", "letter", application, user, "--db", "h.sqlite").out
+    letter = run("history", "letter", application, user, "--database", "h.sqlite").out
     assert letter.startswith(f"Subject: I/O of {application}\n\nDear {user},\n")
     assert "\n    lfs setstripe -c" in letter
-    nothing = run("history", "letter", "climate", "u20200", "--db", "h.sqlite").out
+    nothing = run("history", "letter", "climate", "u20200", "--database", "h.sqlite").out
     assert "there is nothing to do." in nothing
-    settings = run("history", "top", "--settings", "--db", "h.sqlite").out
+    settings = run("history", "top", "--settings", "--database", "h.sqlite").out
     assert "LUS002" in settings
 
 
 def test_a_ranking_in_all_formats(run, desk, month):
-    run("history", "add", month, "--db", "h.sqlite", "--judge", 3, "-q")
+    run("history", "add", month, "--database", "h.sqlite", "--judge", 3, "-q")
     for name in ("top.txt", "top.json", "top.csv", "top.md", "top.html"):
-        assert run("history", "top", "--db", "h.sqlite", "-o", name).status == 0
+        assert run("history", "top", "--database", "h.sqlite", "-o", name).status == 0
     found = Ranking.model_validate(json.loads((desk / "top.json").read_text()))
     rows = list(csv.DictReader(io.StringIO((desk / "top.csv").read_text())))
     assert [row["application"] for row in rows] == [row.application for row in found.rows]
@@ -64,28 +64,28 @@ def test_a_ranking_in_all_formats(run, desk, month):
     assert "<script" not in page
     for by in ("user", "app", "category", "file-system"):
         for more in ((), ("--settings",)):
-            assert run("history", "top", "--db", "h.sqlite", "--by", by, *more).status == 0
+            assert run("history", "top", "--database", "h.sqlite", "--by", by, *more).status == 0
 
 
 @pytest.fixture
 def db(desk: Path, run) -> Path:
     for number in range(4):
         write_log(desk / "logs", number=number, day=number * 20, user="<b>u1|x")
-    run("history", "add", desk / "logs", "--db", "h.sqlite", "--totals", "--judge", 0, "-q")
+    run("history", "add", desk / "logs", "--database", "h.sqlite", "--totals", "--judge", 0, "-q")
     return desk / "h.sqlite"
 
 
 def test_names_from_logs_are_no_markup(run, db):
-    assert "<b>" not in run("history", "top", "--db", db, "--format", "html").out
-    assert "u1\\|x" in run("history", "top", "--db", db, "--format", "markdown").out
+    assert "<b>" not in run("history", "top", "--database", db, "--format", "html").out
+    assert "u1\\|x" in run("history", "top", "--database", db, "--format", "markdown").out
 
 
 def test_days_choose_the_runs(run, db):
-    assert run("history", "top", "--db", db, "--since", "2026-12").out.startswith("December 2026: 2 runs")
-    assert run("history", "top", "--db", db, "--until", "2026-11-01").out.startswith(
+    assert run("history", "top", "--database", db, "--since", "2026-12").out.startswith("December 2026: 2 runs")
+    assert run("history", "top", "--database", db, "--until", "2026-11-01").out.startswith(
         "November 2026: 1 run, 1 user"
     )
-    none = run("history", "top", "--db", db, "--since", "2030-01")
+    none = run("history", "top", "--database", db, "--since", "2030-01")
     assert none.out.splitlines()[0].startswith("No runs: 0 runs")
     assert none.status == 0
 
@@ -97,17 +97,17 @@ def test_without_a_name_the_history_is_where_the_variable_says(run, db, monkeypa
 
 def test_what_is_kept_is_looked_after(run, desk, db):
     (desk / "logs" / "cut.darshan").write_bytes(b"3.41")
-    run("history", "add", desk / "logs", "--db", db, "-q")
-    listed = run("history", "damaged", "--db", db)
+    run("history", "add", desk / "logs", "--database", db, "-q")
+    listed = run("history", "damaged", "--database", db)
     assert listed.out == f"{desk}/logs/cut.darshan: is no Darshan log\n"
-    assert run("history", "export", "--db", db, "-o", "all.gz").err == "4 runs exported\n"
-    assert run("history", "import", "all.gz", "--db", "new.sqlite").err == "4 runs of 4 were new\n"
+    assert run("history", "export", "--database", db, "-o", "all.gz").err == "4 runs exported\n"
+    assert run("history", "import", "all.gz", "--database", "new.sqlite").err == "4 runs of 4 were new\n"
     assert (
-        run("history", "anonymise", "--db", "new.sqlite", "--key", "key").err
+        run("history", "anonymise", "--database", "new.sqlite", "--key", "key").err
         == "4 runs anonymised; the key is in key\n"
     )
-    assert run("history", "remove", "--user", "<b>u1|x", "--db", db).err == "4 runs removed\n"
-    assert run("history", "upgrade", "--db", db).err == "it has the newest layout already\n"
+    assert run("history", "remove", "--user", "<b>u1|x", "--database", db).err == "4 runs removed\n"
+    assert run("history", "upgrade", "--database", db).err == "it has the newest layout already\n"
 
 
 def bad_logs(desk: Path) -> None:
@@ -124,37 +124,37 @@ def bad_logs(desk: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("add", "empty.darshan", "--db", "h"), "empty.darshan: is an empty file, no Darshan log"),
-        (("add", "old.darshan", "--db", "h"), "is a log of Darshan 2, whose format is not read"),
-        (("add", "text.darshan", "--db", "h"), "text.darshan: is no Darshan log"),
+        (("add", "empty.darshan", "--database", "h"), "empty.darshan: is an empty file, no Darshan log"),
+        (("add", "old.darshan", "--database", "h"), "is a log of Darshan 2, whose format is not read"),
+        (("add", "text.darshan", "--database", "h"), "text.darshan: is no Darshan log"),
         (
-            ("add", "folder", "--db", "h"),
+            ("add", "folder", "--database", "h"),
             "folder: holds no Darshan logs, no profiles and no traces; name the folder of the logs",
         ),
-        (("add", "nowhere", "--db", "h"), "nowhere: cannot be read (No such file or directory)"),
-        (("add", "/dev/null", "--db", "h"), "/dev/null: is no file and no folder"),
-        (("add", "logs", "--db", "notes.txt"), "notes.txt: is no database, and is left as it is"),
+        (("add", "nowhere", "--database", "h"), "nowhere: cannot be read (No such file or directory)"),
+        (("add", "/dev/null", "--database", "h"), "/dev/null: is no file and no folder"),
+        (("add", "logs", "--database", "notes.txt"), "notes.txt: is no database, and is left as it is"),
         (
-            ("add", "logs", "--db", "mail.sqlite"),
+            ("add", "logs", "--database", "mail.sqlite"),
             "mail.sqlite: is a database of something else, and is left as it is",
         ),
-        (("add", "logs", "--db", "folder"), "folder: is a folder, no history; name a file"),
-        (("add", "logs", "--db", "mysql://x/y"), "mysql:// is no place for a history"),
-        (("add", "logs", "--db", "h", "--workers", "0"), "--workers: is 0; give 1 to 1,024"),
-        (("top", "--db", "nowhere"), "nowhere: is no history; `vani history add PATH` makes one"),
-        (("top", "--db", "h.sqlite", "--limit", "0"), "--limit: is 0; give 1 or more"),
+        (("add", "logs", "--database", "folder"), "folder: is a folder, no history; name a file"),
+        (("add", "logs", "--database", "mysql://x/y"), "mysql:// is no place for a history"),
+        (("add", "logs", "--database", "h", "--workers", "0"), "--workers: is 0; give 1 to 1,024"),
+        (("top", "--database", "nowhere"), "nowhere: is no history; `vani history add PATH` makes one"),
+        (("top", "--database", "h.sqlite", "--limit", "0"), "--limit: is 0; give 1 or more"),
         (
-            ("top", "--db", "h.sqlite", "--since", "soon"),
+            ("top", "--database", "h.sqlite", "--since", "soon"),
             "--since: 'soon' is no day; write YYYY-MM-DD or YYYY-MM",
         ),
-        (("show", "solvr", "--db", "h.sqlite"), "no runs of solvr in this time; did you mean 'solver'?"),
-        (("letter", "solver", "nobody", "--db", "h.sqlite"), "no runs of solver by nobody in this time"),
-        (("remove", "--user", "nobody", "--db", "h.sqlite"), "h.sqlite: no runs by nobody"),
-        (("import", "notes.txt", "--db", "h"), "notes.txt: is no exported history"),
-        (("anonymise", "--db", "h.sqlite", "--key", "folder/none/key"), "folder/none/key: cannot be written"),
-        (("upgrade", "--db", "nowhere"), "nowhere: is no history"),
+        (("show", "solvr", "--database", "h.sqlite"), "no runs of solvr in this time; did you mean 'solver'?"),
+        (("letter", "solver", "nobody", "--database", "h.sqlite"), "no runs of solver by nobody in this time"),
+        (("remove", "--user", "nobody", "--database", "h.sqlite"), "h.sqlite: no runs by nobody"),
+        (("import", "notes.txt", "--database", "h"), "notes.txt: is no exported history"),
+        (("anonymise", "--database", "h.sqlite", "--key", "folder/none/key"), "folder/none/key: cannot be written"),
+        (("upgrade", "--database", "nowhere"), "nowhere: is no history"),
         (
-            ("export", "--db", "h.sqlite", "-o", "h.sqlite"),
+            ("export", "--database", "h.sqlite", "-o", "h.sqlite"),
             "h.sqlite: is read by this command: it is not overwritten",
         ),
     ],
@@ -173,14 +173,14 @@ def test_a_folder_with_some_damaged_logs_is_fine(run, desk):
     write_log(desk / "logs", number=1)
     for number in range(3):
         (desk / "logs" / f"{number}.darshan").write_bytes(b"")
-    done = run("history", "add", "logs", "--db", "h", "--totals", "--judge", 0)
+    done = run("history", "add", "logs", "--database", "h", "--totals", "--judge", 0)
     assert (done.status, done.err) == (0, "1 run added (totals); 3 files damaged (vani history damaged)\n")
 
 
 def test_without_pydarshan_runs_are_counted_and_not_judged(run, desk, monkeypatch):
     monkeypatch.setattr("vani.readers.darshan.records.importlib.util.find_spec", lambda name: None)
     write_log(desk / "logs")
-    done = run("history", "add", "logs", "--db", "h", "--totals")
+    done = run("history", "add", "logs", "--database", "h", "--totals")
     assert done.status == 0
     assert done.err.startswith("1 run added (totals); 1 run not judged (")
     assert "which takes PyDarshan to read; pip install 'vani-io[darshan]'" in done.err
@@ -190,7 +190,7 @@ def test_without_pydarshan_runs_are_counted_and_not_judged(run, desk, monkeypatc
 def test_a_library_that_is_missing_is_named(run, desk, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     write_log(desk / "logs")
-    done = run("history", "add", "logs", "--db", "h", "--totals")
+    done = run("history", "add", "logs", "--database", "h", "--totals")
     assert done.status == 2
     assert done.line == "a history of runs takes SQLAlchemy and Alembic; pip install 'vani-io[history]'"
 
@@ -200,8 +200,32 @@ def test_no_command_is_a_fault_without_sqlalchemy(tmp_path, command):
     # A process of its own: here it is loaded.
     code = "import sys; sys.modules['sqlalchemy'] = None; from vani.cli.main import main; main(sys.argv[1:])"
     done = subprocess.run(
-        [sys.executable, "-c", code, "history", *command.split(), "--db", "h"],
+        [sys.executable, "-c", code, "history", *command.split(), "--database", "h"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     line = "vani: a history of runs takes SQLAlchemy and Alembic; pip install 'vani-io[history]'\n"
     assert (done.returncode, done.stderr) == (2, line)
+
+
+def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
+    run("history", "add", month, "--database", "h.sqlite", "--totals", "--judge", 3, "-q")
+    for name, kind in (("team.html", "html"), ("team.md", "markdown"), ("team.txt", "text")):
+        assert run("report", "--history", "h.sqlite", "-o", name).status == 0
+        assert (desk / name).read_text() == run("history", "top", "--database", "h.sqlite", "--format", kind).out
+    assert (desk / "team.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_report_is_of_a_run_or_of_a_history(run, desk, mix):
+    kept = desk / "h.sqlite"
+    kept.write_bytes(b"")
+    both = run("report", mix, "--history", kept)
+    assert both.status == 2
+    assert both.line.startswith("--history excludes a run, --advice and --system")
+    neither = run("report")
+    assert neither.status == 2
+    assert "Missing argument 'PROFILE|TRACE' (or --history)" in neither.err
+    nothing = run("report", "--history", "none.sqlite", "-o", "team.html")
+    assert nothing.line == "none.sqlite: is no history; `vani history add PATH` makes one"
+    over = run("report", "--history", kept, "-o", kept)
+    assert over.status == 2
+    assert not (desk / "team.html").exists()

@@ -12,7 +12,7 @@ import time
 
 import pytest
 import yaml
-from conftest import ROOT, TRACES  # type: ignore[attr-defined]
+from repository import ROOT, TRACES
 
 from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import ROOT  # type: ignore[attr-defined]
+from repository import ROOT
 
 from vani.atomic import new_directory, write_bytes, write_text, write_together
 from vani.errors import InputError, NoRoomError

@@ -7,7 +7,7 @@ import shutil
 import sys
 
 import pytest
-from conftest import TRACES  # type: ignore[attr-defined]
+from repository import TRACES
 
 import vani
 from vani.api import heat_map

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import ROOT  # type: ignore[attr-defined]
 from distribution import declared
+from repository import ROOT
 
 from vani.api import source
 from vani.cli.main import commands

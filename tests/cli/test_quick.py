@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import TRACES  # type: ignore[attr-defined]
+from repository import TRACES
 from rich.cells import cell_len
 from terminal import on_terminal
 from test_screen import screen

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT, TRACES  # type: ignore[attr-defined]
+from repository import ROOT, TRACES
 from rich.cells import cell_len
 from rich.console import Console
 from terminal import on_terminal

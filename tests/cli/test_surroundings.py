@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from conftest import ROOT, TRACES  # type: ignore[attr-defined]
+from repository import ROOT, TRACES
 
 TRACE = TRACES / "v3-posix-mix-4r"
 PROFILE = ROOT / "tests" / "golden" / "v2-posix-mix-nonmpi.yaml"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from conftest import TRACES  # type: ignore[attr-defined]
+from repository import TRACES
 from rich.console import Console
 
 import vani

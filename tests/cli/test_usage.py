@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import TRACES  # type: ignore[attr-defined]
+from repository import TRACES
 
 from vani.cli.main import _COMMANDS
 

@@ -118,7 +118,7 @@ def test_two_who_add_to_a_server_at_once_add_each_run_once(url, logs):
         "history",
         "add",
         str(logs),
-        "--db",
+        "--database",
         url,
         "--totals",
         "--judge",

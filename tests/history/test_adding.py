@@ -17,7 +17,7 @@ from vani import api
 from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.errors import InputError
-from vani.history import taken
+from vani.history import intake, taken
 from vani.history.found import find
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def runs_in(db: Path) -> list[tuple[str, str, int]]:
 
 
 def add(*paths, db, **more):
-    return api.history_add(*paths, db=db, judge=0, workers=1, **{"totals": True, **more}).added
+    return api.history_add(*paths, db=db, judge=0, **{"totals": True, "workers": 1, **more}).added
 
 
 def test_a_folder_is_searched_with_all_below(logs, tmp_path):
@@ -171,10 +171,38 @@ def command(*words: str | Path) -> list[str]:
     return [sys.executable, "-m", "vani", "history", *map(str, words)]
 
 
+def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
+    code = (
+        "import sys; import vani.history.reading; "
+        "print(sorted({'sqlalchemy', 'vani.database.runs.tables', 'vani.readers.formats'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeypatch):
+    """At the first transaction, as many logs again were handed to the processes as it writes."""
+    monkeypatch.setattr(intake, "_AT_ONCE", 4)
+    monkeypatch.setattr(intake, "_CHUNK", 1)
+    monkeypatch.setattr(intake, "_AHEAD", 8)
+    for number in range(10, 30):
+        write_log(logs / "more", number=number)
+    handed, keep, at_writing = [], intake._keep, []
+    submit = intake.ProcessPoolExecutor.submit
+    monkeypatch.setattr(
+        intake.ProcessPoolExecutor,
+        "submit",
+        lambda self, *args: (handed.append(1), submit(self, *args))[1],
+    )
+    monkeypatch.setattr(intake, "_keep", lambda *args: (at_writing.append(len(handed)), keep(*args))[1])
+    assert add(logs, db=tmp_path / "h.sqlite", workers=2).runs == 26
+    assert at_writing[0] - 4 >= 8
+
+
 def test_two_who_add_at_once_add_each_run_once(tmp_path):
     for number in range(120):
         write_log(tmp_path / "logs", number=number)
-    words = ("add", tmp_path / "logs", "--db", tmp_path / "h.sqlite", "--totals", "--judge", "0", "-q")
+    words = ("add", tmp_path / "logs", "--database", tmp_path / "h.sqlite", "--totals", "--judge", "0", "-q")
     both = [subprocess.Popen(command(*words), stderr=subprocess.PIPE, cwd=ROOT, text=True) for _ in range(2)]
     assert [one.communicate(timeout=60)[1] for one in both] == ["", ""]
     assert len(runs_in(tmp_path / "h.sqlite")) == 120

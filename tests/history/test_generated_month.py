@@ -93,9 +93,12 @@ def test_what_is_well_striped_is_not_first_and_who_writes_by_one_process_is_foun
     assert rules["rank-zero"] == "POS004"
     by_cost = max(found.rows, key=lambda row: row.in_io_s)
     assert month.kinds[by_cost.application] == "well-striped"
-    for row in found.rows:
-        if month.kinds[row.application] == "well-striped" and row.saved is not None:
-            assert row.saved.expected_s == 0
+    striped = [
+        row.saved for row in found.rows if month.kinds[row.application] == "well-striped" and row.saved
+    ]
+    assert striped
+    # Their profiles tell the layout that their files had.
+    assert {(saved.expected_s, saved.rule, saved.setting) for saved in striped} == {(0.0, "", "")}
 
 
 @with_pydarshan

@@ -72,12 +72,6 @@ def test_the_most_that_could_be_won_is_no_setting():
     assert judged(advised("MAT001", 100.0, 1.0, 2.0, 3.0)).rule == ""
 
 
-def test_a_layout_that_the_file_had_already_saves_nothing():
-    had = judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0), run=a_run(stripes=8))
-    assert (had.saved_s, had.rule) == (0.0, "")
-    assert judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0), run=a_run(stripes=4)).saved_s == 6.0
-
-
 def test_a_setting_without_a_command_is_told_by_its_name():
     found = judged(
         advised(

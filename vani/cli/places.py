@@ -38,7 +38,7 @@ def check_places(
     ------
     InputError
         A folder that does not exist or cannot be written, a folder where a file is wanted, one place named twice, a
-        read-only file, or a file that is read or that a trace or a store consists of.
+        read-only file, a file that is read or that a trace or a store consists of, or the name of a log.
     """
     files = [path for path in outputs if not stdout(path) and path is not None]
     for path in files:
@@ -54,8 +54,13 @@ def check_places(
     held = [(str(path), path.stat()) for path in there]
     if len(files) < len(outputs):
         held += _redirected()
-    if not held:
-        return
+    if held:
+        _keep_what_is_read(held, reads)
+    for path in files:
+        _refuse_name_of_log(path)
+
+
+def _keep_what_is_read(held: Sequence[tuple[str, os.stat_result]], reads: Iterable[Path | None]) -> None:
     for one in reads:
         if one is None or not _exists(one):
             continue
@@ -134,6 +139,18 @@ def _keep_traces_and_stores(path: Path) -> None:
                 where=path,
                 todo="name another file",
             )
+
+
+def _refuse_name_of_log(path: Path) -> None:
+    """A log that is there would be lost; a new one would be a damaged one to who reads the folder."""
+    from vani.readers.darshan.probe import SUFFIXES  # noqa: PLC0415 - only where a file is written
+
+    if destination(path).name.endswith(SUFFIXES):
+        raise InputError(
+            "has the name of a Darshan log, and would be read as a damaged one: it is not written",
+            where=path,
+            todo="end the name otherwise",
+        )
 
 
 def _keep_data(path: Path, data: Path) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
+_AS_RANKING = {"txt": "text"}
+"""What formats of a report are called where a history is ranked."""
 # Whoever asks for one of these would not be glad of a page under its name.
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
@@ -45,8 +47,13 @@ class _Asked(TypedDict):
 
 
 @click.command()
-@source_argument()
+@source_argument(required=False)
 @output_option()
+@click.option(
+    "--history",
+    metavar="FILE|URL",
+    help="A page for the team in place of a run: who loses most, of the runs kept in this history.",
+)
 @click.option(
     "--advice",
     type=FILE,
@@ -60,16 +67,24 @@ class _Asked(TypedDict):
 @decoding_options
 @quiet_option
 def report(
-    profile: Path, output: Path | None, kind: str | None, quiet: bool, **asked: Unpack[_Asked]
+    profile: Path | None,
+    output: Path | None,
+    history: str | None,
+    kind: str | None,
+    quiet: bool,
+    **asked: Unpack[_Asked],
 ) -> None:
     """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.
 
     The page is one HTML file: it needs no network, prints, and says what it leaves out. A trace, which is a folder or
-    a file, is profiled first.
+    a file, is profiled first. With --history, it ranks runs as `vani history top` does.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     format = _format(kind, output)
+    if profile is None or history is not None:
+        _report_history(history, profile, asked, format, output)
+        return
     _check_machine(asked)
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
         read = [profile, asked["advice"], *scheduler_files(asked["scheduler"])]
@@ -79,6 +94,24 @@ def report(
     if not stdout(output) and shows_summary(output, quiet=quiet):
         size = format_bytes(len(made.text.encode()))
         _summarise(made.profile, f"wrote {output} ({_NAMES[format]}, {size})")
+
+
+def _report_history(
+    history: str | None, profile: Path | None, asked: _Asked, format: str, output: Path | None
+) -> None:
+    """Write what `vani history top` ranks, as a page."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.history import FORMATS as OF_HISTORY  # noqa: PLC0415
+
+    if history is None:
+        raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")
+    if profile is not None or asked["advice"] is not None or asked["system"] is not None:
+        raise InputError(
+            "--history excludes a run, --advice and --system",
+            todo="its runs were judged when they were added: leave these out",
+        )
+    check_places([output], [] if "://" in history else [Path(history)])
+    emit(OF_HISTORY.render(_AS_RANKING.get(format, format), api.history_top(db=history)), output)
 
 
 def _format(kind: str | None, output: Path | None) -> str:

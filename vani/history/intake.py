@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,7 +15,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +24,8 @@ from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
 from vani.history.found import Found, find
 from vani.history.names import PlainNames
-from vani.history.taken import MakeProfile, Taken, hidden, shown_path, take
+from vani.history.reading import Reading, end_with_parent
+from vani.history.taken import MakeProfile, Taken, hidden, shown_path
 
 __all__ = ["MANY", "Added", "add"]
 
@@ -38,6 +36,8 @@ _AT_ONCE: Final = 1000
 _FEW: Final = 50
 """The same where profiles are made, which take longer."""
 _CHUNK: Final = 50
+_AHEAD: Final = 2 * _AT_ONCE // _CHUNK
+"""Pieces that are read while others are written: with fewer, the processes would wait for the database."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -125,7 +125,7 @@ def add(
     cores = len(os.sched_getaffinity(0))
     processes = workers if workers is not None else cores if len(new) >= MANY else 1
     done = 0
-    reading = _Reading(make, added.totals, user)
+    reading = Reading(make, added.totals, user)
     with closing(_taken(new, reading, processes)) as taken:
         while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
             _keep(store, some, names, added)
@@ -137,34 +137,22 @@ def add(
     return added
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """How a process reads files."""
-
-    make: MakeProfile
-    totals: bool
-    user: str | None
-
-    def __call__(self, some: Sequence[Found]) -> list[Taken]:
-        return [take(one, self.make, totals=self.totals, user=self.user) for one in some]
-
-
-def _taken(new: Sequence[Found], reading: _Reading, processes: int) -> Generator[Taken]:
+def _taken(new: Sequence[Found], reading: Reading, processes: int) -> Generator[Taken]:
     """What was made of each file, in their order; no more is read ahead than the processes need."""
-    chunk = _CHUNK if reading.totals else 4
+    chunk, ahead = (_CHUNK, _AHEAD) if reading.totals else (4, 4 * processes)
     pieces = (new[start : start + chunk] for start in range(0, len(new), chunk))
     if processes <= 1:
         for piece in pieces:
             yield from reading(piece)
         return
     pool = ProcessPoolExecutor(
-        processes, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
+        processes, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent
     )
     try:
         waiting: deque[Future[list[Taken]]] = deque()
         for piece in pieces:
             waiting.append(pool.submit(reading, piece))
-            if len(waiting) > 4 * processes:
+            if len(waiting) > max(ahead, 4 * processes):
                 yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()
@@ -175,19 +163,6 @@ def _taken(new: Sequence[Found], reading: _Reading, processes: int) -> Generator
         ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """In a process that reads: leave interruptions to the parent, and end when it has gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_wait_for, args=(parent.sentinel,), daemon=True).start()
-
-
-def _wait_for(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
 
 
 def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) -> None:

@@ -56,7 +56,7 @@ def judged_from(advice: Advice, run: Run, findings: dict[str, str]) -> Judged:
     findings
         What is wrong, by rule, in a sentence.
     """
-    chosen = [one for one in advice.recommendations if _wins(one) > 0 and not _has_it(one, run)]
+    chosen = [one for one in advice.recommendations if _wins(one) > 0]
     most = run.slowest_s if run.slowest_s is not None else float("inf")
 
     def total(seconds: Iterable[float]) -> float:
@@ -111,12 +111,6 @@ def _speedup(one: Recommendation, end: str) -> float:
     assert one.expected is not None
     found = getattr(one.expected, end)
     return max(1.0, found if found is not None else one.expected.speedup or 1.0)
-
-
-def _has_it(one: Recommendation, run: Run) -> bool:
-    """Whether a file had the layout that is recommended, though its profile does not know."""
-    wanted = one.recommended.get("stripe_count")
-    return isinstance(wanted, int) and run.stripes is not None and run.stripes >= wanted > 0
 
 
 def _setting(one: Recommendation) -> str:

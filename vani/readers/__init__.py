@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
-from vani.readers.open import Workload, open_trace, open_workload
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from vani.readers.open import Workload, open_trace, open_workload
 
 __all__ = ["Workload", "open_trace", "open_workload"]
+
+
+def __getattr__(name: str) -> Any:
+    # Who asks for one module of a reader does not pay for all readers.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from vani.readers import open as door  # noqa: PLC0415
+
+    return getattr(door, name)

@@ -10,7 +10,8 @@ import click
 __all__ = ["db_option", "period_options"]
 
 db_option = click.option(
-    "--db",
+    "--database",
+    "db",
     metavar="FILE|URL",
     help="The history: a file, or postgresql://...; by default what VANI_HISTORY names, else a file of yours.",
 )

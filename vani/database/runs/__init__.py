@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
+
 from vani.database.runs.libraries import library_missing
 
-try:
-    import sqlalchemy  # noqa: F401 - whoever lacks it is told so before any table is named
-except ImportError:
-    raise library_missing() from None
+# Whoever lacks it is told so before any table is named. Processes that only read logs do without, so nothing is loaded.
+if (sys.modules["sqlalchemy"] if "sqlalchemy" in sys.modules else find_spec("sqlalchemy")) is None:
+    raise library_missing()

@@ -2,8 +2,8 @@
 
 A log begins with a header (version as text, a magic number, how regions are compressed, and where the name table and
 the records of each module lie), then comes the job's own region, then the others. Here every region must lie inside the
-file, behind the header, none over another one, and inflate whole. A region is one compressed stream after the other:
-each process compressed its own.
+file, behind the header, none over another one, and inflate whole, those of counters to whole records. A region is one
+compressed stream after the other: each process compressed its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,24 @@ import hashlib
 import re
 import struct
 import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan.probe import MAGIC
+from vani.readers.darshan.record_columns import MPIIO, POSIX, STDIO, RecordLayout
 
-__all__ = ["MOST_KEPT", "Header", "checked_header", "damaged_log", "header_of", "inflated"]
+__all__ = [
+    "MOST_KEPT",
+    "Header",
+    "checked_header",
+    "damaged_log",
+    "header_of",
+    "inflated",
+    "module_numbers",
+    "refuse_cut_record",
+]
 
 _MOST_INFLATED = 1 << 31
 MOST_KEPT = 1 << 29
@@ -30,6 +41,7 @@ _NEWEST = (3, 41)
 _WIDE = (3, 41)
 """Since this version there are 64 modules, and flags of 64 bits."""
 _ZLIB, _BZIP2, _NONE = 0, 1, 2
+_COUNTERS: Mapping[str, Mapping[int, RecordLayout]] = {"POSIX": POSIX, "MPI-IO": MPIIO, "STDIO": STDIO}
 _AGAIN = "copy it once more from where Darshan wrote it, or leave it out"
 
 
@@ -41,6 +53,8 @@ class Header:
     compression: int
     regions: tuple[tuple[int, int], ...]
     """(offset, length) of each region, the job's first."""
+    versions: tuple[int, ...]
+    """Of the records of each module."""
     digest: str
     """Of the whole log."""
 
@@ -61,10 +75,31 @@ def checked_header(path: Path) -> Header:
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
     header = header_of(path, content)
+    modules = {number: name for name, number in module_numbers(header.version).items()}
     for number, (offset, length) in enumerate(header.regions):
         name = ("the job's region", "the name table")[number] if number < 2 else f"region {number - 2}"
-        inflated(path, name, memoryview(content)[offset : offset + length], header.compression)
+        region = memoryview(content)[offset : offset + length]
+        size = _inflated_size(path, name, region, header.compression)
+        module = modules.get(number - 2, "")
+        layout = _COUNTERS.get(module, {}).get(header.versions[number - 2])
+        if layout is not None:
+            refuse_cut_record(path, module, size, layout)
     return header
+
+
+def module_numbers(version: str) -> dict[str, int]:
+    """Where in the header a module stands, in logs of a version."""
+    # Where PnetCDF and HDF5 were split in two, what comes behind them moved.
+    stdio = 9 if version >= "3.41" else 8 if version >= "3.20" else 7
+    return {"POSIX": 1, "MPI-IO": 2, "LUSTRE": stdio - 1, "STDIO": stdio}
+
+
+def refuse_cut_record(path: Path, module: str, size: int, layout: RecordLayout) -> None:
+    """Raise TraceError where so many bytes are no whole number of records."""
+    if size % layout.size:
+        raise damaged_log(
+            path, f"{module} has {size:,} bytes, and records of {layout.size} bytes: one is cut"
+        )
 
 
 def damaged_log(path: Path, what: str) -> TraceError:
@@ -117,7 +152,8 @@ def header_of(path: Path, content: bytes) -> Header:
             raise damaged_log(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")
     job = (size, (placed[0][0] if placed else len(content)) - size)
     names, *others = pairs
-    return Header(text, compression, (job, names, *others), hashlib.sha256(content).hexdigest())
+    versions = struct.unpack_from(f"{order}{modules}I", content, at + 16 * (1 + modules))
+    return Header(text, compression, (job, names, *others), versions, hashlib.sha256(content).hexdigest())
 
 
 def inflated(path: Path, name: str, region: memoryview, compression: int, *, keep: bool = False) -> bytes:
@@ -128,10 +164,25 @@ def inflated(path: Path, name: str, region: memoryview, compression: int, *, kee
     TraceError
         It does not inflate whole, or to more than 2 GiB, where it is kept to more than `MOST_KEPT`.
     """
-    most, told = (MOST_KEPT, "512 MiB") if keep else (_MOST_INFLATED, "2 GiB")
+    if not keep:
+        _inflated_size(path, name, region, compression)
+        return b""
     if not len(region) or compression == _NONE:
-        return bytes(region) if keep else b""
-    left, total, kept = bytes(region), 0, []
+        return bytes(region)
+    return b"".join(_pieces(path, name, region, compression, MOST_KEPT, "512 MiB"))
+
+
+def _inflated_size(path: Path, name: str, region: memoryview, compression: int) -> int:
+    """Bytes of an inflated region; raises what `inflated` does."""
+    if not len(region) or compression == _NONE:
+        return len(region)
+    return sum(map(len, _pieces(path, name, region, compression, _MOST_INFLATED, "2 GiB")))
+
+
+def _pieces(
+    path: Path, name: str, region: memoryview, compression: int, most: int, told: str
+) -> Iterator[bytes]:
+    left, total = bytes(region), 0
     while left:
         stream = zlib.decompressobj(47) if compression == _ZLIB else bz2.BZ2Decompressor()
         data = left
@@ -139,14 +190,12 @@ def inflated(path: Path, name: str, region: memoryview, compression: int, *, kee
             while not stream.eof:
                 piece = stream.decompress(data, _CHUNK)
                 total += len(piece)
-                if keep:
-                    kept.append(piece)
                 if total > most:
                     raise damaged_log(path, f"{name} inflates to more than {told}")
+                yield piece
                 data = stream.unconsumed_tail if compression == _ZLIB else b""  # type: ignore[union-attr]
                 if not data and not stream.eof and (compression == _ZLIB or stream.needs_input):  # type: ignore[union-attr]
                     raise damaged_log(path, f"{name} ends inside its compressed data")
         except (zlib.error, OSError, EOFError, ValueError) as error:
             raise damaged_log(path, f"{name} does not inflate ({one_line(str(error))})") from error
         left = stream.unused_data
-    return b"".join(kept)

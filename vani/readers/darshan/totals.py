@@ -19,7 +19,14 @@ from vani.calls import MOST_SUM
 from vani.errors import TraceError
 from vani.readers.darshan.probe import MAGIC
 from vani.readers.darshan.record_columns import MOST_SECONDS, MPIIO, POSIX, STDIO, RecordColumns, RecordLayout
-from vani.readers.darshan.regions import Header, damaged_log, header_of, inflated
+from vani.readers.darshan.regions import (
+    Header,
+    damaged_log,
+    header_of,
+    inflated,
+    module_numbers,
+    refuse_cut_record,
+)
 
 __all__ = ["Totals", "read_totals"]
 
@@ -179,11 +186,7 @@ class _Log:
         self.path, self.version = path, header.version
         self._order = "<" if content[8] == MAGIC & 0xFF else ">"
         wide = header.version >= _WIDE
-        # Where PnetCDF and HDF5 were split in two, what comes behind them moved.
-        stdio = 9 if wide else 8 if header.version >= "3.20" else 7
-        self._number = {"POSIX": 1, "MPI-IO": 2, "LUSTRE": stdio - 1, "STDIO": stdio}
-        modules, at = (64, 32) if wide else (16, 24)
-        self._versions = struct.unpack_from(f"{self._order}{modules}I", content, at + 16 * (1 + modules))
+        self._number, self._versions = module_numbers(header.version), header.versions
         (self.flags,) = struct.unpack_from(
             f"{self._order}{'Q' if wide else 'I'}", content, 24 if wide else 20
         )
@@ -229,10 +232,7 @@ class _Log:
         layout = layouts.get(version)
         if layout is None:
             raise damaged_log(self.path, f"{name} has records of version {version:,}, which is not known")
-        if len(region) % layout.size:
-            raise damaged_log(
-                self.path, f"{name} has {len(region):,} bytes, and records of {layout.size} bytes: one is cut"
-            )
+        refuse_cut_record(self.path, name, len(region), layout)
         found = RecordColumns(region, layout, self._order)
         if len(found) and not (int(found.rank.min()) >= -1 and int(found.rank.max()) < processes):
             wrong = int(found.rank.max() if found.rank.min() >= -1 else found.rank.min())
