@@ -6,6 +6,7 @@ import gzip
 import shutil
 import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -172,9 +173,8 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
         with pytest.raises(DocumentError, match=said):
             api.history_import(tmp_path / "part.gz", db=tmp_path / "new.sqlite")
         if (tmp_path / "new.sqlite").exists():
-            assert sqlite3.connect(tmp_path / "new.sqlite").execute(
-                "SELECT count(*) FROM sqlite_master"
-            ).fetchone() == (0,)
+            with closing(sqlite3.connect(tmp_path / "new.sqlite")) as left:
+                assert left.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
 def test_names_and_hashes_are_not_mixed(db, tmp_path):

@@ -31,7 +31,7 @@ def site(tmp_path):
     folder = tmp_path / "a site"
     shutil.copytree(SCRIPTS, folder)
     (folder / "vani").write_text(
-        f'#!/bin/sh\necho started >>"{folder}/starts"\nPYTHONPATH={ROOT} exec {sys.executable} -m vani "$@"\n'
+        f'#!/bin/sh\necho started >>"{folder}/starts"\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m vani "$@"\n'
     )
     (folder / "vani").chmod(0o755)
     settings(folder)

@@ -67,7 +67,7 @@ class Cluster:
             (folder / name).mkdir(parents=True, exist_ok=True)
         for script in SCRIPTS.iterdir():
             shutil.copy2(script, folder / "etc")
-        (folder / "vani.sh").write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m vani "$@"\n')
+        (folder / "vani.sh").write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m vani "$@"\n')
         (folder / "vani.sh").chmod(0o755)
         self.configure("--io-nodes 4 --no-direct")
         ports = free_ports(5)
