@@ -105,6 +105,14 @@ def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, de
     assert not (desk / "m.yaml").exists()
 
 
+def test_a_folder_and_what_is_no_text_are_no_samples(run, desk):
+    (desk / "folder").mkdir()
+    assert run("model", "fit", "folder").line == "folder: is a directory; name a CSV file"
+    (desk / "s.csv").write_bytes(b"nodes,seconds\n\xff\xfe,1\n")
+    done = run("model", "fit", "s.csv")
+    assert (done.status, done.line.startswith("s.csv: cannot be read as CSV (")) == (2, True)
+
+
 def test_a_fit_that_cannot_be_trusted_is_not_written(run, desk):
     rows = "".join(f"{n},{b},{1 + (n * b * 7919) % 997}\n" for n in (1, 2, 4, 8) for b in range(1, 12))
     (desk / "s.csv").write_text(HEAD + rows)

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 from vani.database.runs.libraries import library_missing
 
-# Whoever lacks it is told so before any table is named. Processes that only read logs do without, so nothing is loaded.
-if (sys.modules["sqlalchemy"] if "sqlalchemy" in sys.modules else find_spec("sqlalchemy")) is None:
-    raise library_missing()
+# Whoever lacks them is told so before any file is made. Processes that only read logs do without, so nothing is loaded.
+for name in ("alembic", "sqlalchemy"):
+    if (sys.modules[name] if name in sys.modules else find_spec(name)) is None:
+        raise library_missing()

@@ -89,8 +89,11 @@ def read_samples(path: Path) -> Samples:
             columns = _columns(rows, head, path)
     except FileNotFoundError:
         raise InputError("no such file", where=path) from None
+    except IsADirectoryError:
+        raise InputError("is a directory", where=path, todo="name a CSV file") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot be read ({error})", where=path) from error
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read as CSV ({why})", where=path) from error
     return _grouped(columns, path)
 
 
