@@ -168,7 +168,7 @@ def _between_roles(cells: Cells, low: int, high: int) -> _Cut | None:
     if place + 1 >= len(apart) or apart[place] < 0:
         return None
     one, other = (
-        _way(read[part].sum(), written[part].sum()) for part in (slice(place + 1), slice(place + 1, None))
+        _way(int(read[part].sum()), int(written[part].sum())) for part in (slice(place + 1), slice(place + 1, None))
     )
     if {one, other} != {_READ, _WRITTEN}:
         return None

@@ -6,6 +6,7 @@ the last two need `../shared/data`.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import time
 from collections import defaultdict
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
+from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, Machine, generated
 from vani.history.write_time.choice import choose, judge
 from vani.history.write_time.methods import methods
 from vani.history.write_time.paper_columns import with_paper_features
@@ -42,14 +43,34 @@ def machines() -> Iterator[Case]:
         for law in ("additive", "bottleneck"):
             small, _ = generated(machine, law, SMALL, 400, 1)
             large, _ = generated(machine, law, LARGE, 160, 2)
-            parts = [with_paper_features(one, PUBLISHED[machine.name].pool) for one in (small, large)]
-            whole = Samples(
-                {name: np.concatenate([one.numbers[name] for one in parts]) for name in parts[0].numbers},
-                {},
-                np.concatenate([one.seconds for one in parts]),
-            )
-            nodes = np.concatenate([small.numbers["nodes"], large.numbers["nodes"]])
-            yield Case(f"{machine.name}, {law}: 1-128 -> 200-512 nodes", whole, nodes, nodes <= max(SMALL))
+            yield _of_machine(f"{machine.name}, {law}", machine, small, large)
+
+
+def other_machines(count: int) -> Iterator[Case]:
+    """Machines whose stages cost 0.4 to 2.5 times as much, each by itself; no method was made by looking at them."""
+    for machine in (CETUS, TITAN):
+        for law in ("additive", "bottleneck"):
+            for seed in range(21, 21 + count):
+                factor = np.random.default_rng(seed)
+                costs = {
+                    name: cost * float(np.exp(factor.uniform(-0.9, 0.9)))
+                    for name, cost in machine.stages.items()
+                }
+                drawn = Machine(machine.name, machine.start, costs)
+                small, _ = generated(drawn, law, SMALL, 150, seed)
+                large, _ = generated(drawn, law, LARGE, 80, seed + 100)
+                yield _of_machine(f"other {machine.name} {seed}, {law}", drawn, small, large)
+
+
+def _of_machine(name: str, machine: Machine, small: Samples, large: Samples) -> Case:
+    parts = [with_paper_features(one, PUBLISHED[machine.name].pool) for one in (small, large)]
+    whole = Samples(
+        {name: np.concatenate([one.numbers[name] for one in parts]) for name in parts[0].numbers},
+        {},
+        np.concatenate([one.seconds for one in parts]),
+    )
+    nodes = np.concatenate([small.numbers["nodes"], large.numbers["nodes"]])
+    return Case(f"{name}: 1-128 -> 200-512 nodes", whole, nodes, nodes <= max(SMALL))
 
 
 def oprael() -> Iterator[Case]:
@@ -111,7 +132,10 @@ def forge() -> Iterator[Case]:
 
 def main() -> None:
     """Print a line per case and one per method."""
-    for case in [*oprael(), *forge(), *machines()]:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.write_time", description=__doc__)
+    parser.add_argument("--others", type=int, metavar="N", help="only N other machines of each kind")
+    others = parser.parse_args().others
+    for case in other_machines(others) if others else [*oprael(), *forge(), *machines()]:
         train, test = case.samples.only(case.small), case.samples.only(~case.small)
         began = time.process_time()
         judged = [judge(name, train, case.scale[case.small], test) for name in methods()]

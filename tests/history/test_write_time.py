@@ -68,6 +68,15 @@ def test_the_method_is_chosen_without_the_scale_it_is_judged_on():
     assert found.low <= 1 <= found.high
 
 
+def test_an_interval_holds_what_is_predicted_even_where_the_largest_scale_was_off_one_way():
+    # On the largest scale all takes twice as long: a method without it says half, and is fitted to it in the end.
+    samples = grid(lambda nodes, size, stripes: (1 + size / 1e9 / stripes) * np.where(nodes == 16, 2.0, 1.0))
+    for method in ("stage_sum", "nearest"):
+        found = choose(samples, samples.numbers["nodes"], [method])
+        assert (found.judged[0].ratios > 1.2).all()  # More than the extremes of a few are widened by.
+        assert found.low <= 1 < found.high
+
+
 def test_times_that_are_noise_choose_the_mean_or_get_a_wide_interval():
     random = np.random.default_rng(0)
     samples = grid(lambda nodes, size, stripes: np.exp(random.normal(0, 1.0, len(nodes))))

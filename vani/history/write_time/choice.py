@@ -112,6 +112,12 @@ def fit_with(method: str, samples: Samples, scale: Floats, judged: tuple[Judged,
 
 
 def _interval(ratios: Floats) -> tuple[float, float]:
+    # What was off all one way without the largest scale is fitted to it in the end: the truth lies between the two.
+    low, high = _quantiles(ratios)
+    return min(low, 1.0), max(high, 1.0)
+
+
+def _quantiles(ratios: Floats) -> tuple[float, float]:
     logs = np.sort(np.log(ratios))
     count = len(logs)
     if count < _FEW:

@@ -70,7 +70,7 @@ class Delivery:
         renames = s.rename_to[ids] if (s.rename_to >= 0).any() else None
         offset = self._positions.resolve(rank, file, s.rule[ids], kind, s.value[ids], size, flags, renames)
         via, within = self._nesting.resolve(rank, thread, depth, layer, rows.start, rows.duration, flags)
-        self._piece.bytes += claimed(size, s.bytes.max(initial=0))
+        self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
         self._piece.time_ns += claimed(rows.duration, int(rows.duration.max()))
         self._piece.ranks_read += int((rank[1:] != rank[:-1]).sum()) + (int(rank[0]) != self._last_rank)
         self._last_rank = int(rank[-1])

@@ -87,7 +87,7 @@ class BatchBuilder:
         thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
         origin = _origins(chunks)
         via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, origin)
-        self._piece.bytes += claimed(size, s.bytes.max(initial=0))
+        self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
         self._note(rank, file, s, ids, start, duration)
         arrays = [
             to_arrow(rank),

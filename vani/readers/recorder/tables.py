@@ -159,7 +159,7 @@ class TableReader:
             pattern_position=position,
             facts=kept.facts(tally.totals),
             problems=problems,
-            nested=signatures.depth.max(initial=0) > 0,
+            nested=bool(signatures.depth.max(initial=0) > 0),
         )
 
     def _read_per_rank(self) -> Tables:
@@ -192,7 +192,7 @@ class TableReader:
             unbelieved.update(signatures.unbelieved)
             problems += [p for p in signatures.problems if p not in problems]
             calls[rank] = grammar.calls
-            nested = nested or signatures.depth.max(initial=0) > 0
+            nested = nested or bool(signatures.depth.max(initial=0) > 0)
             probes.see(signatures, grammar.terminals)
             used = signatures.file[grammar.terminals]
             if len(users) < len(paths.paths):
