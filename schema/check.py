@@ -11,7 +11,7 @@ from pydantic import Field
 
 from vani.schema.model import Model
 
-__all__ = ["Check", "CheckCounts", "Excepted", "Judgement", "Level", "Number", "PolicyPlace", "Source"]
+__all__ = ["Cause", "Check", "CheckCounts", "Excepted", "Judgement", "Level", "Number", "PolicyPlace", "Source"]
 
 Level = Literal["error", "warning", "note"]
 """How bad a failure is."""
@@ -68,6 +68,21 @@ class Judgement(Model):
     place: PolicyPlace | None
 
 
+class Cause(Model):
+    """A change of the run from which several failures follow."""
+
+    kind: Literal[
+        "independent", "smaller_accesses", "more_data", "order", "metadata", "flushing", "new_files", "processes",
+        "slower",
+    ]  # fmt: skip
+    message: str = Field(description="one line: what changed, in which file and phase")
+    todo: str = Field(description="one line: what to do about it")
+    rules: list[str] = Field(description="ids of rules that tell more: `vani explain ID`")
+    files: list[str] = Field(description="paths of the files that changed so; empty where it is no matter of files")
+    io_time_s: float | None = Field(description="I/O time of this run that goes to what changed, or null")
+    judgements: list[str] = Field(description="ids of the failures that follow from it")
+
+
 class CheckCounts(Model):
     """How many judgements of each kind there are."""
 
@@ -96,3 +111,10 @@ class Check(Model):
     verdict: Literal["pass", "fail"]
     counts: CheckCounts
     judgements: list[Judgement]
+    causes: list[Cause] = Field(
+        default_factory=list,
+        description="what failures follow from, the costliest first; each failure is in one at most",
+    )
+    io_share: str | None = Field(
+        default=None, description="that I/O is so little of the run that no change of it matters, or null"
+    )

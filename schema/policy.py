@@ -89,7 +89,8 @@ class Change(Model):
     )
     level: Level | None = Field(
         default=None,
-        description="how bad a larger change is; from the table of tolerances where it is left out",
+        description="how bad a larger change is; from the table of tolerances where it is left out, and an error "
+        "for a time twice as long as three or more runs of the baseline allow",
     )
     required: bool = Field(default=False, description="that there is nothing to compare with is bad, too")
     reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")

@@ -106,7 +106,7 @@ def test_every_format_at_once_and_the_same_bytes_twice(place, version, status):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "tests" / "data" / "sarif-schema-2.1.0.json").read_text())
     jsonschema.Draft4Validator(schema).validate(json.loads(written[0]["sarif"]))
-    assert len(json.loads(written[0]["gitlab"])) == (4 if status else 0)
+    assert len(json.loads(written[0]["gitlab"])) == (2 if status else 0)  # Two causes of four failures.
     assert (written[0]["github"] == b"") == (status == 0)
 
 

@@ -152,6 +152,17 @@ class TestBuiltInList:
             "and was 30 s in the baseline (median of 3 runs); allowed: +25 % or +100 ms or +44.5 s of noise, so up to 74.5 s"
         )
 
+    def test_a_time_that_is_twice_as_long_as_several_runs_allow_is_an_error(self, tmp_path):
+        asked = policy(tmp_path, "[check]\n")
+        runs = [changed(workflow__runtime_s=seconds) for seconds in (20.0, 30.0, 50.0)]
+        # Up to 74.5 s is allowed; of two runs nobody knows how much they vary.
+        for seconds, baselines, level in ((148.0, runs, "warning"), (150.0, runs, "error"), (150.0, runs[:2], "warning")):
+            slow = verdict(asked, changed(workflow__runtime_s=seconds), baselines)
+            assert (slow.judgements[0].attribute, slow.judgements[0].level) == ("workflow.runtime_s", level)
+            assert slow.verdict == ("fail" if level == "error" else "pass")
+        own = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.runtime_s'\nlevel = 'note'\n")
+        assert verdict(own, changed(workflow__runtime_s=150.0), runs).verdict == "pass"
+
     def test_another_number_of_processes_is_told(self, tmp_path):
         check = verdict(policy(tmp_path, "[check]\n"), changed(workflow__processes=32), [changed()])
         assert found(check)[0] == ("fail", "change of workflow.processes: workflow.processes")

@@ -71,6 +71,7 @@ def check(
         A document that cannot be used, or nothing to check.
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.gate.causes import FILES  # noqa: PLC0415
     from vani.gate.verdict import columns_asked, verdict_on  # noqa: PLC0415
 
     asked = policy_asked(policy, search=search)
@@ -78,10 +79,10 @@ def check(
     if update_baseline:
         target = saved.update_place(asked, [Path(one) for one in baselines])
     columns = columns_asked(asked)
-    files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1)
+    files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1, FILES)
     # Before a trace is profiled: a name that stands for nothing should not cost minutes.
     places = saved.chosen(asked, [str(one) for one in baselines], missing_ok=update_baseline)
-    earlier = [saved.read_runs(place, columns) for place in places]
+    earlier = [saved.read_runs(place, columns | {*saved.FILE_COLUMNS}) for place in places]
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         figures = figures_of(run, profile, columns, files, system=system)
     found = verdict_on(

@@ -14,7 +14,8 @@ from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, strip
 from vani.gate.profile_tree import Figures, Tree
 from vani.gate.quantity import Dimension, shown
 from vani.gate.shape import Leaf
-from vani.gate.tolerance import Allowed, Tolerance, allowed, tolerance_of
+from vani.gate.tolerance import SEVERAL, TWICE, Allowed, Tolerance, allowed, tolerance_of
+from vani.schema.check import Level
 from vani.schema.policy import Direction
 
 __all__ = ["allowed_text", "change_text", "judge_change", "relative_change"]
@@ -131,6 +132,13 @@ class _Limits:
         self.direction = check.direction or tolerance.direction
         self.level = check.level or tolerance.level
 
+    def level_of(self, value: float, limits: Allowed, runs: int, dimension: Dimension) -> Level:
+        """The policy's own, else the table's; a time that is slow beyond doubt is an error."""
+        if self.check.level is None and dimension == "seconds" and self.direction == "increase":
+            doubt = runs < SEVERAL or value < TWICE * (limits.center + limits.most)
+            return self.level if doubt else "error"
+        return self.level
+
     def of(self, known: Sequence[float]) -> Allowed:
         """What is allowed around the values of a baseline."""
         return allowed(known, relative=self.relative, absolute=self.absolute, noise=self.check.noise)
@@ -166,7 +174,7 @@ class _Limits:
                 check.name,
                 "change",
                 "pass" if holds else "fail",
-                self.level,
+                self.level_of(value, limits, runs, dimension),
                 f"{attribute} is {now} as in the baseline" if value == center else message,
                 against=attribute if match is None else match.against,
                 attribute=attribute,

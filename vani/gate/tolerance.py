@@ -12,6 +12,9 @@ where MAD is the median of |bi - m|, and 1.4826 * MAD estimates the standard dev
 al., Detecting outliers: Do not use standard deviation around the mean, use absolute deviation around the median,
 Journal of Experimental Social Psychology 49, 2013, 764-766; 3 is their very conservative choice). max |bi - m| means
 that no run of the baseline fails against it.
+
+Times are warnings as long as nobody knows how much they vary. Three runs and more show it: what then takes
+twice as long as the longest time that is allowed is an error.
 """
 
 from __future__ import annotations
@@ -27,9 +30,13 @@ from typing import Final, NamedTuple
 from vani.schema.check import Level
 from vani.schema.policy import Direction
 
-__all__ = ["DEFAULTS", "NOISE", "TABLE", "Allowed", "Tolerance", "allowed", "tolerance_of"]
+__all__ = ["DEFAULTS", "NOISE", "SEVERAL", "TABLE", "TWICE", "Allowed", "Tolerance", "allowed", "tolerance_of"]
 
 NOISE: Final = 3.0
+SEVERAL: Final = 3
+"""Runs of a baseline from which on their spread says how much times vary."""
+TWICE: Final = 2.0
+"""By this factor beyond what is allowed, a time that several baselines know is an error."""
 _CONSISTENT: Final = 1.4826
 """1 / (quantile of 0.75 of the standard normal distribution): makes MAD estimate a standard deviation."""
 

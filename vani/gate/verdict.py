@@ -11,6 +11,7 @@ from vani.errors import InputError
 from vani.gate.advice import AskedRules, judge_advice
 from vani.gate.asked import Asked
 from vani.gate.budgets import judge_budget
+from vani.gate.causes import causes_of, io_share
 from vani.gate.changes import judge_change
 from vani.gate.completeness import judge_alikeness, judge_completeness
 from vani.gate.entities import Names, aliases_of
@@ -93,6 +94,8 @@ def verdict_on(
         verdict="fail" if bad else "pass",
         counts=_counts(judgements),
         judgements=judgements,
+        causes=causes_of(failed, figures, runs, names),
+        io_share=io_share(figures.model) if failed else None,
     )
 
 

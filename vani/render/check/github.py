@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.check.judgement import RANKS, counted, cut, number, place, verdict_line
+from vani.render.check.judgement import RANKS, cause_line, counted, cut, findings, number, verdict_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,13 +44,12 @@ def render(check: Check, *, version: str) -> str:
     That line is there if failures are left out or anything could not be judged. Nothing is written if all holds.
     """
     del version  # nobody reads it in an annotation
-    failed = [one for one in check.judgements if one.status == "fail"]
-    failed = _of_each_check_first(failed)
+    failed = _of_each_check_first(findings(check))
     shown = failed[:MOST_ANNOTATIONS]
     # The line with the rest is a notice, too, and would be the eleventh.
     if all(one.level == "note" for one in shown):
         shown = shown[: MOST_ANNOTATIONS - 1]
-    lines = [_annotation(check, one) for one in shown]
+    lines = [_annotation(one) for one in shown]
     left = failed[len(shown) :]
     unknown = check.counts.unknown
     if left or unknown:
@@ -79,11 +78,13 @@ def _by_level(judgements: Iterable[Judgement]) -> dict[str, int]:
     return {level: counts[level] for level in RANKS}
 
 
-def _annotation(check: Check, one: Judgement) -> str:
-    path, line = place(check, one)
-    properties = {
-        "file": one_line(path),
-        "line": str(line),
+def _annotation(one: Judgement) -> str:
+    # No line of the repository is at fault for what no line of the policy asks: GitHub shows it without one.
+    asked = {} if one.place is None or not one.place.path else {
+        "file": one_line(one.place.path),
+        "line": str(max(1, one.place.line)),
+    }  # fmt: skip
+    properties = asked | {
         "title": cut(f"{one.check or 'vani check'} ({one.level})", _LONGEST_TITLE),
     }
     lines = [one.message or one.id, one.todo or ""]
@@ -118,6 +119,8 @@ def summary(check: Check) -> str:
         f"## {badge} vani check",
         "",
         *([] if check.damage is None else [_escaped(check.damage), ""]),
+        *(f"- {_escaped(cut(cause_line(check, one), _LONGEST_CELL))}" for one in check.causes[:MOST_ANNOTATIONS]),
+        *([""] if check.causes else []),
         f"{verdict_line(check)} (fails on: {check.fail_on})",
         "",
         f"Profile {_code(check.profile.path)}"

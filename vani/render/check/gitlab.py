@@ -10,7 +10,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.check.judgement import cut, fingerprint, place
+from vani.render.check.judgement import cut, findings, fingerprint, place
 from vani.render.json_text import json_text
 
 if TYPE_CHECKING:
@@ -25,12 +25,10 @@ _TEXT: Final = 1024
 
 
 def render(check: Check, *, version: str) -> str:
-    """Write an entry per judgement that failed, worst first; exceptions and what is unknown are no defects."""
+    """Write an entry per cause and per failure without one, worst first; what is excepted or unknown is no defect."""
     del version  # the format has no place for the tool that wrote it
     entries = []
-    for one in check.judgements:
-        if one.status != "fail":
-            continue
+    for one in findings(check):
         path, line = place(check, one)
         text = (one.message or one.id).rstrip(".")
         entries.append(

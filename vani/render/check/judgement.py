@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import math
+import posixpath
+import re
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 
 if TYPE_CHECKING:
-    from vani.schema.check import Check, CheckCounts, Judgement
+    from vani.schema.check import Cause, Check, CheckCounts, Judgement
 
-__all__ = ["RANKS", "blocks", "counted", "cut", "details", "fingerprint", "number", "place", "verdict_line"]
+__all__ = [
+    "RANKS", "blocks", "cause_line", "counted", "cut", "details", "findings", "fingerprint", "number", "place",
+    "uncaused", "verdict_line",
+]  # fmt: skip
 
 RANKS: Final = {"error": 0, "warning": 1, "note": 2}
 """Levels, worst first."""
 
 _ELLIPSIS: Final = "…"
+_DIGITS: Final = re.compile(r"\d+")
 
 
 def blocks(check: Check, one: Judgement) -> bool:
@@ -34,6 +40,46 @@ def place(check: Check, one: Judgement) -> tuple[str, int]:
 def fingerprint(one: Judgement) -> str:
     """32 hexadecimal digits that name a judgement in every run, whatever its value and its line are."""
     return hashlib.sha256(b"vani.check/1\0" + one.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def uncaused(check: Check) -> list[Judgement]:
+    """The failures that follow from no cause, worst first."""
+    told = {name for cause in check.causes for name in cause.judgements}
+    return [one for one in check.judgements if one.status == "fail" and one.id not in told]
+
+
+def cause_line(check: Check, cause: Cause) -> str:
+    """What changed, what to do, and whether it matters, on one line."""
+    explained = f" (vani explain {cause.rules[0]})" if cause.rules else ""
+    share = f". {check.io_share}" if check.io_share else ""
+    return one_line(f"{cause.message}; {cause.todo}{explained}{share}")
+
+
+def findings(check: Check) -> list[Judgement]:
+    """What failed, with a single judgement for all that follow from one cause; worst first, causes before the rest.
+
+    That one is named for its cause, so that it is the same in every run, whatever fails of it.
+    """
+    found = {one.id: one for one in check.judgements}
+    joined = []
+    for cause in check.causes:
+        of = sorted((found[name] for name in cause.judgements if name in found), key=lambda one: RANKS[one.level])
+        if not of:
+            continue
+        what = posixpath.basename(cause.files[0]) if cause.files else ""
+        more = f" ({of[0].message}{f'; {len(of) - 1} more' if len(of) > 1 else ''})"
+        joined.append(
+            of[0].model_copy(
+                update={
+                    "id": f"{cause.kind} {_DIGITS.sub('*', what)}".rstrip(),
+                    "message": cause_line(check, cause) + more,
+                    "target": cause.files[0] if cause.files else of[0].target,
+                    "todo": None,
+                    "place": next((one.place for one in of if one.place is not None), None),
+                }
+            )
+        )
+    return sorted([*joined, *uncaused(check)], key=lambda one: RANKS[one.level])
 
 
 def details(one: Judgement) -> list[tuple[str, str]]:

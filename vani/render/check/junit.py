@@ -71,7 +71,8 @@ def _case(suite: ET.Element, check: Check, one: Judgement) -> None:
     case = ET.SubElement(
         suite, "testcase", name=_name(one), classname=f"vani.{one_line(one.check) or 'check'}", time="0"
     )
-    message = one_line(one.message) or _name(one)
+    cause = next((cause.message for cause in check.causes if one.id in cause.judgements), None)
+    message = one_line(one.message if cause is None else f"{cause}: {one.message}") or _name(one)
     reason = _skipped(check, one)
     if reason is not None:
         skipped = ET.SubElement(case, "skipped", type=one.status, message=f"{reason}: {message}")

@@ -14,7 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from vani.errors import one_line
-from vani.render.check.judgement import cut, details, fingerprint, place
+from vani.render.check.judgement import cut, details, findings, fingerprint, place
 from vani.render.sarif_document import document, uri
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ _PROBLEM: Final = {"error": "error", "warning": "warning", "note": "recommendati
 
 
 def render(check: Check, *, version: str) -> str:
-    """Write one run: a rule per check of the policy, a result per judgement that failed or is excepted.
+    """Write one run: a rule per check of the policy, a result per cause, and per judgement that failed without
+    one or is excepted.
 
     A result lies at the line of the policy that asks for it, else at the profile. Its fingerprints depend on its
     id alone, so that an alert stays the same one when values, limits and lines change.
     """
-    rules = _rules(check.judgements)
-    found = [one for one in check.judgements if one.status in ("fail", "excepted")]
+    found = [*findings(check), *(one for one in check.judgements if one.status == "excepted")]
+    rules = _rules([*check.judgements, *found])
     notes = [_unknown(check, one, rules) for one in check.judgements if one.status == "unknown"]
     if len(found) > MOST_RESULTS:
         text = f"{len(found) - MOST_RESULTS} results are left out: code hosts take {MOST_RESULTS}"

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
+from vani.render.check.judgement import RANKS, cause_line, uncaused
 
 if TYPE_CHECKING:
-    from vani.schema.check import Check, Judgement
+    from vani.schema.check import Cause, Check, Judgement
 
 __all__ = ["LISTED", "headline", "render"]
 
@@ -18,18 +19,19 @@ LISTED: Final = 20
 """So many failures of one check, and so many lines of what is excepted or says nothing."""
 
 _WIDTH: Final = 100
+_OF_CAUSE: Final = 6
 
 
 def render(check: Check, *, version: str) -> str:
     """Write the verdict for people, without colours; names from traces cannot leave their line."""
     del version
-    lines = [headline(check), *_sources(check)]
+    lines = [*headlines(check), *_sources(check)]
     if check.damage is not None:
         lines.insert(0, _line(one_line(check.damage)))
     shown: Counter[str] = Counter()
-    for one in check.judgements:
-        if one.status != "fail":
-            continue
+    for cause in check.causes[:LISTED]:
+        lines += ["", *_cause(check, cause)]
+    for one in uncaused(check):
         shown[one.check] += 1
         if shown[one.check] <= LISTED:
             lines += ["", *_failure(one)]
@@ -44,6 +46,14 @@ def render(check: Check, *, version: str) -> str:
             if len(some) > LISTED:
                 lines.append(f"  and {len(some) - LISTED:,} more (--format json lists all)")
     return "\n".join(lines) + "\n"
+
+
+def headlines(check: Check) -> list[str]:
+    """The verdict with its first cause, if one is known, and how much failed and holds."""
+    if not check.causes:
+        return [headline(check)]
+    counts = headline(check).partition(": ")[2]
+    return [_line(f"{check.verdict}: {cause_line(check, check.causes[0])}"), counts]
 
 
 def headline(check: Check) -> str:
@@ -69,6 +79,21 @@ def _sources(check: Check) -> Iterator[str]:
         yield f"baseline  {one_line(one.path)}"
 
 
+def _cause(check: Check, cause: Cause) -> Iterator[str]:
+    found = {one.id: one for one in check.judgements}
+    of = [found[name] for name in cause.judgements if name in found]
+    yield _line(f"{min((one.level for one in of), key=list(RANKS).index)} {one_line(cause.message)}")
+    for one in of[:_OF_CAUSE]:
+        asked = f"{one_line(one.check)} ({one_line(one.place.path)}:{one.place.line}): " if one.place else ""
+        yield _line(asked + one_line(one.message), "  - ", "    ")
+    if len(of) > _OF_CAUSE:
+        yield f"  - {len(of) - _OF_CAUSE:,} more (--format json lists all)"
+    for reason in dict.fromkeys(one.reason for one in of[:_OF_CAUSE] if one.reason):
+        yield _line(f"Why: {one_line(reason)}", "  ")
+    explained = f" ({', '.join(f'vani explain {rule}' for rule in cause.rules)})" if cause.rules else ""
+    yield _line(f"Do: {one_line(cause.todo)}{explained}", "  ")
+
+
 def _failure(one: Judgement) -> Iterator[str]:
     place = f" ({one_line(one.place.path)}:{one.place.line})" if one.place else ""
     yield _line(f"{one.level} {one_line(one.check)}{place}")
@@ -86,14 +111,14 @@ def _brief(one: Judgement) -> str:
     return text
 
 
-def _line(text: str, indent: str = "") -> str:
+def _line(text: str, indent: str = "", below: str | None = None) -> str:
     """Break at blanks only, so that a path can be copied."""
     return "\n".join(
         textwrap.wrap(
             text,
             _WIDTH,
             initial_indent=indent,
-            subsequent_indent=indent + "  ",
+            subsequent_indent=indent + "  " if below is None else below,
             break_long_words=False,
             break_on_hyphens=False,
         )

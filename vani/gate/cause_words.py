@@ -1,0 +1,141 @@
+"""The words of a cause: what files saw before and now, in which phase, and which rule tells what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from vani.errors import one_line
+from vani.gate.entities import Names
+from vani.gate.file_changes import FileChange
+from vani.gate.matching import number
+from vani.units import GiB, KiB, MiB, counted, format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Phase
+
+__all__ = ["remedy", "sentence"]
+
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
+_BYTES: Final = {"read": "read", "write": "written"}
+_DOING: Final = {"read": "reads of", "write": "writes to"}
+_ACCEPT: Final = "if it is meant: vani check PROFILE --update-baseline"
+_LARGELY: Final = 0.5
+
+
+def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], names: Names) -> str:
+    """What changed, in one line.
+
+    Parameters
+    ----------
+    phases
+        Of this run.
+    earlier
+        Of a run of the baseline, as trees.
+    """
+    name = one_line(change.name)
+    files = name if len(change.files) == 1 else f"{counted(len(change.files), 'file')} {name}"
+    where = _phase(change, phases, earlier, names)
+    if change.kind == "smaller_accesses":
+        sizes = f"from {_size(change.before)} to {_size(change.after)}"
+        return f"{_DOING[change.side]} {files} shrank {sizes}{_order(change)}{where}"
+    if change.kind == "more_data":
+        done = f"{_BYTES[change.side]} {'to' if change.side == 'write' else 'from'} {files}"
+        was = f"and {format_bytes(change.before)} before" if change.before else "and nothing before"
+        return f"{format_bytes(change.after)} are {done}, {was}{where}"
+    if change.kind == "order":
+        return (
+            f"{_DOING[change.side]} {files} come out of order: {format_share(change.after)} are strided or random, "
+            f"{format_share(change.before)} were{where}"
+        )
+    if change.kind == "new_files":
+        return f"{files} {'is' if len(change.files) == 1 else 'are'} new"
+    what = "metadata operations on" if change.kind == "metadata" else "flushes of"
+    return (
+        f"{format_count(int(change.after))} {what} {files}, {format_count(int(change.before))} before{where}"
+    )
+
+
+def remedy(change: FileChange, *, is_collective: bool) -> tuple[str, tuple[str, ...]]:
+    """What to do, and the rules that tell more; `is_collective`: most of its MPI-IO is collective already."""
+    file = change.files[0]
+    layer, is_shared = file.get("interface"), file.get("access") == "shared"
+    if change.kind == "smaller_accesses":
+        if layer in ("hdf5", "netcdf"):
+            return "larger selections, or a collective transfer", ("HD5006", "POS002")
+        if is_collective:
+            return "larger collective buffers", ("MIO001", "MIO002")
+        if layer in ("mpiio", "pnetcdf") or is_shared:
+            return "collective I/O or a larger buffer", ("MIO001", "POS002")
+        return "a larger buffer, or one call for many records", ("POS002",)
+    if change.kind == "order":
+        if is_shared and not is_collective:
+            return "collective I/O, or accesses in the order of the file", ("MIO001", "POS005")
+        return "accesses in the order of the file", ("POS005",)
+    if change.kind == "metadata":
+        return "open once and keep it open", ("POS003",)
+    if change.kind == "flushing":
+        return "flush where the data must be safe, not after each write", ("POS010",)
+    return _ACCEPT, ()
+
+
+def _order(change: FileChange) -> str:
+    pattern = change.files[0].get("io", {}).get("access_pattern") or {}
+    for name in ("random", "strided"):
+        if (number(pattern.get(name)) or 0.0) >= _LARGELY:
+            return f", {name}"
+    return ""
+
+
+def _phase(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], names: Names) -> str:
+    """`, in the second write phase`: where it is seen, if that is one of several phases of an app."""
+    if len(change.apps) != 1:
+        return ""
+    (app,) = change.apps
+    own = [phase for phase in phases if phase.app == app and getattr(phase.io.ops, change.side)]
+    used = [phase for phase in own if _overlaps(phase, change)]
+    if change.kind == "smaller_accesses":
+        used = [phase for phase in used if _shrank(phase, change, earlier, names)] or used
+    if len(used) != 1:
+        return ""
+    found = used[0]
+    alike = [phase for phase in phases if phase.app == app and phase.kind == found.kind]
+    if found.count > 1:
+        return f", in {'each of ' if len(alike) == 1 else ''}{counted(found.count, f'{found.kind} phase')}"
+    if len(alike) == 1:
+        return f", in the {found.kind} phase"
+    place = alike.index(found)
+    number_of = _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
+    return f", in the {number_of} {found.kind} phase"
+
+
+def _overlaps(phase: Phase, change: FileChange) -> bool:
+    return any(
+        (number(file.get("first_s")) or 0.0) <= phase.end_s
+        and (number(file.get("last_s")) or float("inf")) >= phase.start_s
+        for file in change.files
+    )
+
+
+def _shrank(phase: Phase, change: FileChange, earlier: Sequence[Any], names: Names) -> bool:
+    aliased = names.aliases
+    for one in earlier:
+        if not isinstance(one, Mapping) or one.get("index") != phase.index:
+            continue
+        if aliased.get(str(one.get("app")), one.get("app")) != phase.app:
+            continue
+        io = one.get("io") or {}
+        ops = number((io.get("ops") or {}).get(change.side))
+        size = number((io.get("bytes") or {}).get(_BYTES.get(change.side, "")))
+        count = getattr(phase.io.ops, change.side)
+        now = getattr(phase.io.bytes, _BYTES.get(change.side, ""), None)
+        return bool(ops and size and count and now is not None and now / count < size / ops)
+    return False
+
+
+def _size(size: float) -> str:
+    """A size of accesses: exact powers of 1024 as such, since programs choose them so."""
+    for unit, name in ((GiB, "GiB"), (MiB, "MiB"), (KiB, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size / unit:,.0f} {name}"
+    return format_bytes(size)

@@ -1,0 +1,219 @@
+"""Why a check fails, as a person would say it: what changed, in which file and phase, and what to do about it.
+
+A program that writes its records one by one fails a dozen judgements: operations of the workload, of an app, of an
+interface, transfer sizes, times. They are one finding. A cause is a change of files (`vani.gate.file_changes`), another
+number of processes, or times alone; each failure goes to the first cause that it follows from. What follows from none
+stands for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from vani.errors import one_line
+from vani.gate.attribute import AttributeSyntaxError, Key, parse_attribute
+from vani.gate.cause_words import remedy, sentence
+from vani.gate.entities import Names
+from vani.gate.file_changes import FileChange, Kind, file_changes
+from vani.gate.matching import find, number
+from vani.gate.profile_tree import Figures, Tree
+from vani.models.io_time import HARDLY, io_time
+from vani.schema.check import Cause, Judgement
+from vani.schema.damage import damage
+from vani.units import counted, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+
+__all__ = ["FILES", "causes_of", "io_share"]
+
+FILES: Final = 100
+"""So many files of a long profile are looked at, those with the most I/O time: as many as a baseline keeps."""
+
+_MOSTLY: Final = 0.5
+_MOVED: Final = 0.25
+_TIMES: Final = ("*time_s*", "*busy_s*", "*runtime_s", "*time_share*", "*dominant*", "*bandwidth*")
+_SHAPES: Final = ("*transfer_size*", "*granularity*", "*access_pattern*", "*ops_share*", "*frequency*")
+_TRAFFIC: Final = ("*bytes*", "*footprint*", "*size", "*past_end*")
+_ABOUT: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "smaller_accesses": ("*.ops.{side}", "*calls", *_SHAPES, *_TIMES),
+    "more_data": ("*.ops.{side}", "*calls", *_TRAFFIC, *_SHAPES, *_TIMES),
+    "order": ("*access_pattern*", "*frequency*", *_TIMES),
+    "metadata": ("*.ops.metadata", "*metadata_kinds*", "*opens", "*calls", "*ops_share*", *_TIMES),
+    "flushing": ("*.ops.sync", "*calls", "*ops_share*", *_TIMES),
+    "new_files": ("*files*", "*folders*", "*.ops.*", "*calls", *_TRAFFIC, *_SHAPES, *_TIMES),
+}
+"""By what changed: attributes that follow from it."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A cause, and what follows from it."""
+
+    cause: Cause
+    patterns: tuple[str, ...]
+    apps: frozenset[str] | None
+    paths: frozenset[str] | None
+    """None: of all."""
+
+    def explains(self, one: Judgement) -> bool:
+        if one.kind == "rule":
+            return one.check.removeprefix("rules.") in self.cause.rules and one.target in (self.paths or ())
+        if one.kind not in ("budget", "change"):
+            return False
+        dotted = _dotted(one.attribute)
+        if not any(fnmatchcase(dotted, pattern) for pattern in self.patterns):
+            return False
+        if one.target is None:
+            return True
+        known = self.paths if dotted.startswith("files.") else self.apps
+        return known is None or one.target in known
+
+
+def causes_of(
+    failed: Sequence[Judgement], figures: Figures, runs: Sequence[Tree], names: Names
+) -> list[Cause]:
+    """The causes that failures follow from, in the order of what they cost; each failure is in one at most."""
+    if not runs or not failed:
+        return []
+    files = [file.model_dump(by_alias=True) for file in figures.model.files[:FILES]]
+    known = [_of_files(one, figures, runs, names) for one in file_changes(files, runs, names)]
+    sizes = _other_size(figures, runs)
+    if sizes is not None:
+        # With more processes come more of all these: only what a process does otherwise says something.
+        known = [one for one in known if one.cause.kind in ("smaller_accesses", "order")] + [sizes]
+    known = [*_no_longer_collective(figures, runs, names), *known]
+    slower = _slower(figures, runs)
+    found: list[Cause] = []
+    left = list(failed)
+    for one in [*known, *([slower] if slower is not None else [])]:
+        explained = [judgement.id for judgement in left if one.explains(judgement)]
+        if explained:
+            left = [judgement for judgement in left if judgement.id not in set(explained)]
+            found.append(one.cause.model_copy(update={"judgements": explained}))
+    return found
+
+
+def io_share(profile: Profile) -> str | None:
+    """`I/O is 0.17 % of the run`, where that is so little that no change of it matters; None where it may matter."""
+    if profile.workflow.runtime_s is None or profile.workflow.io.time_s.total is None or damage(profile):
+        return None
+    time = io_time(profile)
+    if not time.runtime_s or time.of_run(time.calls_most_s) >= HARDLY:
+        return None
+    return f"I/O is {format_share(time.share)} of the run: what changed hardly matters"
+
+
+def _of_files(change: FileChange, figures: Figures, runs: Sequence[Tree], names: Names) -> _Known:
+    todo, rules = remedy(change, is_collective=_is_collective(change, figures))
+    patterns = tuple(pattern.replace("{side}", change.side) for pattern in _ABOUT[change.kind])
+    cause = Cause(
+        kind=change.kind,
+        message=sentence(change, figures.model.phases or (), _phases(runs), names),
+        todo=todo,
+        rules=list(rules),
+        files=[str(one["path"]) for one in change.files],
+        io_time_s=change.time_s,
+        judgements=[],
+    )
+    # An app with another name in the baseline is the same one.
+    return _Known(cause, patterns, change.apps, change.paths)
+
+
+def _is_collective(change: FileChange, figures: Figures) -> bool:
+    shares = [one.collective_share for one in figures.model.interfaces or () if one.app in change.apps]
+    return max((share for share in shares if share is not None), default=0.0) >= _MOSTLY
+
+
+def _no_longer_collective(figures: Figures, runs: Sequence[Tree], names: Names) -> list[_Known]:
+    found = []
+    for one in figures.model.interfaces or ():
+        trail = ("interfaces", (one.app, one.layer), "collective_share")
+        was = [number(find(trail, run, names)[1]) for run in runs]
+        known = [share for share in was if share is not None]
+        before, now = median(known) if known else None, one.collective_share
+        if before is None or now is None or now > before - _MOVED:
+            continue
+        cause = Cause(
+            kind="independent",
+            message=f"{format_share(now)} of the {one.layer} transfers of {one_line(one.app)} are collective, "
+            f"{format_share(before)} were",
+            todo="collective calls, such as MPI_File_write_all",
+            rules=["MIO001"],
+            files=[],
+            io_time_s=None if one.time_s is None else one.time_s,
+            judgements=[],
+        )
+        patterns = ("*collective_share", "*.ops.read", "*.ops.write", "*calls", *_SHAPES, *_TIMES)
+        found.append(_Known(cause, patterns, frozenset({one.app}), frozenset()))
+    return found
+
+
+def _phases(runs: Sequence[Tree]) -> list[Any]:
+    found = runs[-1].get("phases")
+    return found if isinstance(found, list) else []
+
+
+def _other_size(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
+    now = figures.model.workflow.processes
+    before = _median(runs, ("workflow", "processes"))
+    if before is None or now == before:
+        return None
+    cause = Cause(
+        kind="processes",
+        message=f"this run has {counted(now, 'process')} and the baseline {before:,.0f}: "
+        "figures of runs of different sizes say little about the program",
+        todo="compare runs of one size: `vani baseline save` a run of this one",
+        rules=[],
+        files=[],
+        io_time_s=None,
+        judgements=[],
+    )
+    return _Known(cause, ("*",), None, None)
+
+
+def _slower(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
+    keys = ("workflow", "io", "time_s", "total")
+    now, before = figures.model.workflow.io.time_s.total, _median(runs, keys)
+    run, ran = figures.model.workflow.runtime_s, _median(runs, ("workflow", "runtime_s"))
+    if now is None or not before or run is None or not ran:
+        return None
+    which = (
+        f"I/O takes {format_seconds(now)} and took {format_seconds(before)}"
+        if now > before
+        else f"the run takes {format_seconds(run)} and took {format_seconds(ran)}, its I/O no longer than before"
+    )
+    todo = (
+        "run it again before changing anything: the file system, or what else runs on it, is slower than before"
+        if now > before
+        else "look at what the program computes"
+    )
+    cause = Cause(
+        kind="slower", message=f"{which}; its calls explain no more", todo=todo, rules=[], files=[],
+        io_time_s=now, judgements=[],
+    )  # fmt: skip
+    return _Known(cause, _TIMES, None, None)
+
+
+def _median(runs: Iterable[Tree], keys: Sequence[str]) -> float | None:
+    known = []
+    for run in runs:
+        node: Any = run
+        for key in keys:
+            node = node.get(key) if isinstance(node, Mapping) else None
+        if (value := number(node)) is not None:
+            known.append(value)
+    return median(known) if known else None
+
+
+def _dotted(attribute: str | None) -> str:
+    """The keys of a path alone: `files.io.ops.read`."""
+    try:
+        steps = parse_attribute(attribute or "").steps
+    except AttributeSyntaxError:
+        return one_line(attribute or "")
+    return ".".join(step.name for step in steps if isinstance(step, Key))

@@ -1,0 +1,207 @@
+"""What a run does otherwise to its files than the baseline: smaller accesses, more bytes, another order, more calls.
+
+Of a file that both know, the first of these that holds, for reading and for writing:
+
+- smaller accesses: more operations, and their mean size is a fraction of what it was;
+- more data: more bytes;
+- another order: a quarter more of the accesses are strided or random.
+
+A file with a new name stands for one that is gone, where both are the only ones, or the only ones of their role and
+access.
+
+Besides, more metadata operations, more flushing, and files that the baseline does not have. Files whose names differ in
+their numbers alone and that changed alike are one change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import basename
+from statistics import median
+from typing import Any, Final, Literal
+
+from vani.gate.entities import Identity, Names
+from vani.gate.matching import number
+from vani.gate.profile_tree import Tree
+
+__all__ = ["FileChange", "Kind", "Side", "file_changes"]
+
+Kind = Literal["smaller_accesses", "more_data", "order", "metadata", "flushing", "new_files"]
+Side = Literal["read", "write", "metadata", "sync"]
+
+_SMALLER: Final = 1.5
+"""By this factor accesses are smaller before it is told: a record more at the end of a file is no change of size."""
+_MORE: Final = 1.05
+_MORE_CALLS: Final = 1.5
+_MOVED: Final = 0.25
+_DIGITS: Final = re.compile(r"\d+")
+_MOVING: Final[tuple[Side, ...]] = ("read", "write")
+_CALLS: Final[tuple[tuple[Kind, Side], ...]] = (("metadata", "metadata"), ("flushing", "sync"))
+_BYTES: Final[Mapping[Side, str]] = {"read": "read", "write": "written"}
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One change of one or many files.
+
+    Parameters
+    ----------
+    before, after
+        Mean bytes of an access (smaller_accesses), bytes (more_data), share of accesses (order), operations (metadata,
+        flushing), files (new_files); sums over the files, but for means.
+    time_s
+        I/O time that this run spends in what changed; None where times are not known.
+    files
+        The files as they are in this run, the one with most I/O time first.
+    """
+
+    kind: Kind
+    side: Side
+    before: float
+    after: float
+    time_s: float | None
+    files: tuple[Mapping[str, Any], ...]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Their paths."""
+        return frozenset(str(one["path"]) for one in self.files)
+
+    @property
+    def apps(self) -> frozenset[str]:
+        """Names of the apps that use them."""
+        return frozenset(str(app) for one in self.files for app in one.get("apps") or ())
+
+    @property
+    def name(self) -> str:
+        """How a person would call them: `out.h5`, `out_*.dat`."""
+        names = [basename(str(one["path"])) or str(one["path"]) for one in self.files]
+        return names[0] if len(set(names)) == 1 else _DIGITS.sub("*", names[0])
+
+
+def file_changes(files: Sequence[Mapping[str, Any]], runs: Sequence[Tree], names: Names) -> list[FileChange]:
+    """All changes of files against the runs of a baseline, the one that costs most time first.
+
+    Parameters
+    ----------
+    files
+        Those of this run that matter, as in a profile. One that the baseline does not list is new if that lists all.
+    """
+    earlier = [run["files"] for run in runs if isinstance(run.get("files"), list)]
+    lists_all = all(_lists_all(run) for run in runs)
+    identities = names.identities("files", list(files))
+    renamed = _renamed(dict(zip(identities, files, strict=True)), earlier, names)
+    alike: dict[tuple[Kind, Side, str], list[tuple[Mapping[str, Any], float, float]]] = {}
+    for identity, file in zip(identities, files, strict=True):
+        for kind, side, before, after in _of_file(
+            file, renamed.get(identity, identity), earlier, names, lists_all=lists_all
+        ):
+            alike.setdefault((kind, side, _DIGITS.sub("*", str(identity[0]))), []).append(
+                (file, before, after)
+            )
+    found = [_joined(kind, side, rows) for (kind, side, _), rows in alike.items()]
+    return sorted(found, key=lambda one: (-(one.time_s or 0.0), -len(one.files), min(one.paths)))
+
+
+def _lists_all(run: Tree) -> bool:
+    total, files = _at(run, ("dataset", "files")), run.get("files")
+    return isinstance(files, list) and total is not None and len(files) >= total
+
+
+def _renamed(
+    files: Mapping[Identity, Mapping[str, Any]], earlier: Sequence[list[Any]], names: Names
+) -> dict[Identity, Identity]:
+    """New files by the one of the baseline that is gone and whose place they take."""
+    if not earlier:
+        return {}
+    before = dict(zip(names.identities("files", earlier[-1]), earlier[-1], strict=True))
+    added = {name: file for name, file in files.items() if name not in before}
+    lost = {name: file for name, file in before.items() if name not in files}
+    if len(added) == 1 and len(lost) == 1:
+        return {next(iter(added)): next(iter(lost))}
+    new, gone = _by_use(added), _by_use(lost)
+    return {
+        here[0]: gone[use][0]
+        for use, here in new.items()
+        if len(here) == 1 and len(gone.get(use, ())) == 1 and use[0] is not None
+    }
+
+
+def _by_use(files: Mapping[Identity, Mapping[str, Any]]) -> dict[tuple[Any, ...], list[Identity]]:
+    found: dict[tuple[Any, ...], list[Identity]] = {}
+    for name, file in files.items():
+        found.setdefault((file.get("role"), file.get("access")), []).append(name)
+    return found
+
+
+def _of_file(
+    file: Mapping[str, Any],
+    identity: Identity,
+    earlier: Sequence[list[Any]],
+    names: Names,
+    *,
+    lists_all: bool,
+) -> Iterator[tuple[Kind, Side, float, float]]:
+    known = [names.find("files", files, identity) for files in earlier]
+    old = [one for one in known if isinstance(one, Mapping)]
+    if not old:
+        if earlier and lists_all:
+            yield "new_files", "metadata", 0.0, 1.0
+        return
+    for side in _MOVING:
+        yield from _of_side(file, old, side)
+    for kind, side in _CALLS:
+        before, after = _was(old, ("io", "ops", side)), _at(file, ("io", "ops", side))
+        if before is not None and after is not None and after > before * _MORE_CALLS and after > before + 1:
+            yield kind, side, before, after
+
+
+def _of_side(
+    file: Mapping[str, Any], old: Sequence[Mapping[str, Any]], side: Side
+) -> Iterator[tuple[Kind, Side, float, float]]:
+    ops, were = _at(file, ("io", "ops", side)), _was(old, ("io", "ops", side))
+    size, was = _at(file, ("io", "bytes", _BYTES[side])), _was(old, ("io", "bytes", _BYTES[side]))
+    if not ops or size is None or were is None or was is None:
+        return
+    if were and was and size and ops > were and (was / were) >= _SMALLER * (size / ops):
+        yield "smaller_accesses", side, was / were, size / ops
+    elif size > was * _MORE:
+        yield "more_data", side, was, size
+    else:
+        before, after = _scattered(old), _scattered([file])
+        if before is not None and after is not None and after > before + _MOVED:
+            yield "order", side, before, after
+
+
+def _scattered(files: Sequence[Mapping[str, Any]]) -> float | None:
+    shares = [_was(files, ("io", "access_pattern", name)) for name in ("strided", "random")]
+    return None if None in shares else sum(one or 0.0 for one in shares)
+
+
+def _joined(kind: Kind, side: Side, rows: list[tuple[Mapping[str, Any], float, float]]) -> FileChange:
+    rows.sort(key=lambda row: (-(_at(row[0], ("io", "time_s", "total")) or 0.0), str(row[0]["path"])))
+    files = tuple(row[0] for row in rows)
+    scale = len(rows) if kind in ("smaller_accesses", "order") else 1
+    part = "total" if kind == "new_files" else side
+    times = [_at(file, ("io", "time_s", part)) for file in files]
+    return FileChange(
+        kind=kind,
+        side=side,
+        before=sum(row[1] for row in rows) / scale,
+        after=sum(row[2] for row in rows) / scale,
+        time_s=None if None in times else sum(one or 0.0 for one in times),
+        files=files,
+    )
+
+
+def _was(entities: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> float | None:
+    known = [value for value in (_at(one, keys) for one in entities) if value is not None]
+    return median(known) if known else None
+
+
+def _at(node: Any, keys: Sequence[str]) -> float | None:
+    for key in keys:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return number(node)
