@@ -68,10 +68,14 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "prediction": {},
     "model": {},
     "standing": {},
+    "table": {},
 }
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 
-MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {"model": "vani.schema.write_model"}
+MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {
+    "model": "vani.schema.write_model",
+    "table": "vani.schema.run_table",
+}
 """Where the model of each schema lives."""
 
 

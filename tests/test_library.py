@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 import vani
 from vani.cli.main import commands
 from vani.errors import InputError, TraceError
+from vani.schema.profile import FRAMES
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "vani" / "demo" / "ior-shared-file-8r"
@@ -94,6 +97,46 @@ def test_a_table_is_a_frame(found, table):
     frame = found.frame(table)
     assert isinstance(frame, pd.DataFrame)
     assert len(frame) == len(getattr(found, table)) > 0
+
+
+@pytest.mark.parametrize("table", FRAMES)
+def test_a_table_of_arrow_has_the_rows_and_columns_of_the_frame(found, table):
+    rows, frame = found.table(table), found.frame(table)
+    assert rows.num_rows == len(frame)
+    assert rows.num_rows == 0 or set(rows.column_names) == set(frame.columns)
+
+
+@pytest.mark.parametrize("kind", ["table", "frame"])
+def test_a_table_that_there_is_not_names_those_that_there_are(found, kind):
+    with pytest.raises(ValueError, match="no table 'nope'; there are traces, apps, phases"):
+        getattr(found, kind)("nope")
+
+
+def test_without_pandas_the_error_names_the_extra_and_the_table_still_works(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"vani-io\[frames\].*Profile.table"):
+        found.frame("files")
+    assert found.table("files").num_rows == 1
+
+
+def test_a_profile_shows_itself_in_one_line_and_as_its_first_screen(found):
+    assert repr(found) == str(found)
+    assert re.fullmatch(r"<Profile of ior-shared-file-8r: 8 processes, .* s, 134 MB written, 134 MB read>", repr(found))
+    first = found.summary().splitlines()
+    assert first[0].startswith("ior-shared-file-8r: 8 processes")
+    assert first[1].startswith("I/O takes ")
+    assert not any(line.startswith("Next") for line in first)
+    page = found._repr_html_()
+    assert page.startswith("<pre><b>ior-shared-file-8r")
+    content = found.model_dump(by_alias=True)
+    content["files"][0]["path"] = "/a/<script>\n"
+    for owner in (content["apps"][0], content["traces"][0]):
+        owner["name" if "name" in owner else "app"] = "a\n<b>"
+    text = json.dumps(content).replace('"ior-shared-file-8r"', '"a\\n<b>"')
+    hostile = vani.Profile.model_validate(json.loads(text))
+    assert "<script>" not in hostile._repr_html_()
+    assert "<b>:" not in hostile._repr_html_()
+    assert "\n" not in repr(hostile)
 
 
 def test_frames_have_columns_with_dots(found):

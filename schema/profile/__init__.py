@@ -26,7 +26,7 @@ from vani.schema.profile.iostats import (
     TransferSizes,
 )
 from vani.schema.profile.phases import Dominant, Frequency, Phase, Repeats
-from vani.schema.profile.profile import Generator, Profile, TraceEntity
+from vani.schema.profile.profile import FRAMES, FrameName, Generator, Profile, TraceEntity
 from vani.schema.profile.storage import NodeLocalStorage, SharedStorage, Storage
 from vani.schema.profile.workload import (
     App,
@@ -40,6 +40,7 @@ from vani.schema.profile.workload import (
 )
 
 __all__ = [
+    "FRAMES",
     "AccessPattern",
     "App",
     "AppDependency",
@@ -56,6 +57,7 @@ __all__ = [
     "FileLevelDependencies",
     "Folder",
     "Footprint",
+    "FrameName",
     "Frequency",
     "Generator",
     "Granularity",

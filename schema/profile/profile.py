@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from vani.schema.extensions import extension_rows
+from vani.errors import one_line
+from vani.schema.extensions import ExtensionRow, extension_rows
 from vani.schema.model import Model
 from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder
 from vani.schema.profile.interfaces import Interface, Middleware
@@ -15,11 +19,19 @@ from vani.schema.profile.phases import Phase
 from vani.schema.profile.quantities import Count, Seconds
 from vani.schema.profile.storage import Storage
 from vani.schema.profile.workload import App, JobEntity, Workflow
+from vani.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
-__all__ = ["Generator", "Profile", "TraceEntity"]
+__all__ = ["FRAMES", "FrameName", "Generator", "Profile", "TraceEntity"]
+
+FrameName = Literal["traces", "apps", "phases", "interfaces", "folders", "files", "extensions"]
+FRAMES: Final[tuple[str, ...]] = get_args(FrameName)
+"""Names of the tables of a profile."""
+_NAMED: Final = 3
+_EXTENSION: Final = tuple(field.name for field in fields(ExtensionRow))
 
 
 class Generator(Model):
@@ -142,24 +154,73 @@ class Profile(Model):
 
         return dumps(self)
 
-    def frame(
-        self, table: Literal["traces", "apps", "phases", "interfaces", "files", "extensions"]
-    ) -> pd.DataFrame:
-        """One of the profile's tables as a pandas frame, a row per entity, columns named like `io.bytes.read`.
+    def summary(self) -> str:
+        """The first screen: what ran, whether I/O matters, why, when and where."""
+        return str(_presented().as_text(self))
+
+    def __repr__(self) -> str:
+        """One line, whatever the profile holds."""
+        names = ", ".join(one_line(app.name) for app in self.apps[:_NAMED])
+        more = f" and {len(self.apps) - _NAMED} more" if len(self.apps) > _NAMED else ""
+        workflow = self.workflow
+        told = [counted(workflow.processes, "process")]
+        if workflow.runtime_s is not None:
+            told.append(format_seconds(workflow.runtime_s))
+        told += [
+            f"{format_bytes(workflow.io.bytes.written)} written",
+            f"{format_bytes(workflow.io.bytes.read)} read",
+        ]
+        return f"<Profile of {names}{more}: {', '.join(told)}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The first screen, as notebooks show it."""
+        return str(_presented().as_html(self))
+
+    def table(self, name: FrameName) -> pa.Table:
+        """One of the profile's tables as Arrow's, which needs no extra; columns as those of `frame`.
+
+        Raises
+        ------
+        ValueError
+            There is no such table; the message names those that there are.
+        """
+        return _presented().as_arrow(self._rows(name))
+
+    def frame(self, name: FrameName) -> pd.DataFrame:
+        """One of the profile's tables, see `FRAMES`, as a pandas frame: a row per entity, columns like `io.bytes.read`.
 
         Of `extensions` a row per value: measure, attribute (where in the measure's result it stands), value.
 
         Raises
         ------
+        ValueError
+            There is no such table; the message names those that there are.
         ImportError
-            pandas is not installed (`pip install 'vani-io[frames]'`).
+            pandas is not installed (`pip install 'vani-io[frames]'`); `table` does without.
         """
+        rows = self._rows(name)
         try:
             import pandas as pd  # noqa: PLC0415 - heavy and rarely wanted
         except ImportError as error:
-            raise ImportError("frames need pandas: pip install 'vani-io[frames]'") from error
-        if table == "extensions":
-            return pd.DataFrame(
-                list(extension_rows(self.extensions)), columns=["measure", "attribute", "value"]
-            )
-        return pd.json_normalize([row.model_dump() for row in getattr(self, table) or ()])
+            todo = "pip install 'vani-io[frames]'; Profile.table gives the same as a table of Arrow"
+            raise ImportError(f"frames need pandas: {todo}") from error
+        return (
+            pd.json_normalize(rows)
+            if rows or name != "extensions"
+            else pd.DataFrame(columns=_EXTENSION)
+        )
+
+    def _rows(self, name: str) -> list[dict[str, Any]]:
+        if name not in FRAMES:
+            raise ValueError(f"a profile has no table {name!r}; there are {', '.join(FRAMES)}")
+        if name == "extensions":
+            return [asdict(row) for row in extension_rows(self.extensions)]
+        return [row.model_dump() for row in getattr(self, name) or ()]
+
+
+def _presented() -> ModuleType:
+    """What people see is for `render` to say, which lies above: it is found when it is asked for, as plug-ins are."""
+    return import_module("vani.render.profile.in_python")
+

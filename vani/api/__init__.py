@@ -45,6 +45,7 @@ from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
 from vani.api.save_baseline import save_baseline
+from vani.api.table import table
 
 __all__ = [
     "JUDGED_FILES",
@@ -90,4 +91,5 @@ __all__ = [
     "reported",
     "save_baseline",
     "snapshots",
+    "table",
 ]

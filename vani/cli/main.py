@@ -29,6 +29,7 @@ _COMMANDS = {
     "check": ("vani.cli.check:check", "Hold a profile against a policy and earlier runs."),
     "baseline": ("vani.cli.baseline:baseline", "Keep the figures of a run for later checks."),
     "diff": ("vani.cli.diff:diff", "Tell what changed between two runs, and whether it matters."),
+    "table": ("vani.cli.table:table", "Compare many runs, a line each."),
     "history": ("vani.cli.history:history", "Keep the runs of a centre, and tell who loses most in I/O."),
     "plan": ("vani.cli.plan:plan", "Share the parts of a machine among all its jobs."),
     "model": ("vani.cli.model:model", "Tell how long a write takes, by a model of the machine."),

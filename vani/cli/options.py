@@ -42,7 +42,9 @@ def system_option(help: str = "The machine: a bundled name or a system.yaml.") -
     return click.option("--system", metavar="NAME|FILE", help=help)
 
 
-def format_option(formats: Formats[str], *, default: str | None, help: str = "What is written.") -> Decorator:
+def format_option(
+    formats: Formats[str] | Formats[bytes], *, default: str | None, help: str = "What is written."
+) -> Decorator:
     """Which of the formats of a document is written; the command gets it as `kind`."""
     return click.option(
         "--format",

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.atomic import write_text, write_together
+from vani.atomic import write_bytes, write_together
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,16 +51,17 @@ def shows_summary(output: Path | None, *, quiet: bool) -> bool:
     return not quiet and (sys.stderr.isatty() or (output is not None and str(output) != "-"))
 
 
-def emit(text: str, output: Path | None) -> None:
-    """Write a document to a file (whole or not at all), or to stdout; always UTF-8."""
+def emit(text: str | bytes, output: Path | None) -> None:
+    """Write a document to a file (whole or not at all), or to stdout; text as UTF-8."""
+    content = text.encode() if isinstance(text, str) else text
     if output is None or str(output) == "-":
         # Bytes: a document does not depend on the terminal's encoding.
         sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
     try:
-        write_text(output, text)
+        write_bytes(output, content)
     except OSError as error:
         # A device or a pipe; plain files say themselves what is wrong.
         raise InputError(

@@ -12,9 +12,11 @@ _LISTED: Final = 100
 """Rows and reasons that are shown; the document has all."""
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, left: int = 1) -> list[str]:
-    """Lay out the first rows in columns; the first `left` columns are aligned left, the others right."""
-    cells = list(chain([head], islice(rows, _LISTED)))
+def table(
+    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, left: int = 1, all_rows: bool = False
+) -> list[str]:
+    """Lay out the first rows, or all, in columns; the first `left` columns are aligned left, the others right."""
+    cells = list(chain([head], rows if all_rows else islice(rows, _LISTED)))
     wide = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = [
         "  ".join(
@@ -23,7 +25,7 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, left: int =
         ).rstrip()
         for row in cells
     ]
-    return [*lines, *_more(rows)]
+    return lines if all_rows else [*lines, *_more(rows)]
 
 
 def listed(lines: Sequence[str]) -> Iterable[str]:

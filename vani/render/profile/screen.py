@@ -29,7 +29,14 @@ _SHOWN = 3
 _LABEL, _LEAST_WIDTH = 7, 80
 
 
-def render(profile: Profile, console: Console, *, saved: Path | None = None, program: str = "vani") -> None:
+def render(
+    profile: Profile,
+    console: Console,
+    *,
+    saved: Path | None = None,
+    program: str = "vani",
+    next_steps: bool = True,
+) -> None:
     """Print the summary of a profile.
 
     Paths and names come from traces: control characters are escaped, and nothing is read as markup.
@@ -40,6 +47,8 @@ def render(profile: Profile, console: Console, *, saved: Path | None = None, pro
         Where the profile was written, for the line that says what to do next.
     program
         What is typed for `vani`, quoted for a shell.
+    next_steps
+        Say what to do next.
     """
     # On a narrower terminal the lines wrap, which is better than figures that are cut off.
     console.width = max(console.width, _LEAST_WIDTH)
@@ -52,7 +61,8 @@ def render(profile: Profile, console: Console, *, saved: Path | None = None, pro
         _labelled(console, label, Text(text))
     for remark in _remarks(profile):
         _labelled(console, "Note", Text(remark), style="dim")
-    _next(profile, console, saved, program)
+    if next_steps:
+        _next(profile, console, saved, program)
 
 
 def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:

@@ -1,0 +1,60 @@
+"""Many runs, a line each: what `vani table` writes. Each figure is one of the profile, whose path its column names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+
+__all__ = ["COLUMNS", "RunRow", "RunTable", "Unread"]
+
+
+class RunRow(Model):
+    """One run; null where its profile does not tell."""
+
+    run: str = Field(description="path of the profile or the trace, as it was named")
+    apps: str = Field(description="names of its apps, separated by commas")
+    start: str | None = Field(description="when it began, ISO 8601 in UTC")
+    tracer: str | None = Field(description="who recorded it, and in which format")
+    processes: int = Field(description="workflow.processes")
+    nodes: int | None = Field(description="job.nodes")
+    runtime_s: float | None = Field(description="workflow.runtime_s")
+    io_share: float | None = Field(
+        description="share of the run that faster I/O could win at most, by the time of its slowest process (MAT001)"
+    )
+    io_s: float | None = Field(description="workflow.io.time_s.total, seconds of all processes")
+    read: int | None = Field(description="workflow.io.bytes.read")
+    written: int | None = Field(description="workflow.io.bytes.written")
+    read_rate: float | None = Field(description="workflow.io.bandwidth.read, bytes per second")
+    write_rate: float | None = Field(description="workflow.io.bandwidth.write, bytes per second")
+    reads: int | None = Field(description="workflow.io.ops.read")
+    writes: int | None = Field(description="workflow.io.ops.write")
+    metadata: int | None = Field(description="workflow.io.ops.metadata")
+    read_p50: int | None = Field(description="workflow.io.transfer_size.read.p50, bytes")
+    write_p50: int | None = Field(description="workflow.io.transfer_size.write.p50, bytes")
+    files: int | None = Field(description="workflow.files.total")
+    shared_files: int | None = Field(description="workflow.files.shared")
+    costliest: str | None = Field(description="function that costs most I/O time, or has most calls without times")
+    damage: str | None = Field(description="what its traces lost; null where they are whole")
+
+
+COLUMNS = tuple(RunRow.model_fields)
+"""Names of the columns, in their order."""
+
+
+class Unread(Model):
+    """A file that is no profile and no trace, or a damaged one."""
+
+    run: str
+    why: str
+
+
+class RunTable(Model):
+    """Many runs."""
+
+    schema_: Literal["vani.table/1"] = Field(alias="schema", default="vani.table/1")
+    version: str = Field(description="of Vani")
+    rows: list[RunRow] = Field(description="in the order asked for")
+    unread: list[Unread] = Field(description="what could not be read, with the reason")

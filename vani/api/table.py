@@ -1,0 +1,89 @@
+"""What `vani table` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.figures import figures_of
+from vani.api.given import PathLike
+from vani.api.run import Run
+from vani.errors import InputError
+from vani.schema.beginning import beginning
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.schema.profile import Profile
+    from vani.schema.run_table import RunTable
+
+__all__ = ["table"]
+
+
+def table(
+    *runs: PathLike | Profile,
+    sort: str | None = None,
+    reverse: bool = False,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> RunTable:
+    """One line of figures for each of many runs.
+
+    Parameters
+    ----------
+    runs
+        Profiles, their paths, folders of them, or traces, which are profiled first.
+    sort
+        Column to sort by (`vani.schema.run_table.COLUMNS`): numbers from the largest on, texts from the first on,
+        what is unknown last; None: as they are given.
+    reverse
+        The other way round.
+    store, scheduler, progress
+        As in `profile`, for traces.
+
+    Raises
+    ------
+    InputError
+        No run could be read, or there is no such column. A run that cannot be read is in `unread`.
+    """
+    from vani.history.run_rows import row_of, sorted_rows  # noqa: PLC0415 - loads the models
+    from vani.schema.run_table import RunTable, Unread  # noqa: PLC0415
+
+    sorted_rows((), sort, reverse=reverse)
+    rows, unread = [], []
+    named = [each for one in runs for each in _runs_of(one)]
+    for one in named:
+        try:
+            with Run([one], store=store, scheduler=scheduler, progress=progress) as run:
+                figures = figures_of(run, one, (), 1)
+        except InputError as error:
+            unread.append(Unread(run=str(one), why=str(error)))
+        else:
+            rows.append(row_of(figures.model, figures.path))
+    if not rows:
+        raise InputError(
+            f"none of {len(named)} runs can be read ({unread[0].why})" if unread else "no run was named",
+            todo="name profiles or traces",
+        )
+    return RunTable(
+        schema="vani.table/1",
+        version=vani.__version__,
+        rows=sorted_rows(rows, sort, reverse=reverse),
+        unread=unread,
+    )
+
+
+def _runs_of(one: PathLike | Profile) -> Sequence[PathLike | Profile]:
+    """What is named itself, or the profiles of a folder that holds some; any other folder is a trace."""
+    if not isinstance(one, (str, Path)) or not Path(one).is_dir():
+        return [one]
+    try:
+        within = sorted(
+            path for path in Path(one).iterdir() if path.suffix in (".yaml", ".yml") and path.is_file()
+        )
+    except OSError:
+        return [one]
+    return [path for path in within if b"vani.profile/" in (beginning(path) or b"")] or [one]

@@ -1,0 +1,48 @@
+"""`vani table`: many runs, a line each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vani.cli.options import format_option, output_option, quiet_option
+from vani.cli.output import emit
+from vani.cli.places import check_places
+from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.work import working
+from vani.render.runs import FORMATS
+
+if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
+
+__all__ = ["table"]
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option("--sort", metavar="COLUMN", help="Largest first; texts from A to Z. A column of the CSV, such as io_s.")
+@click.option("--reverse", is_flag=True, help="The other way round.")
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@output_option()
+@decoding_options
+@quiet_option
+def table(
+    runs: tuple[Path, ...], sort: str | None, reverse: bool, kind: str | None, output: Path | None,
+    store: Path | None, scheduler: Scheduler, quiet: bool,
+) -> None:  # fmt: skip
+    """Compare many runs, a line each.
+
+    A RUN is a profile, a folder of profiles, or a trace. The text has what most ask for; CSV, JSON and Parquet have
+    all columns, named as in the profile. What cannot be read is told, and the rest is written all the same.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    with working(*runs, quiet=quiet) as progress:
+        check_places([output], [*runs, *scheduler_files(scheduler)])
+        found = api.table(*runs, sort=sort, reverse=reverse, store=store, scheduler=scheduler, progress=progress)
+    for one in found.unread:
+        click.echo(f"vani: left out: {one.why}", err=True)
+    emit(FORMATS.render(kind, found), output)

@@ -1,0 +1,83 @@
+"""A line of figures for a run, from its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import InputError
+from vani.models.io_time import io_time
+from vani.schema.damage import damage
+from vani.schema.run_table import COLUMNS, RunRow
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+
+__all__ = ["row_of", "sorted_rows"]
+
+_LAST_SECOND: Final = 253_402_300_799
+"""Of the year 9999: no date lies behind it."""
+
+
+def row_of(profile: Profile, run: str) -> RunRow:
+    """The figures of one run."""
+    workflow = profile.workflow
+    io, size = workflow.io, workflow.io.transfer_size
+    starts = [one.start_unix_s for one in profile.traces if one.start_unix_s]
+    tracers = sorted({f"{one.tool} {one.format}" for one in profile.traces})
+    calls = [one.name for one in io.calls or () if one.name is not None]
+    return RunRow(
+        run=run,
+        apps=", ".join(app.name for app in profile.apps),
+        start=_date(min(starts)) if starts else None,
+        tracer=", ".join(tracers) or None,
+        processes=workflow.processes,
+        nodes=profile.job.nodes,
+        runtime_s=workflow.runtime_s,
+        io_share=_share(profile),
+        io_s=io.time_s.total,
+        read=io.bytes.read,
+        written=io.bytes.written,
+        read_rate=io.bandwidth.read,
+        write_rate=io.bandwidth.write,
+        reads=io.ops.read,
+        writes=io.ops.write,
+        metadata=io.ops.metadata,
+        read_p50=size.read.p50 if size.read is not None else None,
+        write_p50=size.write.p50 if size.write is not None else None,
+        files=workflow.files.total,
+        shared_files=workflow.files.shared,
+        costliest=calls[0] if calls else None,
+        damage=damage(profile),
+    )
+
+
+def sorted_rows(rows: Sequence[RunRow], column: str | None, *, reverse: bool) -> list[RunRow]:
+    """Rows by a column: numbers from the largest on, texts and dates from the first on; what is unknown comes last.
+
+    Raises
+    ------
+    InputError
+        There is no such column.
+    """
+    if column is None:
+        return list(reversed(rows)) if reverse else list(rows)
+    if column not in COLUMNS:
+        raise InputError(f"no column {column!r}", where="--sort", todo=f"there are {', '.join(COLUMNS)}")
+    known = [row for row in rows if getattr(row, column) is not None]
+    unknown = [row for row in rows if getattr(row, column) is None]
+    is_text = bool(known) and isinstance(getattr(known[0], column), str)
+    return sorted(known, key=lambda row: getattr(row, column), reverse=reverse is is_text) + unknown
+
+
+def _share(profile: Profile) -> float | None:
+    if profile.workflow.runtime_s is None or profile.workflow.io.time_s.total is None:
+        return None
+    return io_time(profile).share
+
+
+def _date(seconds: float) -> str | None:
+    if not 0 < seconds < _LAST_SECOND:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,17 @@
+"""The table of runs as the document that it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.render.json_text import json_text
+
+if TYPE_CHECKING:
+    from vani.schema.run_table import RunTable
+
+__all__ = ["render"]
+
+
+def render(document: RunTable, **_: object) -> bytes:
+    """Write the document as JSON."""
+    return json_text(document.model_dump(by_alias=True)).encode()
