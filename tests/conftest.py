@@ -37,6 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     folder = tempfile.mkdtemp(prefix="vani-tests-")
     os.environ["VANI_CACHE"] = str(Path(folder, "cache"))
+    # Nor are settings of the user or the centre.
+    os.environ["XDG_CONFIG_HOME"] = folder
+    Path(folder, "site.toml").touch()
+    os.environ["VANI_SITE"] = str(Path(folder, "site.toml"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 

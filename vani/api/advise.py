@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vani.api.given import PathLike, system_of
 from vani.api.run import Run
@@ -32,6 +32,7 @@ def advise(
     ignore: Sequence[str] | None = None,
     thresholds: Mapping[str, Mapping[str, int | float | str]] | None = None,
     config: PathLike | None = None,
+    site: Mapping[str, Mapping[str, Any]] | None = None,
     files: int | None = JUDGED_FILES,
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
@@ -52,6 +53,8 @@ def advise(
     config
         A TOML file whose table `[advise]` holds thresholds, `select` and `ignore` (see `vani.advisors.settings`);
         `select` given here replaces the file's, what is ignored adds up.
+    site
+        Thresholds that those of `config` win over (`vani.site.thresholds`).
     files
         Of a profile that lists more files, judge those with the most I/O time; None judges all.
     store, scheduler, progress
@@ -73,9 +76,10 @@ def advise(
     from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
 
     settings = Settings() if config is None else read_settings(Path(config))
-    merged = {key: dict(values) for key, values in settings.thresholds.items()}
-    for key, values in (thresholds or {}).items():
-        merged[key] = merged.get(key, {}) | dict(values)
+    merged: dict[str, dict[str, Any]] = {}
+    for table in (site or {}, settings.thresholds, thresholds or {}):
+        for key, values in table.items():
+            merged[key] = merged.get(key, {}) | dict(values)
     chosen = settings.select if select is None else select
     passed_over = [*settings.ignore, *(ignore or ())]
     if isinstance(source, (str, Path)):

@@ -34,6 +34,7 @@ def check(
     search: bool = True,
     baselines: Sequence[PathLike] = (),
     system: PathLike | System | None = None,
+    default_system: PathLike | None = None,
     fail_on: Level | None = None,
     allow_empty: bool = False,
     update_baseline: bool = False,
@@ -54,6 +55,8 @@ def check(
         Baselines or profiles, folders or globs of them, instead of what the policy names.
     system
         The machine that rules judge by, instead of the policy's.
+    default_system
+        That machine where neither names one.
     fail_on
         The least level that makes the verdict `fail`, instead of the policy's.
     allow_empty
@@ -90,7 +93,7 @@ def check(
         figures,
         [run for one in earlier for run in one.runs],
         [one.source for one in earlier],
-        _asked_rules(asked, figures, system),
+        _asked_rules(asked, figures, default_system if system is None and asked.table.system is None else system),
         today=today or datetime.now(UTC).date(),
         fail_on=fail_on,
         allow_empty=allow_empty or update_baseline,

@@ -24,6 +24,7 @@ from vani.cli.places import check_places, system_files
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.render.advice import FORMATS
+from vani.site import setting, thresholds
 
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
@@ -91,7 +92,7 @@ def advise(
             *system_files(asked["system"]),
         ]
         check_places([output, *filter(None, [script])], read)
-        advice = api.advise(profile, **asked, progress=progress)
+        advice = api.advise(profile, **asked, site=thresholds()[0], progress=progress)
     emit_all([*_texts(advice, kind, output, script)])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         _show(advice)
@@ -115,3 +116,7 @@ def _show(advice: Advice) -> None:
     from vani.render.advice.screen import render  # noqa: PLC0415
 
     render(advice, None, summary_console())
+    for key, says in (("contact", "Questions"), ("documentation", "More about storage here")):
+        value = setting(key).value
+        if value is not None:
+            click.echo(f"{says}: {value}", err=True)

@@ -19,6 +19,7 @@ from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError
 from vani.render.check import FORMATS, OF_HOSTS
+from vani.site import setting
 
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
@@ -86,7 +87,7 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     is_flag=True,
     help="Afterwards, passed or failed, make the baseline anew from this run.",
 )
-@system_option("The machine that rules judge by.")
+@system_option("The machine that rules judge by; by default the policy's, else that of `vani config`.", of_site=False)
 @click.option(
     "--today",
     metavar="DATE",
@@ -118,7 +119,7 @@ def check(
         read_too = api.files_of_gate(asked["policy"], baselines=asked["baselines"])
         places = [*(path for _, path in wanted), *summary]
         check_places(places, chain(read, read_too, system_files(asked["system"])))
-        found = api.check(profile, **asked, progress=progress)
+        found = api.check(profile, **asked, default_system=setting("system").value, progress=progress)
     # All are made before the first is written: a fault in one leaves nothing half done.
     emit_all([(_written(found, one), path) for one, path in wanted])
     _summarise(found, summary)

@@ -38,6 +38,7 @@ _COMMANDS = {
     "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),
     "rules": ("vani.cli.explain:rules", "List the rules of the catalogue."),
     "systems": ("vani.cli.systems:systems", "List the machines whose descriptions are bundled."),
+    "config": ("vani.cli.config:config", "Show the settings that hold here, and who made them."),
     "demo": ("vani.cli.demo:demo", "Profile, advise and report on a bundled real trace."),
 }
 

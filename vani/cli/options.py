@@ -38,8 +38,22 @@ def output_option(help: str = "Write here, not to stdout.", **more: Any) -> Deco
     return click.option("-o", "--output", type=FILE, metavar="FILE", help=help, **more)
 
 
-def system_option(help: str = "The machine: a bundled name or a system.yaml.") -> Decorator:
-    return click.option("--system", metavar="NAME|FILE", help=help)
+def system_option(
+    help: str = "The machine: a bundled name or a system.yaml; by default that of `vani config`.",
+    *,
+    of_site: bool = True,
+) -> Decorator:
+    """The machine; where nobody names one, what the user or the centre set, if `of_site`."""
+
+    def named(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        del param
+        if value is not None or not of_site or ctx.resilient_parsing:
+            return value
+        from vani.site import setting  # noqa: PLC0415 - `vani --help` reads no file
+
+        return setting("system").value
+
+    return click.option("--system", metavar="NAME|FILE", help=help, callback=named)
 
 
 def format_option(

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from vani.errors import StoreError
+from vani.site import setting
 from vani.store.locks import WRITING, Held, removable
 from vani.store.manifest import STORE_SCHEMA
 from vani.store.read import Store, open_store
@@ -24,11 +25,12 @@ _FORGOTTEN_S = 30 * _ABANDONED_S
 
 
 def cache_directory() -> Path | None:
-    """`$VANI_CACHE`, else `vani/` in the user's cache directory (XDG base directory specification).
+    """What VANI_CACHE or a file of settings names (`vani.site`), else `vani/` in the user's cache directory (XDG base
+    directory specification).
 
     None where the user has no home, as a container's user that no table of users knows.
     """
-    named = os.environ.get("VANI_CACHE")
+    named = setting("cache").value
     if named:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")

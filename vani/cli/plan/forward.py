@@ -82,7 +82,7 @@ _OPTIONS = (
         help="Compute nodes per I/O node of the machine, for static.",
     ),
     _choice("--estimate", "near", "nearest", "none", help="Which measured patterns stand for a job without a curve."),
-    system_option("The machine, whose curves are used: a bundled name or a system.yaml."),
+    system_option("The machine, whose curves are used: a bundled name or a system.yaml.", of_site=False),
 )  # fmt: skip
 
 

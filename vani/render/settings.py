@@ -1,0 +1,40 @@
+"""The settings of the user and the centre, each with who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vani.errors import one_line
+from vani.render.json_text import json_text
+from vani.render.table import table
+from vani.site import KEYS, Setting
+
+__all__ = ["render"]
+
+
+def render(
+    settings: Sequence[Setting],
+    thresholds: Mapping[str, Mapping[str, Any]],
+    origins: Mapping[tuple[str, str], str],
+    *,
+    kind: str = "text",
+) -> str:
+    """Write all settings as text in columns, or as JSON."""
+    rows = [(one.key, one.value, one.origin) for one in settings]
+    rows += [
+        (f"thresholds.{rule}.{name}", str(value), origins[rule, name])
+        for rule, values in sorted(thresholds.items())
+        for name, value in values.items()
+    ]
+    if kind == "json":
+        return json_text([{"setting": key, "value": value, "set_by": origin} for key, value, origin in rows])
+    lines = table(
+        ("setting", "value", "set by"),
+        [(one_line(key), one_line(value or "-"), one_line(origin)) for key, value, origin in rows],
+        left=3,
+        all_rows=True,
+    )
+    about = [f"  {key:<14} {what}" for key, what in KEYS.items()]
+    more = ["", "In a file of settings (TOML):", *about, "  [thresholds.RULE]  as in vani.toml"]
+    return "\n".join([*lines, *more]) + "\n"

@@ -1,0 +1,152 @@
+"""What a centre and a user set once for all commands, and who set it.
+
+For each setting the first of these that has it:
+
+1. the option of a command,
+2. the environment: `VANI_SYSTEM`, `VANI_CACHE`, `VANI_HISTORY`,
+3. the user's file: `$XDG_CONFIG_HOME/vani/config.toml`, by default `~/.config/vani/config.toml`,
+4. the centre's file: what `VANI_SITE` names, by default `/etc/vani/site.toml`,
+5. Vani's default.
+
+Thresholds of rules add up: those of a higher place win over those of a lower one, value by value.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from vani.errors import InputError
+
+__all__ = ["KEYS", "SITE_FILE", "Setting", "setting", "settings", "thresholds"]
+
+KEYS: Final[Mapping[str, str]] = {
+    "system": "the machine: a bundled name or a system.yaml",
+    "cache": "folder that keeps decoded calls",
+    "history": "the history of runs: a file or postgresql://...",
+    "contact": "whom to ask, in a line below advice and reports",
+    "documentation": "address of the centre's own pages about storage",
+}
+"""Settings that are one text each, and what they are; besides them there is the table `[thresholds.RULE]`."""
+
+SITE_FILE: Final = Path("/etc/vani/site.toml")
+_VARIABLES: Final[Mapping[str, str]] = {
+    "system": "VANI_SYSTEM", "cache": "VANI_CACHE", "history": "VANI_HISTORY",
+}  # fmt: skip
+_PATHS: Final = ("cache", "history")
+_MAX_BYTES: Final = 1 << 20
+_LONGEST: Final = 1000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value, and who set it: the name of a variable or of a file; None and `default` where nobody did."""
+
+    key: str
+    value: str | None
+    origin: str
+
+
+def settings() -> list[Setting]:
+    """All settings that are one text, in the order of `KEYS`.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, is no TOML, or holds what is no setting.
+    """
+    return [setting(key) for key in KEYS]
+
+
+def setting(key: str) -> Setting:
+    """One setting. See `settings` for what is raised."""
+    variable = _VARIABLES.get(key)
+    if variable is not None and os.environ.get(variable):
+        return Setting(key, os.environ[variable], variable)
+    for path in _files():
+        value = _read(path).get(key)
+        if value is not None:
+            return Setting(key, _placed(key, value, path), str(path))
+    return Setting(key, None, "default")
+
+
+def thresholds() -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], str]]:
+    """Thresholds by rule and name, and for each the file that set it. See `settings` for what is raised."""
+    found: dict[str, dict[str, Any]] = {}
+    origins: dict[tuple[str, str], str] = {}
+    for path in reversed(_files()):
+        for rule, values in _read(path).get("thresholds", {}).items():
+            for name, value in values.items():
+                found.setdefault(rule, {})[name] = value
+                origins[rule, name] = str(path)
+    return found, origins
+
+
+def _files() -> list[Path]:
+    """The user's file, then the centre's."""
+    named = os.environ.get("VANI_SITE")
+    base = os.environ.get("XDG_CONFIG_HOME")
+    # The specification has a relative path ignored.
+    own: list[Path] = []
+    try:
+        home = Path(base) if base and Path(base).is_absolute() else Path.home() / ".config"
+        own = [home / "vani" / "config.toml"]
+    except RuntimeError:
+        pass  # A user that no table of users knows has no home, and no file there.
+    return [*own, Path(named) if named else SITE_FILE]
+
+
+def _placed(key: str, value: str, path: Path) -> str:
+    """Paths in a file are seen from its folder; `~` is the user's."""
+    if key == "system" and (path.parent / value).is_file():
+        return str(path.parent / value)
+    if key not in _PATHS or "://" in value:
+        return value
+    return str(path.parent / Path(os.path.expandvars(value)).expanduser())
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        if os.environ.get("VANI_SITE") == str(path):
+            raise InputError("no such file", where=path, todo="VANI_SITE names it") from None
+        return {}
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({why})", where=path) from error
+    if len(content) > _MAX_BYTES:
+        raise InputError("is longer than 1 MiB", where=path, todo="`vani config` tells what belongs there")
+    try:
+        table = tomllib.loads(content.decode())
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", where=path) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"not TOML: {error}", where=path, todo="see https://toml.io") from None
+    return _checked(table, path)
+
+
+def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    known = (*KEYS, "thresholds")
+    for key, value in table.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise InputError(f"unknown key {key!r}", where=path, todo=hint)
+        if key == "thresholds":
+            if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+                todo = "write them as [thresholds.LUS002] with a line `name = number` each"
+                raise InputError("[thresholds] holds no tables of rules", where=path, todo=todo)
+        elif not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
+            raise InputError(f"{key} is no text", where=path, todo=f"{key} is {KEYS[key]}")
+        elif any(not letter.isprintable() for letter in value):
+            raise InputError(f"{key} holds characters that do not print", where=path)
+    return table
