@@ -15,7 +15,7 @@ export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test fuzz lint format bench docs site environment package-test newest oldest clean distclean
+.PHONY: help man wheelhouse demo test fuzz lint format bench docs site environment package-test newest oldest clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
@@ -54,6 +54,15 @@ docs: .venv/.test ## regenerate pages, schemas and shown output from the code
 site: .venv/.test ## build the site: these pages and the reference of the library
 	.venv/bin/python -m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet -c docs . build/site
 	@echo "Open build/site/index.html"
+
+man: .venv/.test ## build the manual pages: build/man/vani.1
+	.venv/bin/python -m sphinx -b man --quiet -c docs . build/man
+	@echo "Read it with: man -l build/man/vani.1"
+
+wheelhouse: .venv/.created ## all that an installation without network needs: build/wheelhouse
+	@rm -rf build/wheelhouse
+	.venv/bin/python -m pip wheel --quiet --wheel-dir build/wheelhouse '.[plot]'
+	@echo "There: python3 -m pip install --no-index --find-links FOLDER 'vani-io[plot]'"
 
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test

@@ -37,6 +37,8 @@ navigation_rest = [
     "CHANGELOG",
 ]
 
+man_pages = [("docs/commands", "vani", "storage settings for HPC programs, from a trace", [author], 1)]
+
 html_theme = "furo"
 html_title = f"Vani {release}"
 html_show_sourcelink = False

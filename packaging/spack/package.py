@@ -1,0 +1,28 @@
+# Put it at REPO/packages/py-vani-io/package.py of a Spack repository.
+from spack.package import *
+
+
+class PyVaniIo(PythonPackage):
+    """Storage settings for HPC programs, from a trace of their run."""
+
+    homepage = "https://pypi.org/project/vani-io/"
+    pypi = "vani-io/vani_io-0.1.0.tar.gz"
+    license("MIT AND BSD-3-Clause AND ISC")
+
+    # From a checkout: spack dev-build py-vani-io@0.1.0; `spack checksum py-vani-io` adds what is published.
+    version("0.1.0")
+
+    depends_on("python@3.11:", type=("build", "run"))
+    depends_on("py-hatchling@1.25:", type="build")
+
+    depends_on("py-click@8.2:", type=("build", "run"))
+    depends_on("py-dask@2025.1:", type=("build", "run"))
+    depends_on("py-distributed@2025.1:", type=("build", "run"))
+    depends_on("py-isal@1.7:", type=("build", "run"))
+    depends_on("py-jinja2@3.1:", type=("build", "run"))
+    depends_on("py-networkx@3.2:", type=("build", "run"))
+    depends_on("py-numpy@2.0:", type=("build", "run"))
+    depends_on("py-pyarrow@18:", type=("build", "run"))
+    depends_on("py-pydantic@2.11:", type=("build", "run"))
+    depends_on("py-pyyaml@6.0:", type=("build", "run"))
+    depends_on("py-rich@13.7:", type=("build", "run"))

@@ -1,0 +1,25 @@
+"""`vani completion`: what a shell reads to complete commands and options."""
+
+from __future__ import annotations
+
+import click
+
+from vani.cli.output import emit
+
+__all__ = ["completion"]
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Write the script that lets SHELL complete `vani`.
+
+    For bash: vani completion bash > ~/.local/share/bash-completion/completions/vani. For zsh a file _vani in a folder
+    of fpath, for fish ~/.config/fish/completions/vani.fish.
+    """
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - wanted only here
+
+    made = get_completion_class(shell)
+    assert made is not None
+    emit(made(ctx.find_root().command, {}, "vani", "_VANI_COMPLETE").source() + "\n", None)
