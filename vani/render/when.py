@@ -72,7 +72,7 @@ def _done(phase: Phase) -> str:
     if phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
         return text
     # What was moved is not what the time went to.
-    return f"{text} ({format_share(share)} of it {doing})"
+    return f"{text} ({format_share(share)} of its I/O time {doing})"
 
 
 def _metadata(phase: Phase) -> str:
