@@ -94,6 +94,9 @@ def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file, without_dx
     assert "with that of writes" in shared_file.provenance["io.time_s.sync"]
     assert [file.role for file in shared_file.files] == [None]
     assert "removals are not counted" in shared_file.provenance["files.role"]
+    assert [(folder.creates, folder.makers) for folder in shared_file.folders] == [(None, None)]
+    for attribute in ("folders.creates", "folders.makers"):
+        assert shared_file.provenance[attribute] == "opens that make their file are not counted apart"
 
 
 @with_pydarshan
@@ -217,6 +220,14 @@ def test_that_counts_name_no_function_is_no_sign_that_it_was_not_called():
     advice = vani.advise(vani.profile(LIBRARIES), system="generic-lustre")
     assert "HD5003" not in {one.rule for one in advice.recommendations}
     assert any("which functions of HDF5" in one.why for one in advice.no_recommendation if one.rule == "HD5003")
+
+
+@with_pydarshan
+@pytest.mark.parametrize("rule", ["GPF002", "GPF003"])
+def test_rules_about_new_files_say_that_they_are_not_counted(shared_file, rule):
+    several = shared_file.model_copy(update={"job": shared_file.job.model_copy(update={"nodes": 2})})
+    (found,) = vani.advise(several, system="generic-gpfs", select=[rule]).no_recommendation
+    assert "not known; Recorder tells it" in found.why
 
 
 # Runs before and after they were tuned
