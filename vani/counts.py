@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALL_RANKS", "COLUMNS", "UNKNOWN", "CountedSizes", "FileLayout", "Heat", "RunCounts", "Segments"]
+__all__ = [
+    "ALL_RANKS",
+    "COLUMNS",
+    "UNKNOWN",
+    "Beside",
+    "CountedSizes",
+    "FileLayout",
+    "Heat",
+    "RunCounts",
+    "Segments",
+]
 
 UNKNOWN: Final = -1
 ALL_RANKS: Final = -1
@@ -37,6 +47,9 @@ COLUMNS: Final = (
 )  # fmt: skip
 """Columns of `RunCounts.table`. `even_bytes` is 1 where every process moved as many bytes; `placed` is the number of
 data operations that the three after it tell of."""
+
+Beside = Literal["layouts", "segments", "heat"]
+"""What a run tells beside its counts."""
 
 Ints = NDArray[np.int64]
 
@@ -126,3 +139,5 @@ class RunCounts:
     segments: Segments | None = None
     heat: Heat | None = None
     """None where it does not tell of all processes, or of none."""
+    dropped: frozenset[Beside] = frozenset()
+    """Of which records were dropped while the program ran."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -22,6 +22,7 @@ from vani.analyzers.counts.phases import phases_of_calls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
 from vani.analyzers.counts.wording import (
+    DROPPED,
     KEPT,
     OTHERWISE,
     PHASES_OF_CALLS,
@@ -42,7 +43,7 @@ from vani.analyzers.passes import measures
 from vani.analyzers.world import Context, World
 from vani.calls import RENAMES
 from vani.columns import small_table
-from vani.counts import RunCounts
+from vani.counts import Beside, RunCounts
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
@@ -146,6 +147,9 @@ def _measurements(
     # Where all reads and writes were kept, they need no bounds.
     every = REMARKS | KEPT if len(kept) and kept.whole[rows.included].all() else REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
+    lost = frozenset[Beside]().union(*(run.dropped for run in counts))
+    if "layouts" in lost:
+        remarks |= dict.fromkeys(LAYOUT, DROPPED["layouts"])
     extensions = _extensions()
     results = [
         spent,
@@ -168,13 +172,18 @@ def _measurements(
         processes=processes,
         results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
         formats_on_disk=formats_on_disk(world, processes.files.file, listed),
-        unknown=UNKNOWN_ATTRIBUTES,
+        unknown=UNKNOWN_ATTRIBUTES | {"phases": _why_no_phases(lost)},
         layouts=layouts,
         mounts=mounts_of(counts),
         nodes=nodes,
         remarks=remarks | {f"extensions.{name}": OTHERWISE for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
+
+
+def _why_no_phases(lost: Collection[Beside]) -> str:
+    causes = (DROPPED[what] for what in ("segments", "heat") if what in lost)
+    return "; ".join((UNKNOWN_ATTRIBUTES["phases"], *causes))
 
 
 @cache

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from vani.analyzers.measures.call_costs import FunctionCosts
 from vani.analyzers.measures.clocks import ClockSkew
 from vani.analyzers.measures.exchanges import ExchangeCounts
 from vani.analyzers.measures.extents import ProcessExtents
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.past_end import BeyondEnds
+from vani.counts import Beside
 
-__all__ = ["KEPT", "OTHERWISE", "PHASES_OF_CALLS", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
+__all__ = ["DROPPED", "KEPT", "OTHERWISE", "PHASES_OF_CALLS", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
 
 OTHERWISE = "the source counts calls and keeps none of them"
 _NO_ORDER = "counts keep no order of calls, and removals are not counted"
@@ -23,6 +26,12 @@ UNKNOWN: dict[type[object], str] = {
     ProcessExtents: _NO_ORDER,
     FunctionCosts: "times are added up by kind of call, not by function",
 }
+DROPPED: Mapping[Beside, str] = {
+    "layouts": "records of Lustre were dropped when memory ran out: null for their files",
+    "segments": "DXT dropped calls when memory ran out",
+    "heat": "records of the heat map were dropped when memory ran out",
+}
+"""What a source lost beside its counts."""
 UNKNOWN_ATTRIBUTES = {
     "phases": _NO_PHASES,
     "sync_time": "the time of flushes is counted with that of writes",

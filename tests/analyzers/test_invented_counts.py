@@ -248,6 +248,20 @@ def test_a_heat_map_of_which_records_were_dropped_bounds_nothing():
     assert partial.bounds["workflow.io.busy_s.write"] == (1.0, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("module", "attribute", "said"),
+    [
+        ("LUSTRE", "files.stripe_count", "records of Lustre were dropped when memory ran out"),
+        ("DXT_POSIX", "phases", "when each call took place; DXT dropped calls when memory ran out"),
+        ("HEATMAP", "phases", "records of the heat map were dropped when memory ran out"),
+    ],
+)
+def test_what_was_dropped_beside_counts_is_said_where_it_lacks_and_damages_nothing(module, attribute, said):
+    profile = profiled(log(layouts=components((4, 1 << 20, 0, -1)), partial=[module]))
+    assert said in profile.provenance[attribute]
+    assert (profile.traces[0].complete, profile.traces[0].problems) == (True, [])
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.booleans()), min_size=1, max_size=12),
     st.sampled_from([50, 90]),
