@@ -107,12 +107,17 @@ class Segments:
 
 @dataclass(frozen=True)
 class Heat:
-    """When anything was moved, over all processes and files, by stretches of `width_ns` since the run began."""
+    """Bytes by process and stretch of time, over all files; shape (cells,) each, a cell where something was moved."""
 
     width_ns: int
+    """Of each stretch; the first begins with the run."""
+    layer: Ints
+    """POSIX or STDIO, of `vani.calls.Layer`."""
+    rank: Ints
+    stretch: Ints
+    """Its number, from 0."""
     read: Ints
-    """Numbers, from 0, of the stretches in which something was read."""
-    write: Ints
+    written: Ints
 
 
 @dataclass(frozen=True)

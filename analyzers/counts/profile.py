@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -15,6 +15,7 @@ from vani.analyzers.characterise import world_of
 from vani.analyzers.counts.bounds import bounds_of
 from vani.analyzers.counts.data_calls import pattern, sizes, touched
 from vani.analyzers.counts.exchanges import exchanges_of
+from vani.analyzers.counts.heat_phases import HeatPhases, phases_of_heat
 from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.libraries import library_use
 from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of
@@ -26,6 +27,7 @@ from vani.analyzers.counts.wording import (
     KEPT,
     OTHERWISE,
     PHASES_OF_CALLS,
+    PHASES_OF_HEAT,
     REMARKS,
     UNKNOWN,
     UNKNOWN_ATTRIBUTES,
@@ -112,22 +114,37 @@ def counted_profile(
             measured, remarks={**measured.remarks, "traces.path": f"copies count once: {told}"}
         )
     calls = phases_of_calls(kept, measured.traces)
+    heat = phases_of_heat(rows, counts, measured.traces) if calls is None else None
+    bounds = bounds_of(rows, kept, counts, measured)
     if calls is not None:
-        measured = replace(
-            measured,
-            phases=replace(measured.phases, gap_ns=calls.phases.gap_ns),
-            unknown={name: why for name, why in measured.unknown.items() if name != "phases"},
-            remarks={**measured.remarks, **PHASES_OF_CALLS},
-        )
+        measured = _with_phases(measured, calls.phases.gap_ns, PHASES_OF_CALLS)
+    elif isinstance(heat, HeatPhases):
+        measured = _with_phases(measured, heat.gap_ns, PHASES_OF_HEAT)
+        bounds |= heat.bounds
+    elif heat is not None:
+        why = f"{measured.unknown['phases']}; {heat}"
+        measured = replace(measured, unknown={**measured.unknown, "phases": why})
     view = View(measured, job_, system)
+    phases = heat.phases if isinstance(heat, HeatPhases) else None
     profile = assemble(
         view,
         version=version,
         refused=refused,
-        bounds=bounds_of(rows, kept, counts, measured),
-        of_phases=None if calls is None else View(calls, job_, system),
+        bounds=bounds,
+        of_phases=phases if calls is None else View(calls, job_, system),
     )
     return profile, view
+
+
+def _with_phases(
+    measured: Measurements, gap_ns: Sequence[int | None], remarks: Mapping[str, str]
+) -> Measurements:
+    return replace(
+        measured,
+        phases=replace(measured.phases, gap_ns=gap_ns),
+        unknown={name: why for name, why in measured.unknown.items() if name != "phases"},
+        remarks={**measured.remarks, **remarks},
+    )
 
 
 def _measurements(

@@ -12,7 +12,16 @@ from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.past_end import BeyondEnds
 from vani.counts import Beside
 
-__all__ = ["DROPPED", "KEPT", "OTHERWISE", "PHASES_OF_CALLS", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
+__all__ = [
+    "DROPPED",
+    "KEPT",
+    "OTHERWISE",
+    "PHASES_OF_CALLS",
+    "PHASES_OF_HEAT",
+    "REMARKS",
+    "UNKNOWN",
+    "UNKNOWN_ATTRIBUTES",
+]
 
 OTHERWISE = "the source counts calls and keeps none of them"
 _NO_ORDER = "counts keep no order of calls, and removals are not counted"
@@ -42,6 +51,20 @@ PHASES_OF_CALLS = {
         "of the reads and writes of POSIX, which DXT kept one by one: no metadata operations, flushes nor buffered "
         "streams"
     )
+}
+PHASES_OF_HEAT = {
+    "phases": (
+        "from the heat map, which tells bytes by process and stretch of time, to one stretch: `bounds` has both ends "
+        "of start_s, end_s and runtime_s; of reads and writes alone, no metadata operations nor flushes"
+    ),
+    "phases.io": "the heat map tells bytes and no calls: how many, how long, how large and where is null",
+    "phases.io.bytes": (
+        "as the heat map shares them out: calls that last for several stretches are rounded in each; up to a twentieth "
+        "may be that of standard streams, or lacks where a file's buffered streams cannot be told from these"
+    ),
+    "phases.kind": "by bytes alone",
+    "phases.dominant": "the heat map does not tell the time of calls",
+    "phases.frequency": "the heat map does not tell calls",
 }
 REMARKS = {
     "traces.records": "calls that were counted; the log holds none of them",
