@@ -19,7 +19,13 @@ from vani.counts import RunCounts
 __all__ = ["bounds_of"]
 
 Ints = NDArray[np.int64]
-_KINDS = {"read": int(Kind.READ), "write": int(Kind.WRITE), "metadata": int(Kind.METADATA), "total": ALL}
+_KINDS = {
+    "read": int(Kind.READ),
+    "write": int(Kind.WRITE),
+    "metadata": int(Kind.METADATA),
+    "sync": int(Kind.SYNC),
+    "total": ALL,
+}
 
 
 def bounds_of(

@@ -15,6 +15,7 @@ from vani.analyzers.characterise import world_of
 from vani.analyzers.counts.bounds import bounds_of
 from vani.analyzers.counts.data_calls import pattern, sizes, touched
 from vani.analyzers.counts.exchanges import exchanges_of
+from vani.analyzers.counts.flushes import flushes_apart
 from vani.analyzers.counts.heat_phases import HeatPhases, phases_of_heat
 from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.libraries import library_use
@@ -24,6 +25,7 @@ from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
 from vani.analyzers.counts.wording import (
     DROPPED,
+    FLUSHES_APART,
     KEPT,
     OTHERWISE,
     PHASES_OF_CALLS,
@@ -107,7 +109,10 @@ def counted_profile(
     counts = [run.counts for run in runs]
     rows = Rows.of(world, contexts, counts)
     kept = KeptCalls.of(rows, contexts, counts)
+    rows, hidden = flushes_apart(rows, kept)
+    kept = replace(kept, rows=rows)
     measured = _measurements(world, contexts, runs, rows, kept, list_files)
+    measured = _with_flushes(measured, rows, hidden)
     if copies:
         told = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
         measured = replace(
@@ -134,6 +139,15 @@ def counted_profile(
         of_phases=phases if calls is None else View(calls, job_, system),
     )
     return profile, view
+
+
+def _with_flushes(measured: Measurements, rows: Rows, hidden: NDArray[np.bool_]) -> Measurements:
+    """Which flushes have no time of their own, and how those that have one got it."""
+    measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))
+    if (hidden == (rows["syncs"] > 0)).all():
+        return measured
+    unknown = {name: why for name, why in measured.unknown.items() if name != "sync_time"}
+    return replace(measured, unknown=unknown, remarks={**measured.remarks, **FLUSHES_APART})
 
 
 def _with_phases(

@@ -14,6 +14,7 @@ from vani.counts import Beside
 
 __all__ = [
     "DROPPED",
+    "FLUSHES_APART",
     "KEPT",
     "OTHERWISE",
     "PHASES_OF_CALLS",
@@ -65,6 +66,14 @@ PHASES_OF_HEAT = {
     "phases.kind": "by bytes alone",
     "phases.dominant": "the heat map does not tell the time of calls",
     "phases.frequency": "the heat map does not tell calls",
+}
+_OF_FLUSHES = (
+    "of files whose writes DXT kept one by one: the time of writes and flushes of POSIX, which is counted as one, less "
+    "that of these writes"
+)
+FLUSHES_APART = {
+    "io.time_s.sync": f"{_OF_FLUSHES}; null where others are counted with writes",
+    "io.busy_s.sync": f"lower bound, as metadata; {_OF_FLUSHES}; null where others are counted with writes",
 }
 REMARKS = {
     "traces.records": "calls that were counted; the log holds none of them",
@@ -131,7 +140,7 @@ KEPT = {
         f"reads and writes {_FROM_DXT}; metadata and total: lower bound, `bounds` has the upper one: with metadata "
         "operations and flushes apart from all else"
     ),
-    "io.bandwidth": _FROM_DXT,
+    "io.bandwidth": f"{_FROM_DXT}; write_synced: upper bound",
     "io.footprint": _FROM_DXT,
     "io.transfer_size": f"{_FROM_DXT}; histogram by the source's own bins, whose upper end belongs to them",
     "io.access_pattern": f"{_FROM_DXT}; whether a file was opened again between two of them is not told",
