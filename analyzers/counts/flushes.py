@@ -23,11 +23,12 @@ Bools = NDArray[np.bool_]
 def flushes_apart(rows: Rows, kept: KeptCalls) -> tuple[Rows, Bools]:
     """The rows, `write_ns` without flushes and `sync_ns` of these where that is known; which rows still hide them.
 
-    What the calls that write do not take of the time of a file's writes and flushes, its flushes took.
+    What the calls that write do not take of the time of a file's writes and flushes, its flushes took. Where that is
+    not known of some file of the data set, all are left as they are: a sum of both would be neither.
     """
     flushed = rows["syncs"] > 0
     known = flushed & rows.included & (rows["layer"] == Layer.POSIX) & kept.whole[:, Kind.WRITE]
-    if not known.any():
+    if not known.any() or (flushed & rows.included & ~known).any():
         return rows, flushed
     writing = np.where(known, np.minimum(_writing(rows, kept), rows["write_ns"]), rows["write_ns"])
     apart = {"write_ns": writing, "sync_ns": np.where(known, rows["write_ns"] - writing, 0)}

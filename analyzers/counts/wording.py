@@ -68,12 +68,12 @@ PHASES_OF_HEAT = {
     "phases.frequency": "the heat map does not tell calls",
 }
 _OF_FLUSHES = (
-    "of files whose writes DXT kept one by one: the time of writes and flushes of POSIX, which is counted as one, less "
-    "that of these writes"
+    "of files, all of whose writes DXT kept one by one: the time of writes and flushes of POSIX, which is counted as "
+    "one, less that of these writes"
 )
 FLUSHES_APART = {
-    "io.time_s.sync": f"{_OF_FLUSHES}; null where others are counted with writes",
-    "io.busy_s.sync": f"lower bound, as metadata; {_OF_FLUSHES}; null where others are counted with writes",
+    "io.time_s.sync": f"{_OF_FLUSHES}; null of standard streams",
+    "io.busy_s.sync": f"lower bound, as metadata; {_OF_FLUSHES}; null of standard streams",
 }
 REMARKS = {
     "traces.records": "calls that were counted; the log holds none of them",

@@ -268,6 +268,21 @@ def test_writes_of_several_threads_at_a_time_count_once_as_darshan_counts_them()
     assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (1.75, 0.25)
 
 
+def test_where_flushes_of_some_file_are_not_known_those_of_all_are_left_with_writes():
+    two = {"OPENS": [1, 1], "WRITES": [4, 1], "BYTES_WRITTEN": [4 * MiB, 1], "FSYNCS": [1, 1]}
+    both = Module(
+        np.array([1, 3], np.uint64),
+        np.array([-1, -1]),
+        {f"POSIX_{name}": np.array(values) for name, values in two.items()},
+        {"POSIX_F_WRITE_TIME": np.array([2.0, 1.0])},
+    )
+    ids = {"ids": np.array([1, 3], np.uint64), "names": ["/lustre/run/out", "/lustre/run/other"]}
+    kept = calls((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125), (1, 3, 3.0, 3.125))
+    profile = profiled(log(modules={"POSIX": both}, calls=kept, **ids))
+    assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (3.0, None)
+    assert {file.io.time_s.sync for file in profile.files} == {None}
+
+
 def test_where_a_write_was_not_kept_the_time_of_flushes_is_null():
     profile = flushed((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125))
     assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (2.0, None)
