@@ -87,7 +87,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             write.add_profiles(connection, dict(waiting["profile"]))
             for some in waiting.values():
                 some.clear()
-            return added
+            return len(added)
 
         for tree in lines:
             kind, value = _row(path, tree)
