@@ -116,6 +116,11 @@ def test_a_heat_map_of_no_rank_of_the_run_tells_nothing(rank):
     assert profiled(log(heat=heat((rank, (1, 0), (0, 0))))).phases is None
 
 
+@pytest.mark.parametrize("width", [0.0, -1.0, float("nan"), float("inf"), 9e8])
+def test_a_heat_map_of_stretches_that_cannot_be_tells_nothing(width):
+    assert profiled(log(heat=heat((0, (1, 0), (0, 0)), width=width))).phases is None
+
+
 def test_a_stretch_behind_the_end_of_the_run_ends_with_it():
     (phase,) = profiled(log(heat=heat((0, (0, 0, 0, 4), (0,) * 4), width=3.0))).phases
     assert (phase.start_s, phase.end_s) == (9.0, 10.0)

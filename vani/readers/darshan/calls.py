@@ -62,7 +62,7 @@ def heat_of(records: Records) -> Heat | None:
     mine = layers >= 0
     widths = np.unique(table["width"][mine])
     # Processes put bins together when they run out of them, and agree on how many in the end.
-    if len(widths) != 1 or not 0 < widths[0] < _MOST_SECONDS:
+    if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
         return None
     ranks = table["rank"][mine] if records.ranks > 1 else np.zeros(int(mine.sum()), np.int64)
     read, written = (np.maximum(table[side][mine], 0) for side in ("read", "write"))

@@ -33,6 +33,7 @@ _NEWEST = (3, 41)
 _WIDE = (3, 41)
 """Since this version there are 64 modules, and flags of 64 bits."""
 _ZLIB, _BZIP2, _NONE = 0, 1, 2
+_GZIP = b"\x1f\x8b"
 _AGAIN = "copy it once more from where Darshan wrote it, or leave it out"
 
 
@@ -79,6 +80,8 @@ def header_of(path: Path, content: bytes) -> Header:
         raise TraceError("is an empty file, no Darshan log", where=path, todo=_AGAIN)
     version = _VERSION.match(content)
     order = next((o for o in "<>" if content[8:16] == struct.pack(f"{o}q", MAGIC)), None)
+    if content.startswith(_GZIP):
+        raise UnknownFormatError("is compressed by gzip", where=path, todo="name what gunzip makes of it")
     if order is None:
         if version is not None and int(version[1]) < 3:
             raise UnknownFormatError(
@@ -116,6 +119,10 @@ def header_of(path: Path, content: bytes) -> Header:
         end = offset + length
         if end > len(content):
             raise damaged_log(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")
+    if placed and end < len(content):
+        raise damaged_log(
+            path, f"{len(content) - end:,} bytes follow its last region: something was written behind it"
+        )
     job = (size, (placed[0][0] if placed else len(content)) - size)
     names, *others = pairs
     versions = struct.unpack_from(f"{order}{modules}I", content, at + 16 * (1 + modules))
