@@ -21,14 +21,12 @@ from vani.readers.darshan.counters import BINS, counts_of
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import Module, Records
 from vani.readers.darshan.regions import checked_header
-from vani.readers.darshan.totals import read_totals
 from vani.readers.darshan.worker import MODULES
 from vani.readers.open import open_workload
 
 LOGS = Path(__file__).parents[1] / "data" / "darshan"
 WITHOUT_DXT = LOGS / "v3-ior-large16m-ssf-2r.darshan"
 SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
-LIBRARIES = LOGS / "v3-netcdf-pnetcdf-4r.darshan"
 
 with_pydarshan = pytest.mark.skipif(
     importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
@@ -325,39 +323,6 @@ def test_a_name_may_hold_anything(tmp_path, name, read):
     (tmp_path / "a.darshan").write_bytes(content)
     (file,) = vani.profile(tmp_path / "a.darshan").files
     assert file.path == f"/lustre/scratch/proj/ior/{read}"
-
-
-@pytest.mark.parametrize(
-    ("log", "module", "number"),
-    [
-        (LIBRARIES, "H5F", 3),
-        (LIBRARIES, "H5D", 4),
-        (LIBRARIES, "PNETCDF_FILE", 5),
-        (LIBRARIES, "PNETCDF_VAR", 6),
-        (LIBRARIES, "DXT_POSIX", 10),
-        (LIBRARIES, "DXT_MPIIO", 11),
-        (LIBRARIES, "HEATMAP", 15),
-    ],
-)
-@pytest.mark.parametrize("lost", [8, 40])
-@pytest.mark.parametrize("read", [checked_header, read_totals])
-def test_a_cut_record_of_any_module_is_damage(tmp_path, log, module, number, lost, read):
-    (tmp_path / "a.darshan").write_bytes(changed(log, number + 2, lambda region: region[:-lost]))
-    with pytest.raises(TraceError, match=f"{module} has [0-9,]+ bytes, and .* cut"):
-        read(tmp_path / "a.darshan")
-
-
-def test_a_record_that_counts_what_cannot_be_is_damage(tmp_path):
-    content = changed(LIBRARIES, 17, lambda region: region[:24] + struct.pack("<q", -1) + region[32:])
-    (tmp_path / "a.darshan").write_bytes(content)
-    with pytest.raises(TraceError, match="HEATMAP has a record that counts -1 of its parts"):
-        checked_header(tmp_path / "a.darshan")
-
-
-def test_a_record_may_go_on_from_one_piece_of_its_region_to_the_next(tmp_path, monkeypatch):
-    for chunk in (1, 7, 50, 105):
-        monkeypatch.setattr("vani.readers.darshan.regions._CHUNK", chunk)
-        assert checked_header(LIBRARIES).version == "3.41"
 
 
 # PyDarshan
