@@ -187,7 +187,7 @@ def is_small(folder: Folder, limit: int) -> bool:
 def is_written(folder: Folder) -> bool:
     """The run makes or writes most files of the folder; not every way to make a file is recorded."""
     known = folder.sizes.known if folder.sizes is not None else 0
-    return 2 * folder.creates >= folder.files or (bool(folder.bytes.written) and 2 * known >= folder.files)
+    return 2 * (folder.creates or 0) >= folder.files or (bool(folder.bytes.written) and 2 * known >= folder.files)
 
 
 def _served(profile: Profile) -> float:

@@ -26,7 +26,7 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
 from vani.calls import FileClass
-from vani.schema.profile import Excluded, Generator, Profile, Workflow
+from vani.schema.profile import Excluded, Generator, Phase, Profile, Workflow
 
 __all__ = ["assemble"]
 
@@ -39,7 +39,7 @@ def assemble(
     version: str,
     refused: Sequence[tuple[str, str]] = (),
     bounds: Mapping[str, tuple[float, float]] | None = None,
-    of_phases: View | None = None,
+    of_phases: View | list[Phase] | None = None,
 ) -> Profile:
     """The profile of what was measured.
 
@@ -52,7 +52,7 @@ def assemble(
     bounds
         By attribute: the least and the most that it can be, where the source tells no more.
     of_phases
-        What tells of phases, where that is not all that was measured.
+        What tells of phases, where that is not all that was measured; or the phases.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def assemble(
         job=noted(job(view)),
         workflow=noted(_workflow(view, cores)),
         apps=noted(apps(view)),
-        phases=noted(phases(of_phases or view)),
+        phases=of_phases if isinstance(of_phases, list) else noted(phases(of_phases or view)),
         interfaces=noted(interfaces(view)),
         middleware=noted(middleware(view, cores)),
         storage=noted(storage(view)),

@@ -83,7 +83,7 @@ def stats_by(
     sizes = {} if by_size is None else sizes_by(by_size, groups)
     own_bins = None if by_size is None else by_size.bins
     bins = {} if own_bins is None else binned_by(own_bins, groups)
-    with_writes = "sync_time" in measured.unknown
+    hidden = frozenset(groups(*measured.hidden_flushes).tolist())
     times = np.zeros((len(keys), KINDS + 1), np.int64) if time is None else time.at(keys)
     in_calls = np.zeros((len(keys), WIDTH), np.int64) if busy is None else busy.at(keys)
     functions = measured.of(FunctionCosts)
@@ -115,10 +115,10 @@ def stats_by(
             ),
             past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
             ops=OpCounts(read=reads, write=writes, metadata=metadata, sync=syncs),
-            time_s=_by_kind(ns, ALL_KINDS, syncs if with_writes else 0) if time is not None else _UNTIMED,
-            busy_s=_by_kind(held, ALL, syncs if with_writes else 0) if busy is not None else _UNTIMED,
+            time_s=_by_kind(ns, ALL_KINDS, hidden=key in hidden) if time is not None else _UNTIMED,
+            busy_s=_by_kind(held, ALL, hidden=key in hidden) if busy is not None else _UNTIMED,
             ops_share=_shares(data, metadata, syncs),
-            time_share=_time_share(ns, hidden=bool(syncs and with_writes)),
+            time_share=_time_share(ns, hidden=key in hidden),
             bandwidth=Bandwidth(
                 # What lies beyond the end of a file was asked for in vain.
                 read=_rate(read, int(beyond[i]), held[Kind.READ], ns[Kind.READ]) if reads else None,
@@ -185,8 +185,8 @@ def impossible_rates(io: IOStats) -> list[str]:
     return found
 
 
-def _by_kind(ns: Sequence[int], total: int, hidden: int) -> ByKind:
-    """Seconds by kind; `hidden`: flushes whose time is in that of writes."""
+def _by_kind(ns: Sequence[int], total: int, *, hidden: bool) -> ByKind:
+    """Seconds by kind; `hidden`: the time of some flushes is in that of writes."""
     return ByKind(
         read=ns[Kind.READ] / 1e9,
         write=ns[Kind.WRITE] / 1e9,

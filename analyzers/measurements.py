@@ -168,6 +168,8 @@ class Measurements:
     """(folder, type) of file systems that were mounted where the workload ran."""
     nodes: int | None = None
     """That the workload ran on, where the source tells."""
+    hidden_flushes: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
+    """Phases and files, a pair each, of flushes whose time is in that of writes."""
     extensions: Mapping[str, Plain] = field(default_factory=dict)
     """What measures found that declare no type of result, such as those of plug-ins, by name."""
 

@@ -26,7 +26,8 @@ def _faults(p: Profile) -> Iterator[str]:
         "dataset.io": p.dataset.io,
         "excluded.io": p.excluded.io,
         **{f"apps[{i}].io": a.io for i, a in enumerate(p.apps)},
-        **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases or ())},
+        # Where bytes alone are known, there is nothing to hold them against.
+        **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases or ()) if a.io.ops is not None},
         **{f"files[{i}].io": a.io for i, a in enumerate(p.files)},
     }
     for where, io in blocks.items():
@@ -163,6 +164,8 @@ def _parts(p: Profile) -> Iterator[str]:
         if getattr(p, name) is None:
             continue
         parts = [e.io for e in getattr(p, name)]
+        if any(io.ops is None for io in parts):
+            continue
         # The source kept some kinds of calls alone: provenance says which.
         some = name == "phases" and "phases" in p.provenance
         for block, key in (

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALL_RANKS", "COLUMNS", "UNKNOWN", "CountedSizes", "FileLayout", "Heat", "RunCounts", "Segments"]
+__all__ = [
+    "ALL_RANKS",
+    "COLUMNS",
+    "UNKNOWN",
+    "Beside",
+    "CountedSizes",
+    "FileLayout",
+    "Heat",
+    "RunCounts",
+    "Segments",
+]
 
 UNKNOWN: Final = -1
 ALL_RANKS: Final = -1
@@ -37,6 +47,9 @@ COLUMNS: Final = (
 )  # fmt: skip
 """Columns of `RunCounts.table`. `even_bytes` is 1 where every process moved as many bytes; `placed` is the number of
 data operations that the three after it tell of."""
+
+Beside = Literal["layouts", "segments", "heat"]
+"""What a run tells beside its counts."""
 
 Ints = NDArray[np.int64]
 
@@ -94,12 +107,17 @@ class Segments:
 
 @dataclass(frozen=True)
 class Heat:
-    """When anything was moved, over all processes and files, by stretches of `width_ns` since the run began."""
+    """Bytes by process and stretch of time, over all files; shape (cells,) each, a cell where something was moved."""
 
     width_ns: int
+    """Of each stretch; the first begins with the run."""
+    layer: Ints
+    """POSIX or STDIO, of `vani.calls.Layer`."""
+    rank: Ints
+    stretch: Ints
+    """Its number, from 0."""
     read: Ints
-    """Numbers, from 0, of the stretches in which something was read."""
-    write: Ints
+    written: Ints
 
 
 @dataclass(frozen=True)
@@ -126,3 +144,5 @@ class RunCounts:
     segments: Segments | None = None
     heat: Heat | None = None
     """None where it does not tell of all processes, or of none."""
+    dropped: frozenset[Beside] = frozenset()
+    """Of which records were dropped while the program ran."""

@@ -61,7 +61,9 @@ class SharedFolder(Rule):
         table = folders_of(profile, system)
         if isinstance(table, str):
             return self.nothing(table)
-        many = [row for row in table.rows if row[1].creates >= self.min_creates]
+        if table.rows and all(row[1].creates is None for row in table.rows):
+            return self.nothing("how many files were made is not known; Recorder tells it")
+        many = [row for row in table.rows if (row[1].creates or 0) >= self.min_creates]
         if not many:
             return self.nothing(
                 f"in no folder {format_count(int(self.min_creates))} files are made, of those with most metadata time "

@@ -63,6 +63,8 @@ class Subblocks(Rule):
             return self.nothing(table)
         kept = [row for row in table.rows if row[1].creates and 2 * (row[1].removes or 0) < row[1].files]
         sized = [row for row in kept if row[1].sizes is not None and row[1].sizes.known]
+        if not sized and table.rows and all(row[1].creates is None for row in table.rows):
+            return self.nothing("which files were made and kept is not known; Recorder tells it")
         if not sized:
             return self.nothing("the run makes and keeps no files of known size")
         on: defaultdict[str, list[tuple[int, Folder]]] = defaultdict(list)

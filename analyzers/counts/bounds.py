@@ -19,7 +19,13 @@ from vani.counts import RunCounts
 __all__ = ["bounds_of"]
 
 Ints = NDArray[np.int64]
-_KINDS = {"read": int(Kind.READ), "write": int(Kind.WRITE), "metadata": int(Kind.METADATA), "total": ALL}
+_KINDS = {
+    "read": int(Kind.READ),
+    "write": int(Kind.WRITE),
+    "metadata": int(Kind.METADATA),
+    "sync": int(Kind.SYNC),
+    "total": ALL,
+}
 
 
 def bounds_of(
@@ -75,7 +81,8 @@ def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence
         heat = run.heat
         if heat is None:
             return None
-        for kind, bins in ((int(Kind.READ), heat.read), (int(Kind.WRITE), heat.write)):
+        for kind, moved in ((int(Kind.READ), heat.read), (int(Kind.WRITE), heat.written)):
+            bins = np.unique(heat.stretch[moved > 0])
             begin = bins * heat.width_ns + shift
             parts.append(
                 (np.full(len(begin), group), np.full(len(begin), kind), begin, begin + heat.width_ns)

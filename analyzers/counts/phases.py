@@ -28,7 +28,7 @@ from vani.analyzers.measures.transfer_size import SizeCounts
 from vani.analyzers.phase_cuts import begins
 from vani.calls import Kind, Layer
 
-__all__ = ["phases_of_calls"]
+__all__ = ["found_phases", "phase_of_calls", "phases_of_calls"]
 
 Ints = NDArray[np.int64]
 
@@ -42,9 +42,9 @@ def phases_of_calls(kept: KeptCalls, traces: Sequence[TraceFacts]) -> Measuremen
     posix = rows.included & (rows["layer"] == Layer.POSIX)
     if not len(kept) or not kept.whole[posix].all():
         return None
-    phases = _found(kept)
+    phases = found_phases(kept)
     count = len(phases)
-    phase = _of_calls(kept, phases)
+    phase = phase_of_calls(kept, phases)
     nothing = np.empty(0, np.int64)
     extents, sizes = kept.extents(phase), kept.sizes(phase)
     of_extents = unpack(extents.group, kept.cell_widths) if len(extents) else (nothing,) * 3
@@ -105,7 +105,7 @@ def phases_of_calls(kept: KeptCalls, traces: Sequence[TraceFacts]) -> Measuremen
     )
 
 
-def _found(kept: KeptCalls) -> Phases:
+def found_phases(kept: KeptCalls) -> Phases:
     world, floor = kept.rows.world, pause_floor_ns(kept.rows.world)
     busy = join_busy(merge(kept.app, kept.start, np.maximum(kept.end, kept.start + 1)), floor)
     cells, of_cells = _activity(kept), np.array(world.app_of_trace)
@@ -163,7 +163,7 @@ def _activity(kept: KeptCalls) -> Cells:
     return Cells.of(table, np.unique(kept.process))
 
 
-def _of_calls(kept: KeptCalls, phases: Phases) -> Ints:
+def phase_of_calls(kept: KeptCalls, phases: Phases) -> Ints:
     """Phase of each call: the last one of its app that begins no later."""
     found = np.zeros(len(kept), np.int64)
     for app in np.unique(kept.app).tolist():

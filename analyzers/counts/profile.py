@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -15,6 +15,8 @@ from vani.analyzers.characterise import world_of
 from vani.analyzers.counts.bounds import bounds_of
 from vani.analyzers.counts.data_calls import pattern, sizes, touched
 from vani.analyzers.counts.exchanges import exchanges_of
+from vani.analyzers.counts.flushes import flushes_apart
+from vani.analyzers.counts.heat_phases import HeatPhases, phases_of_heat
 from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.libraries import library_use
 from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of
@@ -22,9 +24,12 @@ from vani.analyzers.counts.phases import phases_of_calls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
 from vani.analyzers.counts.wording import (
+    DROPPED,
+    FLUSHES_APART,
     KEPT,
     OTHERWISE,
     PHASES_OF_CALLS,
+    PHASES_OF_HEAT,
     REMARKS,
     UNKNOWN,
     UNKNOWN_ATTRIBUTES,
@@ -42,7 +47,7 @@ from vani.analyzers.passes import measures
 from vani.analyzers.world import Context, World
 from vani.calls import RENAMES
 from vani.columns import small_table
-from vani.counts import RunCounts
+from vani.counts import Beside, RunCounts
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
@@ -104,29 +109,56 @@ def counted_profile(
     counts = [run.counts for run in runs]
     rows = Rows.of(world, contexts, counts)
     kept = KeptCalls.of(rows, contexts, counts)
+    rows, hidden = flushes_apart(rows, kept)
+    kept = replace(kept, rows=rows)
     measured = _measurements(world, contexts, runs, rows, kept, list_files)
+    measured = _with_flushes(measured, rows, hidden)
     if copies:
         told = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
         measured = replace(
             measured, remarks={**measured.remarks, "traces.path": f"copies count once: {told}"}
         )
     calls = phases_of_calls(kept, measured.traces)
+    heat = phases_of_heat(rows, counts, measured.traces) if calls is None else None
+    bounds = bounds_of(rows, kept, counts, measured)
     if calls is not None:
-        measured = replace(
-            measured,
-            phases=replace(measured.phases, gap_ns=calls.phases.gap_ns),
-            unknown={name: why for name, why in measured.unknown.items() if name != "phases"},
-            remarks={**measured.remarks, **PHASES_OF_CALLS},
-        )
+        measured = _with_phases(measured, calls.phases.gap_ns, PHASES_OF_CALLS)
+    elif isinstance(heat, HeatPhases):
+        measured = _with_phases(measured, heat.gap_ns, PHASES_OF_HEAT)
+        bounds |= heat.bounds
+    elif heat is not None:
+        why = f"{measured.unknown['phases']}; {heat}"
+        measured = replace(measured, unknown={**measured.unknown, "phases": why})
     view = View(measured, job_, system)
+    phases = heat.phases if isinstance(heat, HeatPhases) else None
     profile = assemble(
         view,
         version=version,
         refused=refused,
-        bounds=bounds_of(rows, kept, counts, measured),
-        of_phases=None if calls is None else View(calls, job_, system),
+        bounds=bounds,
+        of_phases=phases if calls is None else View(calls, job_, system),
     )
     return profile, view
+
+
+def _with_flushes(measured: Measurements, rows: Rows, hidden: NDArray[np.bool_]) -> Measurements:
+    """Which flushes have no time of their own, and how those that have one got it."""
+    measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))
+    if (hidden == (rows["syncs"] > 0)).all():
+        return measured
+    unknown = {name: why for name, why in measured.unknown.items() if name != "sync_time"}
+    return replace(measured, unknown=unknown, remarks={**measured.remarks, **FLUSHES_APART})
+
+
+def _with_phases(
+    measured: Measurements, gap_ns: Sequence[int | None], remarks: Mapping[str, str]
+) -> Measurements:
+    return replace(
+        measured,
+        phases=replace(measured.phases, gap_ns=gap_ns),
+        unknown={name: why for name, why in measured.unknown.items() if name != "phases"},
+        remarks={**measured.remarks, **remarks},
+    )
 
 
 def _measurements(
@@ -146,6 +178,9 @@ def _measurements(
     # Where all reads and writes were kept, they need no bounds.
     every = REMARKS | KEPT if len(kept) and kept.whole[rows.included].all() else REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
+    lost = frozenset[Beside]().union(*(run.dropped for run in counts))
+    if "layouts" in lost:
+        remarks |= dict.fromkeys(LAYOUT, DROPPED["layouts"])
     extensions = _extensions()
     results = [
         spent,
@@ -163,18 +198,23 @@ def _measurements(
         traces=[run.facts for run in runs],
         phases=Phases(np.zeros(len(apps), np.int64), apps, [None] * len(apps)),
         listed=listed,
-        survey=SurveyedFiles(_survey(rows)),
+        survey=SurveyedFiles(_survey(rows), tells_creation=False),
         operations=operations,
         processes=processes,
         results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
         formats_on_disk=formats_on_disk(world, processes.files.file, listed),
-        unknown=UNKNOWN_ATTRIBUTES,
+        unknown=UNKNOWN_ATTRIBUTES | {"phases": _why_no_phases(lost)},
         layouts=layouts,
         mounts=mounts_of(counts),
         nodes=nodes,
         remarks=remarks | {f"extensions.{name}": OTHERWISE for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
+
+
+def _why_no_phases(lost: Collection[Beside]) -> str:
+    causes = (DROPPED[what] for what in ("segments", "heat") if what in lost)
+    return "; ".join((UNKNOWN_ATTRIBUTES["phases"], *causes))
 
 
 @cache

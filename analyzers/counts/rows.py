@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Shape (rows,) each; see `vani.counts.COLUMNS`."""
+    """Shape (rows,) each; see `vani.counts.COLUMNS`, and `sync_ns` of flushes whose time is known."""
 
     world: World
     columns: Mapping[str, Ints]
@@ -40,6 +40,8 @@ class Rows:
         trace = np.repeat(np.arange(len(runs)), lengths)
         bases = np.array(world.process_base, np.int64)[trace]
         files = [c.file_codes[run.table["file"]] for c, run in zip(contexts, runs, strict=True)]
+        # Until `flushes_apart` has told it from that of writes.
+        columns["sync_ns"] = np.zeros(len(columns["syncs"]), np.int64)
         # Moments are since the run began: on the workload's clock.
         shift = np.array(world.shift_ns, np.int64)[trace]
         for name in ("first", "last", "read_first", "read_last", "write_first", "write_last"):
@@ -90,4 +92,4 @@ class Rows:
     @property
     def time_ns(self) -> Ints:
         """In calls of any kind."""
-        return self["read_ns"] + self["write_ns"] + self["metadata_ns"]
+        return self["read_ns"] + self["write_ns"] + self["metadata_ns"] + self["sync_ns"]

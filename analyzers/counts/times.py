@@ -27,11 +27,16 @@ from vani.calls import Kind
 __all__ = ["busy_times", "busy_times_at_most", "moved_by_process", "spent_time"]
 
 Ints = NDArray[np.int64]
-_KIND_COLUMNS = ((Kind.READ, "read_ns"), (Kind.WRITE, "write_ns"), (Kind.METADATA, "metadata_ns"))
+_KIND_COLUMNS = (
+    (Kind.READ, "read_ns"),
+    (Kind.WRITE, "write_ns"),
+    (Kind.METADATA, "metadata_ns"),
+    (Kind.SYNC, "sync_ns"),
+)
 
 
 def spent_time(rows: Rows) -> SpentTime:
-    """Sums by cell, phase, process and layer; the time of flushes is in that of writes."""
+    """Sums by cell, phase, process and layer; the time of flushes is in that of writes where it is not known."""
     world = rows.world
     apps = len(world.apps)
     widths = (apps + 1, world.files, KINDS + 1)
@@ -172,7 +177,7 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
     traces = len(world.process_base)
     bases = np.array(world.process_base, np.int64)[rows.trace]
     columns = {int(k): rows[c] for k, c in _KIND_COLUMNS} | {
-        WRITE_OR_SYNC: rows["write_ns"],
+        WRITE_OR_SYNC: rows["write_ns"] + rows["sync_ns"],
         ALL: rows.time_ns,
     }
     slowest = np.where(rows["slowest_rank"] >= 0, np.minimum(rows["slowest_ns"], rows.time_ns), 0)
@@ -220,7 +225,8 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, kept: KeptCalls, of_ca
         int(Kind.READ): ("read_first_ns", "read_last_ns", rows["read_ns"]),
         int(Kind.WRITE): ("write_first_ns", "write_last_ns", rows["write_ns"]),
         int(Kind.METADATA): ("first_ns", "last_ns", rows["metadata_ns"]),
-        WRITE_OR_SYNC: ("first_ns", "last_ns", rows["write_ns"]),
+        int(Kind.SYNC): ("first_ns", "last_ns", rows["sync_ns"]),
+        WRITE_OR_SYNC: ("first_ns", "last_ns", rows["write_ns"] + rows["sync_ns"]),
         ALL: ("first_ns", "last_ns", rows.time_ns),
     }
     for kind, (first, last, spent) in spans.items():

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from vani.analyzers.measures.call_costs import FunctionCosts
 from vani.analyzers.measures.clocks import ClockSkew
 from vani.analyzers.measures.exchanges import ExchangeCounts
 from vani.analyzers.measures.extents import ProcessExtents
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.past_end import BeyondEnds
+from vani.counts import Beside
 
-__all__ = ["KEPT", "OTHERWISE", "PHASES_OF_CALLS", "REMARKS", "UNKNOWN", "UNKNOWN_ATTRIBUTES"]
+__all__ = [
+    "DROPPED",
+    "FLUSHES_APART",
+    "KEPT",
+    "OTHERWISE",
+    "PHASES_OF_CALLS",
+    "PHASES_OF_HEAT",
+    "REMARKS",
+    "UNKNOWN",
+    "UNKNOWN_ATTRIBUTES",
+]
 
 OTHERWISE = "the source counts calls and keeps none of them"
 _NO_ORDER = "counts keep no order of calls, and removals are not counted"
@@ -23,6 +36,12 @@ UNKNOWN: dict[type[object], str] = {
     ProcessExtents: _NO_ORDER,
     FunctionCosts: "times are added up by kind of call, not by function",
 }
+DROPPED: Mapping[Beside, str] = {
+    "layouts": "records of Lustre were dropped when memory ran out: null for their files",
+    "segments": "DXT dropped calls when memory ran out",
+    "heat": "records of the heat map were dropped when memory ran out",
+}
+"""What a source lost beside its counts."""
 UNKNOWN_ATTRIBUTES = {
     "phases": _NO_PHASES,
     "sync_time": "the time of flushes is counted with that of writes",
@@ -33,6 +52,28 @@ PHASES_OF_CALLS = {
         "of the reads and writes of POSIX, which DXT kept one by one: no metadata operations, flushes nor buffered "
         "streams"
     )
+}
+PHASES_OF_HEAT = {
+    "phases": (
+        "from the heat map, which tells bytes by process and stretch of time, to one stretch: `bounds` has both ends "
+        "of start_s, end_s and runtime_s; of reads and writes alone, no metadata operations nor flushes"
+    ),
+    "phases.io": "the heat map tells bytes and no calls: how many, how long, how large and where is null",
+    "phases.io.bytes": (
+        "as the heat map shares them out: calls that last for several stretches are rounded in each; up to a twentieth "
+        "may be that of standard streams, or lacks where a file's buffered streams cannot be told from these"
+    ),
+    "phases.kind": "by bytes alone",
+    "phases.dominant": "the heat map does not tell the time of calls",
+    "phases.frequency": "the heat map does not tell calls",
+}
+_OF_FLUSHES = (
+    "of files, all of whose writes DXT kept one by one: the time of writes and flushes of POSIX, which is counted as "
+    "one, less that of these writes"
+)
+FLUSHES_APART = {
+    "io.time_s.sync": f"{_OF_FLUSHES}; null of standard streams",
+    "io.busy_s.sync": f"lower bound, as metadata; {_OF_FLUSHES}; null of standard streams",
 }
 REMARKS = {
     "traces.records": "calls that were counted; the log holds none of them",
@@ -99,7 +140,7 @@ KEPT = {
         f"reads and writes {_FROM_DXT}; metadata and total: lower bound, `bounds` has the upper one: with metadata "
         "operations and flushes apart from all else"
     ),
-    "io.bandwidth": _FROM_DXT,
+    "io.bandwidth": f"{_FROM_DXT}; write_synced: upper bound",
     "io.footprint": _FROM_DXT,
     "io.transfer_size": f"{_FROM_DXT}; histogram by the source's own bins, whose upper end belongs to them",
     "io.access_pattern": f"{_FROM_DXT}; whether a file was opened again between two of them is not told",

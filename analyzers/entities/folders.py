@@ -24,6 +24,7 @@ __all__ = ["MOST_BY_FILES", "MOST_BY_TIME", "folders"]
 
 MOST_BY_TIME = 100
 MOST_BY_FILES = 10
+_NO_CREATION = "opens that make their file are not counted apart"
 
 Ints = NDArray[np.int64]
 
@@ -47,7 +48,8 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     timed = view.timed
     time, operations = total("metadata_time"), total("metadata")
     whole = total("time") if timed else time
-    creates = np.bincount(folder, survey.at(codes, "makes") > 0, count).astype(np.int64)
+    created = np.bincount(folder, survey.at(codes, "makes") > 0, count).astype(np.int64)
+    tells_creation = view.measured.survey.tells_creation
     told = view.measured.survey.tells_removal
     removes = np.bincount(folder, view.measured.survey.removed(codes), count).astype(np.int64)
     opens = total("opens")
@@ -60,7 +62,9 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     chosen += [one for one in by_files if one not in chosen]
     sizes, of_sizes = _sizes(view, codes, folder, size_of, chosen)
     notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
-    if makers is None:
+    if not tells_creation:
+        notes["folders.creates"] = notes["folders.makers"] = _NO_CREATION
+    elif makers is None:
         notes["folders.makers"] = "calls were counted for several processes at once (--quick)"
     if not told:
         notes["folders.removes"] = "removals are not recorded"
@@ -74,7 +78,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
         Folder(
             path=paths[i].as_py(),
             files=int(files[i]),
-            creates=int(creates[i]),
+            creates=int(created[i]) if tells_creation else None,
             entries=int(files[i]) + below.get(paths[i].as_py(), 0),
             bytes=ByteCounts(
                 # The size of no such call is known.

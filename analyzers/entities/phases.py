@@ -23,7 +23,7 @@ import numpy as np
 from vani.analyzers.entities.phase_rows import period_s
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.io_time import SpentTime
-from vani.schema.profile import Dominant, Frequency, IOStats, Phase, Repeats
+from vani.schema.profile import Dominant, Frequency, IOStats, Phase, PhaseIO, Repeats
 
 __all__ = ["dominant", "phases"]
 
@@ -63,7 +63,7 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
                 kind=_kind(io),
                 dominant=dominant(io),
                 processes=processes,
-                io=io,
+                io=PhaseIO.of(io),
                 frequency=_frequency(io, processes, runtime_s, len(members)),
             )
         )

@@ -77,6 +77,8 @@ class SurveyedFiles:
     bytes_read and bytes_written, time and metadata_time (ns), and moments; without those where no time is known."""
     moments: int = BUCKETS
     """At how many moments of the run the ends of files are known."""
+    tells_creation: bool = True
+    """Whether the source recorded which opens made (or emptied) a file."""
 
     @property
     def tells_removal(self) -> bool:

@@ -25,7 +25,7 @@ from vani.schema.profile.iostats import (
     Sizes,
     TransferSizes,
 )
-from vani.schema.profile.phases import Dominant, Frequency, Phase, Repeats
+from vani.schema.profile.phases import Dominant, Frequency, Phase, PhaseIO, Repeats
 from vani.schema.profile.profile import FRAMES, FrameName, Generator, Profile, TraceEntity
 from vani.schema.profile.storage import NodeLocalStorage, SharedStorage, Storage
 from vani.schema.profile.workload import (
@@ -73,6 +73,7 @@ __all__ = [
     "OpCounts",
     "PastEnd",
     "Phase",
+    "PhaseIO",
     "ProcessDependencies",
     "Profile",
     "RankBalance",

@@ -98,7 +98,9 @@ class Folder(Model):
 
     path: str = Field(description="absolute, as files name it")
     files: Count = Field(description="files of the data set directly in it, listed ones or not")
-    creates: Count = Field(description="of these, files that the run made (or emptied)")
+    creates: Count | None = Field(
+        description="of these, files that the run made (or emptied); null where a source does not tell"
+    )
     entries: Count = Field(description="these files and the folders directly in it that hold some")
     bytes: ByteCounts = Field(description="moved or asked for in these files")
     metadata_time_s: Seconds | None = Field(

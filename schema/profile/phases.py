@@ -7,10 +7,10 @@ from typing import Final, Literal
 from pydantic import Field
 
 from vani.schema.model import Model
-from vani.schema.profile.iostats import IOStats
+from vani.schema.profile.iostats import IOStats, OpCounts
 from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, Seconds, Share
 
-__all__ = ["Dominant", "Frequency", "Phase", "Repeats"]
+__all__ = ["Dominant", "Frequency", "Phase", "PhaseIO", "Repeats"]
 
 
 class Frequency(Model):
@@ -44,6 +44,19 @@ class Dominant(Model):
     share: Share = Field(description="its share of the times of all kinds")
 
 
+class PhaseIO(IOStats):
+    """The block of I/O of a phase, of which a source may tell bytes alone."""
+
+    ops: OpCounts | None = Field(  # type: ignore[assignment]
+        description="number of calls; null where a source tells when bytes were moved, and not by how many calls"
+    )
+
+    @classmethod
+    def of(cls, io: IOStats) -> PhaseIO:
+        """The same figures."""
+        return cls.model_construct(**{name: getattr(io, name) for name in cls.model_fields})
+
+
 class Phase(Model):
     """A stretch of an app's timeline in which its processes do I/O (table V), or several that are alike.
 
@@ -68,8 +81,10 @@ class Phase(Model):
         default=None, description="what most of its I/O time went to; null where no time passed"
     )
     processes: Count = Field(description="processes that take part, the most of all repetitions")
-    io: IOStats = Field(description="I/O of all repetitions together")
-    frequency: Frequency = Field(description="how its operations come")
+    io: PhaseIO = Field(description="I/O of all repetitions together")
+    frequency: Frequency | None = Field(
+        description="how its operations come; null where these are not known (`io.ops`)"
+    )
 
     @property
     def count(self) -> int:

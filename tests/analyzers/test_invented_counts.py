@@ -13,7 +13,7 @@ from vani.advisors.small_requests import small_at_least, usual_at_most, usual_te
 from vani.analyzers.transfer_sizes import _proven
 from vani.readers.darshan.records import Module, Records
 from vani.schema.document import dumps
-from vani.schema.profile import Sizes
+from vani.schema.profile import Profile, Sizes
 from vani.units import MiB
 
 FOUR = calls((0, 0, 1.0, 1.5), (1, 1, 1.0, 1.5), (0, 2, 5.0, 5.5), (1, 3, 5.25, 5.75))
@@ -246,6 +246,61 @@ def test_busy_times_are_no_longer_than_the_stretches_in_which_something_moved():
 def test_a_heat_map_of_which_records_were_dropped_bounds_nothing():
     partial = profiled(log(heat=heat(1, 0), partial=["HEATMAP"]))
     assert partial.bounds["workflow.io.busy_s.write"] == (1.0, 2.0)
+
+
+# Flushes
+
+
+def flushed(*kept: tuple[int, int, float, float]) -> Profile:
+    """4 writes and flushes of a file, together 2 s."""
+    counters = {"WRITES": 4, "BYTES_WRITTEN": 4 * MiB, "FSYNCS": 1, "F_WRITE_TIME": 2.0}
+    return profiled(log(modules={"POSIX": posix(**counters)}, calls=calls(*kept)))
+
+
+def test_what_kept_writes_do_not_take_of_their_time_flushes_took():
+    profile = flushed((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125), (1, 3, 3.0, 3.125))
+    assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (1.0, 1.0)
+    assert profile.files[0].io.time_s.sync == 1.0
+
+
+def test_writes_of_several_threads_at_a_time_count_once_as_darshan_counts_them():
+    profile = flushed((0, 0, 1.0, 1.5), (0, 1, 1.25, 2.0), (1, 2, 1.0, 1.5), (1, 3, 3.0, 3.25))
+    assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (1.75, 0.25)
+
+
+def test_where_flushes_of_some_file_are_not_known_those_of_all_are_left_with_writes():
+    two = {"OPENS": [1, 1], "WRITES": [4, 1], "BYTES_WRITTEN": [4 * MiB, 1], "FSYNCS": [1, 1]}
+    both = Module(
+        np.array([1, 3], np.uint64),
+        np.array([-1, -1]),
+        {f"POSIX_{name}": np.array(values) for name, values in two.items()},
+        {"POSIX_F_WRITE_TIME": np.array([2.0, 1.0])},
+    )
+    ids = {"ids": np.array([1, 3], np.uint64), "names": ["/lustre/run/out", "/lustre/run/other"]}
+    kept = calls((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125), (1, 3, 3.0, 3.125))
+    profile = profiled(log(modules={"POSIX": both}, calls=kept, **ids))
+    assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (3.0, None)
+    assert {file.io.time_s.sync for file in profile.files} == {None}
+
+
+def test_where_a_write_was_not_kept_the_time_of_flushes_is_null():
+    profile = flushed((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125))
+    assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (2.0, None)
+    assert "counted with that of writes" in profile.provenance["io.time_s.sync"]
+
+
+@pytest.mark.parametrize(
+    ("module", "attribute", "said"),
+    [
+        ("LUSTRE", "files.stripe_count", "records of Lustre were dropped when memory ran out"),
+        ("DXT_POSIX", "phases", "when each call took place; DXT dropped calls when memory ran out"),
+        ("HEATMAP", "phases", "records of the heat map were dropped when memory ran out"),
+    ],
+)
+def test_what_was_dropped_beside_counts_is_said_where_it_lacks_and_damages_nothing(module, attribute, said):
+    profile = profiled(log(layouts=components((4, 1 << 20, 0, -1)), partial=[module]))
+    assert said in profile.provenance[attribute]
+    assert (profile.traces[0].complete, profile.traces[0].problems) == (True, [])
 
 
 @given(

@@ -209,12 +209,30 @@ def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
     assert (desk / "team.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--system", "lassen"],
+        ["--advice", "a.yaml"],
+        ["--store", "stores"],
+        ["--scheduler", "processes"],
+        ["--scheduler-file", "s.json"],
+        ["--cluster", "slurm"],
+    ],
+)
+def test_what_is_of_no_use_to_a_report_of_a_history_is_refused_in_one_line(run, desk, options):
+    result = run("report", "--history", "h.sqlite", *options, "-o", "team.html")
+    assert result.status == 2
+    assert result.line.startswith(f"--history excludes {options[0]}; its runs")
+    assert list(desk.iterdir()) == []
+
+
 def test_a_report_is_of_a_run_or_of_a_history(run, desk, mix):
     kept = desk / "h.sqlite"
     kept.write_bytes(b"")
     both = run("report", mix, "--history", kept)
     assert both.status == 2
-    assert both.line.startswith("--history excludes a run, --advice and --system")
+    assert both.line.startswith("--history excludes a run; its runs were read and judged")
     neither = run("report")
     assert neither.status == 2
     assert "Missing argument 'PROFILE|TRACE' (or --history)" in neither.err

@@ -17,7 +17,7 @@ from vani import api
 from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.errors import InputError
-from vani.history import intake, taken
+from vani.history import intake, readers, taken
 from vani.history.found import find
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,20 +183,61 @@ def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
 def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeypatch):
     """At the first transaction, as many logs again were handed to the processes as it writes."""
     monkeypatch.setattr(intake, "_AT_ONCE", 4)
-    monkeypatch.setattr(intake, "_CHUNK", 1)
-    monkeypatch.setattr(intake, "_AHEAD", 8)
+    monkeypatch.setattr(readers, "_CHUNK", 1)
+    monkeypatch.setattr(readers, "_AHEAD", 8)
+    monkeypatch.setattr(readers, "_WHILE_FINDING", 0)
     for number in range(10, 30):
         write_log(logs / "more", number=number)
     handed, keep, at_writing = [], intake._keep, []
-    submit = intake.ProcessPoolExecutor.submit
+    submit = readers.ProcessPoolExecutor.submit
     monkeypatch.setattr(
-        intake.ProcessPoolExecutor,
+        readers.ProcessPoolExecutor,
         "submit",
         lambda self, *args: (handed.append(1), submit(self, *args))[1],
     )
     monkeypatch.setattr(intake, "_keep", lambda *args: (at_writing.append(len(handed)), keep(*args))[1])
     assert add(logs, db=tmp_path / "h.sqlite", workers=2).runs == 26
     assert at_writing[0] - 4 >= 8
+
+
+def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "_CHUNK", 1)
+    handed, at_the_end, found = [], [], intake.find
+    submit = readers.ProcessPoolExecutor.submit
+    monkeypatch.setattr(
+        readers.ProcessPoolExecutor,
+        "submit",
+        lambda self, *args: (handed.append(1), submit(self, *args))[1],
+    )
+
+    def find(paths):
+        yield from found(paths)
+        at_the_end.append(len(handed))
+
+    monkeypatch.setattr(intake, "find", find)
+    for number in range(10, 20):
+        write_log(logs / "more", number=number)
+    added = add(logs, db=tmp_path / "h.sqlite", workers=2)
+    assert at_the_end[0] >= 9
+    assert added == add(logs, db=tmp_path / "1.sqlite", workers=1)
+
+
+@pytest.mark.parametrize(("many", "early"), [(8, True), (100, False)])
+def test_nothing_is_read_before_it_is_certain_whether_sums_are_enough(
+    logs, tmp_path, monkeypatch, many, early
+):
+    for number in range(10, 30):
+        write_log(logs / "more", number=number)
+    monkeypatch.setattr(readers, "MANY", many)
+    monkeypatch.setattr(readers, "_CHUNK", 1)
+    handed: list[int] = []
+    monkeypatch.setattr(readers.Readers, "_hand_out", lambda self, found, _: handed.append(len(found)))
+    one = readers.Readers(taken.MakeProfile, totals=None, user=None, workers=2)
+    found = list(intake.find([logs]))
+    for number in range(len(found)):
+        one.look(found[: number + 1])
+    assert (handed[:1] == [8]) is early
+    assert bool(handed) is early
 
 
 def test_two_who_add_at_once_add_each_run_once(tmp_path):

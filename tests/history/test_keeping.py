@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import json
 import shutil
 import sqlite3
 import zlib
@@ -153,6 +155,50 @@ def test_what_is_exported_and_imported_is_the_same(db, tmp_path):
             assert list(found(one)) == list(found(other))
     api.history_export(tmp_path / "again.jsonl.gz", db=tmp_path / "new.sqlite")
     assert (tmp_path / "again.jsonl.gz").read_bytes() == (tmp_path / "all.jsonl.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("row", "changed"),
+    [
+        ("run", {"processes": -2}),
+        ("run", {"processes": 0}),
+        ("run", {"bytes_read": 10**23}),
+        ("run", {"runtime_s": float("nan")}),
+        ("run", {"in_io_s": -1.0}),
+        ("run", {"submitted": 1e300}),
+        ("run", {"user": 5}),
+        ("run", {"user": "\ud800"}),
+        ("run", {"kind": "x"}),
+        ("run", {"complete": 1}),
+        ("source", {"size": "many"}),
+        ("source", {"path": None}),
+        ("profile", "AAAA"),
+        ("profile", base64.b64encode(zlib.compress(b"[" * 100_000)).decode()),
+        ("profile", base64.b64encode(zlib.compress(b"{}")).decode()),
+    ],
+)
+def test_rows_that_cannot_be_are_not_imported(db, tmp_path, row, changed):
+    api.history_export(tmp_path / "all.gz", db=db)
+    trees = [json.loads(line) for line in gzip.decompress((tmp_path / "all.gz").read_bytes()).splitlines()]
+    tree = next((one for one in trees if row in one), None)
+    if tree is None:
+        tree = {"profile": ["0" * 64, ""]}
+        trees.insert(-1, tree)
+    if row == "profile":
+        tree["profile"][1] = changed
+    else:
+        tree[row] |= changed
+    (tmp_path / "x.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, trees)).encode()))
+    with pytest.raises(DocumentError, match=f"has a row that is no {row}; export again"):
+        api.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
+    with pytest.raises(InputError):
+        api.history_list(db=tmp_path / "new.sqlite")
+
+
+def test_an_export_of_nothing_but_brackets_is_damaged(tmp_path):
+    (tmp_path / "x.gz").write_bytes(gzip.compress(b"[" * 100_000))
+    with pytest.raises(DocumentError, match="is a damaged export"):
+        api.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
 
 
 def test_a_part_of_an_export_is_not_imported(db, tmp_path):

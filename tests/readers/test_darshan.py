@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import struct
 import zlib
@@ -20,6 +21,7 @@ from vani.readers.darshan.counters import BINS, counts_of
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import Module, Records
 from vani.readers.darshan.regions import checked_header
+from vani.readers.darshan.worker import MODULES
 from vani.readers.open import open_workload
 
 LOGS = Path(__file__).parents[1] / "data" / "darshan"
@@ -163,12 +165,22 @@ def test_calls_of_libraries_are_those_of_their_own_counters():
     assert counts_of(log(**modules))[0].through == {Layer.MPIIO: {0: (15, 10, 8)}}
 
 
-def test_records_that_were_dropped_are_a_problem():
+@pytest.mark.parametrize("dropped", MODULES)
+def test_counts_of_which_records_were_dropped_are_a_problem(dropped):
     found = log(POSIX=module("POSIX", [{"READS": 1}]))
-    partial = Records(**{**found.__dict__, "partial": ["DXT_POSIX", "POSIX"]})
+    partial = Records(**{**found.__dict__, "partial": [dropped, "DXT_MPIIO", "APMPI"]})
     assert counts_of(partial)[1] == [
-        "POSIX: records were dropped when memory ran out: counts are lower bounds"
+        f"{dropped}: records were dropped when memory ran out: counts are lower bounds"
     ]
+
+
+@pytest.mark.parametrize(
+    ("dropped", "what"), [("LUSTRE", "layouts"), ("DXT_POSIX", "segments"), ("HEATMAP", "heat")]
+)
+def test_what_was_dropped_beside_counts_leaves_them_whole(dropped, what):
+    found = log(POSIX=module("POSIX", [{"READS": 1}]))
+    counts, problems = counts_of(Records(**{**found.__dict__, "partial": [dropped]}))
+    assert (problems, counts.dropped) == ([], {what})
 
 
 # The check before PyDarshan
@@ -206,6 +218,19 @@ def test_a_log_of_darshan_2_is_refused(tmp_path):
     (tmp_path / "a.darshan").write_bytes(b"2.05\0\0\0\0" + b"\0" * 5000)
     with pytest.raises(UnknownFormatError, match="is a log of Darshan 2, whose format is not read"):
         vani.open_trace(tmp_path / "a.darshan")
+
+
+def test_what_stands_behind_the_last_region_is_damage(tmp_path):
+    (tmp_path / "a.darshan").write_bytes(2 * SHARED_FILE.read_bytes())
+    with pytest.raises(TraceError, match=r"[0-9,]+ bytes follow its last region"):
+        vani.open_trace(tmp_path / "a.darshan")
+
+
+@pytest.mark.parametrize("name", ["a.darshan", "a.darshan.gz"])
+def test_a_compressed_log_is_told_to_be_unpacked(tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(SHARED_FILE.read_bytes()))
+    with pytest.raises(UnknownFormatError, match="is compressed by gzip; name what gunzip makes of it"):
+        vani.open_trace(tmp_path / name)
 
 
 def test_regions_that_overlap_are_refused(tmp_path):
@@ -266,7 +291,11 @@ def _posix(at: int, value: int) -> Callable[[bytearray], bytearray]:
         (POSIX, _posix(1, 77), "POSIX has a record of rank 77 of 2"),
         (POSIX, _posix(1, -9), "POSIX has a record of rank -9 of 2"),
         (POSIX, _posix(2 + 4, (1 << 63) - 1), "its counters add up to more than can be counted"),
-        (POSIX, lambda region: region[:-40], r"POSIX has [0-9,]+ bytes, and records of [0-9]+ bytes: one is cut"),
+        (
+            POSIX,
+            lambda region: region[:-40],
+            r"POSIX has [0-9,]+ bytes, and records of [0-9]+ bytes: one is cut",
+        ),
         (POSIX, lambda region: region + region[:40], "POSIX has .*: one is cut"),
     ],
 )

@@ -219,6 +219,17 @@ def test_records_of_an_unknown_version_are_refused(tmp_path):
         read_totals(path)
 
 
+@pytest.mark.parametrize(
+    ("module", "complete"),
+    [(1, False), (2, False), (3, False), (9, False), (8, True), (10, True), (11, True), (15, True)],
+)
+def test_sums_lack_something_where_records_of_counters_were_dropped(tmp_path, module, complete):
+    content = bytearray(log_bytes(Log("/bin/a", 4, 100, 50.0, records=[Record(POSIX, "/a", 0, {})])))
+    struct.pack_into("<Q", content, 24, 1 << module)
+    (tmp_path / "a.darshan").write_bytes(content)
+    assert read_totals(tmp_path / "a.darshan").complete is complete
+
+
 def test_random_bytes_in_a_log_never_raise_anything_else(tmp_path):
     random = np.random.default_rng(5)
     content = np.frombuffer(LOGS[1].read_bytes(), np.uint8)

@@ -83,7 +83,7 @@ def report(
 
     format = _format(kind, output)
     if profile is None or history is not None:
-        _report_history(history, profile, asked, format, output)
+        _report_history(history, format, output)
         return
     _check_machine(asked)
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
@@ -96,22 +96,33 @@ def report(
         _summarise(made.profile, f"wrote {output} ({_NAMES[format]}, {size})")
 
 
-def _report_history(
-    history: str | None, profile: Path | None, asked: _Asked, format: str, output: Path | None
-) -> None:
+def _report_history(history: str | None, format: str, output: Path | None) -> None:
     """Write what `vani history top` ranks, as a page."""
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history import FORMATS as OF_HISTORY  # noqa: PLC0415
 
     if history is None:
         raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")
-    if profile is not None or asked["advice"] is not None or asked["system"] is not None:
-        raise InputError(
-            "--history excludes a run, --advice and --system",
-            todo="its runs were judged when they were added: leave these out",
-        )
+    _refuse_all_but("history", "output", "kind", "quiet")
     check_places([output], [] if "://" in history else [Path(history)])
     emit(OF_HISTORY.render(_AS_RANKING.get(format, format), api.history_top(db=history)), output)
+
+
+def _refuse_all_but(*allowed: str) -> None:
+    """Refuse what else was typed: a history has profiles and advice of its runs, and nothing of it is decoded."""
+    context = click.get_current_context()
+    typed = [
+        option
+        for option in context.command.params
+        if option.name not in allowed
+        and context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        names = ["a run" if isinstance(one, click.Argument) else one.opts[0] for one in typed]
+        raise InputError(
+            f"--history excludes {' and '.join(names)}",
+            todo="its runs were read and judged when they were added: leave that out",
+        )
 
 
 def _format(kind: str | None, output: Path | None) -> str:

@@ -92,7 +92,7 @@ def _phase(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], 
     if len(change.apps) != 1:
         return ""
     (app,) = change.apps
-    own = [phase for phase in phases if phase.app == app and getattr(phase.io.ops, change.side)]
+    own = [phase for phase in phases if phase.app == app and _operations(phase, change)]
     used = [phase for phase in own if _overlaps(phase, change)]
     if change.kind == "smaller_accesses":
         used = [phase for phase in used if _shrank(phase, change, earlier, names)] or used
@@ -107,6 +107,10 @@ def _phase(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], 
     place = alike.index(found)
     number_of = _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
     return f", in the {number_of} {found.kind} phase"
+
+
+def _operations(phase: Phase, change: FileChange) -> int | None:
+    return getattr(phase.io.ops, change.side) if phase.io.ops is not None else None
 
 
 def _overlaps(phase: Phase, change: FileChange) -> bool:
@@ -127,7 +131,7 @@ def _shrank(phase: Phase, change: FileChange, earlier: Sequence[Any], names: Nam
         io = one.get("io") or {}
         ops = number((io.get("ops") or {}).get(change.side))
         size = number((io.get("bytes") or {}).get(_BYTES.get(change.side, "")))
-        count = getattr(phase.io.ops, change.side)
+        count = _operations(phase, change)
         now = getattr(phase.io.bytes, _BYTES.get(change.side, ""), None)
         return bool(ops and size and count and now is not None and now / count < size / ops)
     return False

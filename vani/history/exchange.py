@@ -17,6 +17,7 @@ from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.database.runs.run import Judged, Run, Source
 from vani.errors import DocumentError, StoreError
+from vani.history.row_values import refuse_impossible_values
 
 __all__ = ["export", "import_"]
 
@@ -87,7 +88,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             write.add_profiles(connection, dict(waiting["profile"]))
             for some in waiting.values():
                 some.clear()
-            return added
+            return len(added)
 
         for tree in lines:
             kind, value = _row(path, tree)
@@ -117,7 +118,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         ) from error
     except OSError as error:
         raise DocumentError(f"cannot be read ({error.strerror or error})", where=path) from error
-    except (EOFError, zlib.error, ValueError) as error:
+    except (EOFError, zlib.error, ValueError, RecursionError) as error:
         raise DocumentError(
             "is a damaged export", where=path, todo="copy it once more, or export again"
         ) from error
@@ -133,7 +134,7 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
             return kind, value
         if kind == "profile":
             digest, content = value
-            return kind, (_digest(digest), base64.b64decode(content, validate=True))
+            return kind, (_digest(digest), _packed(base64.b64decode(content, validate=True)))
         model = models[kind]
         if set(value) != {field.name for field in fields(model)}:
             raise ValueError("other columns")
@@ -141,11 +142,22 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
             value = value | {"lines": tuple(value["lines"])}
         if value["digest"] is not None:
             _digest(value["digest"])
-        return kind, model(**value)
-    except (KeyError, TypeError, ValueError) as error:
+        row = model(**value)
+        refuse_impossible_values(row)
+        return kind, row
+    except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:
         raise DocumentError(
             f"has a row that is no {kind}", where=path, todo="export again with this version of Vani"
         ) from error
+
+
+def _packed(content: bytes) -> bytes:
+    """A profile as it is kept, if it is one."""
+    stream = zlib.decompressobj()
+    text = stream.decompress(content, _MOST_LINE)
+    if not stream.eof or not str(json.loads(text)["schema"]).startswith("vani.profile/"):
+        raise ValueError("no packed profile")
+    return content
 
 
 def _digest(text: object) -> str:

@@ -6,12 +6,8 @@ or not at all.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -24,20 +20,14 @@ from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
 from vani.history.found import Found, find
 from vani.history.names import PlainNames
-from vani.history.reading import Reading, end_with_parent
+from vani.history.readers import Readers
 from vani.history.taken import MakeProfile, Taken, hidden, shown_path
 
-__all__ = ["MANY", "Added", "add"]
-
-MANY: Final = 1000
-"""From so many new logs on, only totals are kept."""
+__all__ = ["Added", "add"]
 
 _AT_ONCE: Final = 1000
 _FEW: Final = 50
 """The same where profiles are made, which take longer."""
-_CHUNK: Final = 50
-_AHEAD: Final = 2 * _AT_ONCE // _CHUNK
-"""Pieces that are read while others are written: with fewer, the processes would wait for the database."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -91,7 +81,7 @@ def add(
     make
         Makes a profile of a log or trace; a function of a module, since other processes call it.
     totals
-        Keep sums and no profiles of logs; None: for `MANY` new files and more.
+        Keep sums and no profiles of logs; None: for `readers.MANY` new files and more.
     workers
         Processes that read; None: one for each core, for few files none beside this one.
     names
@@ -107,62 +97,33 @@ def add(
     with store.writing(make=True) as connection:
         _refuse_other_names(read.fact(connection, "names"), names, store)
         known = read.known_files(connection)
-    new: list[Found] = []
-    for found in find(paths):
-        added.files += 1
-        if not found.named and known.get(_place(found.path, names)) == (found.size, found.changed_ns):
-            added.unchanged += 1
-        else:
-            new.append(found)
-    if not added.files:
-        raise InputError(
-            "holds no Darshan logs, no profiles and no traces",
-            where=", ".join(map(str, paths)),
-            todo="name the folder of the logs",
-        )
-    del known
-    added.totals = len(new) >= MANY if totals is None else totals
-    cores = len(os.sched_getaffinity(0))
-    processes = workers if workers is not None else cores if len(new) >= MANY else 1
-    done = 0
-    reading = Reading(make, added.totals, user)
-    with closing(_taken(new, reading, processes)) as taken:
-        while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
-            _keep(store, some, names, added)
-            done += len(some)
-            if progress is not None:
-                progress("logs", done, len(new))
+    with closing(Readers(make, totals=totals, user=user, workers=workers)) as readers:
+        new: list[Found] = []
+        for found in find(paths):
+            added.files += 1
+            if not found.named and known.get(_place(found.path, names)) == (found.size, found.changed_ns):
+                added.unchanged += 1
+            else:
+                new.append(found)
+                readers.look(new)
+        if not added.files:
+            raise InputError(
+                "holds no Darshan logs, no profiles and no traces",
+                where=", ".join(map(str, paths)),
+                todo="name the folder of the logs",
+            )
+        del known
+        added.totals = readers.totals(len(new))
+        done = 0
+        with closing(readers.taken(new)) as taken:
+            while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
+                _keep(store, some, names, added)
+                done += len(some)
+                if progress is not None:
+                    progress("logs", done, len(new))
     with store.reading() as connection:
         added.damaged = read.count_damaged(connection)
     return added
-
-
-def _taken(new: Sequence[Found], reading: Reading, processes: int) -> Generator[Taken]:
-    """What was made of each file, in their order; no more is read ahead than the processes need."""
-    chunk, ahead = (_CHUNK, _AHEAD) if reading.totals else (4, 4 * processes)
-    pieces = (new[start : start + chunk] for start in range(0, len(new), chunk))
-    if processes <= 1:
-        for piece in pieces:
-            yield from reading(piece)
-        return
-    pool = ProcessPoolExecutor(
-        processes, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent
-    )
-    try:
-        waiting: deque[Future[list[Taken]]] = deque()
-        for piece in pieces:
-            waiting.append(pool.submit(reading, piece))
-            if len(waiting) > max(ahead, 4 * processes):
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
-    except BrokenProcessPool as error:
-        raise InputError(
-            "a process that reads logs was killed",
-            todo="run this again: what was read is kept; with --workers 1 if memory is short",
-        ) from error
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) -> None:
@@ -170,8 +131,8 @@ def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) 
     with store.writing() as connection:
         runs = [_hidden(one.run, names) for one in some if one.run is not None]
         new = write.add_runs(connection, runs)
-        if new < len(runs) and names.key_id is None:
-            write.settle_users(connection, runs)
+        if len(new) < len(runs) and names.key_id is None:
+            write.settle_users(connection, _copied(runs, new))
         write.add_profiles(
             connection,
             {
@@ -181,13 +142,19 @@ def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) 
             },
         )
         write.add_sources(connection, [_source(one, names) for one in some])
-    added.runs += new
-    added.copies += len(runs) - new
+    added.runs += len(new)
+    added.copies += len(runs) - len(new)
     added.refused += [
         f"{one.source.path}: {one.source.reason}"
         for one in some
         if one.named and one.source.reason is not None
     ]
+
+
+def _copied(runs: Sequence[Run], new: Collection[str]) -> list[Run]:
+    """Runs that were there already, or are there several times now."""
+    times = Counter(run.digest for run in runs)
+    return [run for run in runs if run.digest not in new or times[run.digest] > 1]
 
 
 def _hidden(run: Run, names: PlainNames) -> Run:

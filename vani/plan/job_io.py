@@ -10,7 +10,7 @@ from vani.models.neighbours import neighbour_distance
 
 if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob
-    from vani.schema.profile import FileEntity, IOStats, Profile
+    from vani.schema.profile import FileEntity, PhaseIO, Profile
 
 __all__ = ["JobIo", "Reads", "SharedFile", "io_of"]
 
@@ -99,7 +99,7 @@ def _rates(profile: Profile, nodes: int) -> tuple[float | None, float | None, fl
     """The most of each dimension in a phase, as if more nodes asked for more."""
     scale = nodes / profile.job.nodes if profile.job.nodes else 1.0
 
-    def most(amount: Callable[[IOStats], int | None]) -> float | None:
+    def most(amount: Callable[[PhaseIO], int | None]) -> float | None:
         rates = [
             value / phase.runtime_s * scale
             for phase in profile.phases or ()
@@ -109,13 +109,15 @@ def _rates(profile: Profile, nodes: int) -> tuple[float | None, float | None, fl
 
     return (
         most(lambda io: io.bytes.total),
-        most(lambda io: io.ops.read + io.ops.write),
+        most(lambda io: None if io.ops is None else io.ops.read + io.ops.write),
         most(_sent),
     )
 
 
-def _sent(io: IOStats) -> int:
+def _sent(io: PhaseIO) -> int | None:
     """Metadata operations that leave the compute node: a seek does not."""
+    if io.ops is None:
+        return None
     return io.ops.metadata - (io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0)
 
 

@@ -13,7 +13,7 @@ __all__ = ["costliest_metadata", "when"]
 
 _SHOWN = 2
 _ENOUGH = 0.9
-"""Share of the I/O time from which on no further phase is told."""
+"""Share of the I/O time (bytes) from which on no further phase is told."""
 _METADATA = {
     "open": "opening files",
     "close": "closing files",
@@ -26,25 +26,37 @@ _METADATA = {
 
 
 def when(profile: Profile) -> str:
-    """The phases with most I/O time, in order of time; empty where there is one, or none is known."""
-    rows = [phase for phase in profile.phases or () if phase.io.time_s.total]
-    whole = sum(phase.io.time_s.total or 0.0 for phase in rows)
+    """The phases with most I/O time (bytes, where no times are known), in order of time; empty where there is one."""
+    phases = profile.phases or ()
+    # Heat maps tell bytes and no times.
+    timed = any(phase.io.time_s.total is not None for phase in phases)
+    cost = _time if timed else _moved
+    rows = [phase for phase in phases if cost(phase)]
+    whole = sum(map(cost, rows))
     if not whole or (len(rows) == 1 and rows[0].count == 1):
         return ""
     chosen: list[Phase] = []
-    for phase in sorted(rows, key=lambda one: -(one.io.time_s.total or 0.0)):
-        enough = sum(p.io.time_s.total or 0.0 for p in chosen) >= _ENOUGH * whole
+    for phase in sorted(rows, key=lambda one: -cost(one)):
+        enough = sum(map(cost, chosen)) >= _ENOUGH * whole
         if len(chosen) == _SHOWN or (enough and len(rows) > _SHOWN):
             break
         chosen.append(phase)
     several = len(profile.apps) > 1
     told = "; ".join(_phase(phase, several=several) for phase in sorted(chosen, key=lambda one: one.start_s))
-    share = sum(phase.io.time_s.total or 0.0 for phase in chosen) / whole
+    share = sum(map(cost, chosen)) / whole
     rest = sum(phase.count for phase in rows) - sum(phase.count for phase in chosen)
     if not rest:
         return told
     more = f"{format_count(rest)} more {'phase' if rest == 1 else 'phases'}"
-    return f"{told} ({format_share(share)} of the I/O time; {more})"
+    return f"{told} ({format_share(share)} of the {'I/O time' if timed else 'bytes'}; {more})"
+
+
+def _time(phase: Phase) -> float:
+    return phase.io.time_s.total or 0.0
+
+
+def _moved(phase: Phase) -> float:
+    return phase.io.bytes.total or 0
 
 
 def _phase(phase: Phase, *, several: bool) -> str:
@@ -72,7 +84,7 @@ def _done(phase: Phase) -> str:
     if phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
         return text
     # What was moved is not what the time went to.
-    return f"{text} ({format_share(share)} of it {doing})"
+    return f"{text} ({format_share(share)} of its I/O time {doing})"
 
 
 def _metadata(phase: Phase) -> str:

@@ -37,8 +37,8 @@ def place_of(path: str) -> str:
     return hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()
 
 
-def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> int:
-    """Add those that are not there yet; returns how many these were."""
+def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
+    """Add those that are not there yet; returns their digests."""
     import sqlalchemy as sa  # noqa: PLC0415
 
     known: set[str] = set()
@@ -48,7 +48,7 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> int:
     new = {run.digest: run for run in runs if run.digest not in known}
     if new:
         _insert(connection, tables.runs, [_row(run) for run in new.values()], "digest")
-    return len(new)
+    return set(new)
 
 
 def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:

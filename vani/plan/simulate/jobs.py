@@ -143,7 +143,7 @@ def _of_profile(asked: ScenarioJob | _Asked, profile: Profile, lacks: list[tuple
     """A job per app of the run, each with its phases at the distances that they had."""
     found: list[Job] = []
     if profile.phases is None:
-        lacks.append((asked.name, "its profile has no phases (made with --quick): it is left out"))
+        lacks.append((asked.name, f"its profile has no phases ({_why_none(profile)}): it is left out"))
         return found
     for app in profile.apps:
         own = [one for one in profile.phases if one.app == app.name]
@@ -158,6 +158,8 @@ def _of_profile(asked: ScenarioJob | _Asked, profile: Profile, lacks: list[tuple
         if not phases:
             lacks.append((name, "its profile has no phases with bytes: it is left out"))
             continue
+        if any(phase.io.ops is None for phase in own):
+            lacks.append((name, "its profile does not tell the calls of phases: its opens are not played"))
         processes = asked.processes or app.processes
         nodes = min(asked.nodes if asked.nodes > 1 else profile.job.nodes or asked.nodes, processes)
         found.append(Job(name, nodes, processes, asked.start_s + begin, phases))
@@ -166,6 +168,10 @@ def _of_profile(asked: ScenarioJob | _Asked, profile: Profile, lacks: list[tuple
     if any(trace.complete is False for trace in profile.traces):
         lacks.append((asked.name, "its trace is damaged: what was lost is not played"))
     return found
+
+
+def _why_none(profile: Profile) -> str:
+    return profile.provenance.get("phases", "made with --quick")
 
 
 def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[ScenarioPhase]:
@@ -179,7 +185,7 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
         ("read", phase.io.bytes.read),
         ("write", phase.io.bytes.written),
     )
-    opens = phase.io.ops.metadata or 0
+    opens = phase.io.ops.metadata if phase.io.ops is not None else 0
     found: list[ScenarioPhase] = []
     for operation, moved in directions:
         if moved:

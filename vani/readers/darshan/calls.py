@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.calls import MOST_SUM, Layer
 from vani.counts import Heat, Segments
 from vani.readers.darshan.records import Records
 
@@ -14,7 +15,7 @@ __all__ = ["heat_of", "hosts_of", "segments_of"]
 
 Ints = NDArray[np.int64]
 _MOST_SECONDS = 1e9
-_COUNTED = ("heatmap:POSIX", "heatmap:STDIO")
+_COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)}
 
 
 def segments_of(
@@ -52,18 +53,32 @@ def hosts_of(records: Records) -> tuple[str, ...] | None:
 
 
 def heat_of(records: Records) -> Heat | None:
-    """When anything was moved by POSIX and STDIO; None where the log does not tell it of all processes."""
+    """What each process moved when, by POSIX and STDIO; None where the log does not tell it of all processes."""
     table = records.heat
     if table is None or "HEATMAP" in records.partial or not len(table["id"]):
         return None
     names = dict(zip(records.ids.tolist(), records.names, strict=True))
-    mine = np.array([names.get(one) in _COUNTED for one in table["id"].tolist()], np.bool_)
+    layers = np.array([_COUNTED.get(names.get(one, ""), -1) for one in table["id"].tolist()], np.int64)
+    mine = layers >= 0
     widths = np.unique(table["width"][mine])
     # Processes put bins together when they run out of them, and agree on how many in the end.
-    if len(widths) != 1 or not 0 < widths[0] < _MOST_SECONDS:
+    if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
         return None
-    read, write = (np.flatnonzero((table[side][mine] > 0).any(axis=0)) for side in ("read", "write"))
-    return Heat(round(float(widths[0]) * 1e9), read, write)
+    ranks = table["rank"][mine] if records.ranks > 1 else np.zeros(int(mine.sum()), np.int64)
+    read, written = (np.maximum(table[side][mine], 0) for side in ("read", "write"))
+    if float(read.astype(np.float64).sum() + written.astype(np.float64).sum()) >= MOST_SUM:
+        return None
+    row, stretch = np.nonzero((read > 0) | (written > 0))
+    if not ((ranks[row] >= 0) & (ranks[row] < records.ranks)).all():
+        return None
+    return Heat(
+        round(float(widths[0]) * 1e9),
+        layers[mine][row],
+        ranks[row],
+        stretch,
+        read[row, stretch],
+        written[row, stretch],
+    )
 
 
 def _ranks(records: Records) -> Ints:

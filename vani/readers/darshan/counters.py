@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM, FileClass, Layer
-from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
+from vani.counts import COLUMNS, UNKNOWN, Beside, CountedSizes, RunCounts
 from vani.readers.darshan.calls import heat_of, hosts_of, segments_of
 from vani.readers.darshan.layouts import layouts_of
 from vani.readers.darshan.records import Module, Records
@@ -53,6 +53,8 @@ _LIBRARIES = (
     ("PNETCDF_FILE", Layer.PNETCDF),
     ("PNETCDF_VAR", Layer.PNETCDF),
 )
+_BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}
+"""Modules without counters, and what they tell."""
 _FUNCTIONS = {
     "POSIX": {
         "open": "opens", "read": "READS", "write": "WRITES", "lseek": "SEEKS", "stat": "STATS", "fsync": "FSYNCS",
@@ -179,6 +181,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             hosts=hosts_of(records),
             segments=segments_of(records, files, span_ns),
             heat=heat_of(records),
+            dropped=frozenset(_BESIDE[name] for name in records.partial if name in _BESIDE),
         ),
         problems,
     )
@@ -198,11 +201,11 @@ def _sum(values: Ints) -> int:
 
 def _problems(records: Records) -> list[str]:
     """What was dropped while the program ran, and what was not counted."""
-    read = {name for name, _ in (*_MODULES, *_LIBRARIES)}
+    counters = {name for name, _ in (*_MODULES, *_LIBRARIES)}
     found = [
         f"{name}: records were dropped when memory ran out: counts are lower bounds"
         for name in records.partial
-        if name in read
+        if name in counters
     ]
     for name, _ in _MODULES:
         module = records.modules.get(name)

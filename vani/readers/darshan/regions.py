@@ -13,24 +13,16 @@ import hashlib
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan.probe import MAGIC
-from vani.readers.darshan.record_columns import MPIIO, POSIX, STDIO, RecordLayout
+from vani.readers.darshan.record_ends import damaged_log, module_numbers, without_cut_record
 
-__all__ = [
-    "MOST_KEPT",
-    "Header",
-    "checked_header",
-    "damaged_log",
-    "header_of",
-    "inflated",
-    "module_numbers",
-    "refuse_cut_record",
-]
+__all__ = ["MOST_KEPT", "Header", "checked_header", "header_of", "inflated"]
 
 _MOST_INFLATED = 1 << 31
 MOST_KEPT = 1 << 29
@@ -41,7 +33,7 @@ _NEWEST = (3, 41)
 _WIDE = (3, 41)
 """Since this version there are 64 modules, and flags of 64 bits."""
 _ZLIB, _BZIP2, _NONE = 0, 1, 2
-_COUNTERS: Mapping[str, Mapping[int, RecordLayout]] = {"POSIX": POSIX, "MPI-IO": MPIIO, "STDIO": STDIO}
+_GZIP = b"\x1f\x8b"
 _AGAIN = "copy it once more from where Darshan wrote it, or leave it out"
 
 
@@ -52,9 +44,11 @@ class Header:
     version: str
     compression: int
     regions: tuple[tuple[int, int], ...]
-    """(offset, length) of each region, the job's first."""
+    """(offset, length) of each region: the job's, the name table's, those of modules."""
     versions: tuple[int, ...]
     """Of the records of each module."""
+    order: str
+    """Of bytes, as `struct` has it."""
     digest: str
     """Of the whole log."""
 
@@ -75,36 +69,9 @@ def checked_header(path: Path) -> Header:
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
     header = header_of(path, content)
-    modules = {number: name for name, number in module_numbers(header.version).items()}
-    for number, (offset, length) in enumerate(header.regions):
-        name = ("the job's region", "the name table")[number] if number < 2 else f"region {number - 2}"
-        region = memoryview(content)[offset : offset + length]
-        size = _inflated_size(path, name, region, header.compression)
-        module = modules.get(number - 2, "")
-        layout = _COUNTERS.get(module, {}).get(header.versions[number - 2])
-        if layout is not None:
-            refuse_cut_record(path, module, size, layout)
+    for number in range(len(header.regions)):
+        inflated(path, content, header, number)
     return header
-
-
-def module_numbers(version: str) -> dict[str, int]:
-    """Where in the header a module stands, in logs of a version."""
-    # Where PnetCDF and HDF5 were split in two, what comes behind them moved.
-    stdio = 9 if version >= "3.41" else 8 if version >= "3.20" else 7
-    return {"POSIX": 1, "MPI-IO": 2, "LUSTRE": stdio - 1, "STDIO": stdio}
-
-
-def refuse_cut_record(path: Path, module: str, size: int, layout: RecordLayout) -> None:
-    """Raise TraceError where so many bytes are no whole number of records."""
-    if size % layout.size:
-        raise damaged_log(
-            path, f"{module} has {size:,} bytes, and records of {layout.size} bytes: one is cut"
-        )
-
-
-def damaged_log(path: Path, what: str) -> TraceError:
-    """The error that says what is wrong with a log."""
-    return TraceError(f"is a damaged Darshan log: {what}", where=path, todo=_AGAIN)
 
 
 def header_of(path: Path, content: bytes) -> Header:
@@ -113,6 +80,8 @@ def header_of(path: Path, content: bytes) -> Header:
         raise TraceError("is an empty file, no Darshan log", where=path, todo=_AGAIN)
     version = _VERSION.match(content)
     order = next((o for o in "<>" if content[8:16] == struct.pack(f"{o}q", MAGIC)), None)
+    if content.startswith(_GZIP):
+        raise UnknownFormatError("is compressed by gzip", where=path, todo="name what gunzip makes of it")
     if order is None:
         if version is not None and int(version[1]) < 3:
             raise UnknownFormatError(
@@ -150,33 +119,55 @@ def header_of(path: Path, content: bytes) -> Header:
         end = offset + length
         if end > len(content):
             raise damaged_log(path, f"a region ends at byte {end:,} of {len(content):,}: it was cut off")
+    if placed and end < len(content):
+        raise damaged_log(
+            path, f"{len(content) - end:,} bytes follow its last region: something was written behind it"
+        )
     job = (size, (placed[0][0] if placed else len(content)) - size)
     names, *others = pairs
     versions = struct.unpack_from(f"{order}{modules}I", content, at + 16 * (1 + modules))
-    return Header(text, compression, (job, names, *others), versions, hashlib.sha256(content).hexdigest())
+    return Header(
+        text, compression, (job, names, *others), versions, order, hashlib.sha256(content).hexdigest()
+    )
 
 
-def inflated(path: Path, name: str, region: memoryview, compression: int, *, keep: bool = False) -> bytes:
-    """Inflate a region, and return what is in it if it is to be kept (else nothing).
+@cache
+def _modules(version: str) -> dict[int, str]:
+    return {number: name for name, number in module_numbers(version).items()}
+
+
+def inflated(path: Path, content: bytes, header: Header, number: int, *, keep: bool = False) -> bytes:
+    """Inflate a region of a log, and return what is in it if it is to be kept (else nothing).
+
+    Parameters
+    ----------
+    number
+        Of `header.regions`.
 
     Raises
     ------
     TraceError
-        It does not inflate whole, or to more than 2 GiB, where it is kept to more than `MOST_KEPT`.
+        It does not inflate whole, or to more than 2 GiB, where it is kept to more than `MOST_KEPT`; or its last record
+        is cut.
     """
-    if not keep:
-        _inflated_size(path, name, region, compression)
+    offset, length = header.regions[number]
+    if not length:
         return b""
-    if not len(region) or compression == _NONE:
-        return bytes(region)
-    return b"".join(_pieces(path, name, region, compression, MOST_KEPT, "512 MiB"))
-
-
-def _inflated_size(path: Path, name: str, region: memoryview, compression: int) -> int:
-    """Bytes of an inflated region; raises what `inflated` does."""
-    if not len(region) or compression == _NONE:
-        return len(region)
-    return sum(map(len, _pieces(path, name, region, compression, _MOST_INFLATED, "2 GiB")))
+    module = _modules(header.version).get(number - 2, "")
+    name = ("the job's region", "the name table")[number] if number < 2 else module or f"region {number - 2}"
+    region = memoryview(content)[offset : offset + length]
+    if header.compression == _NONE:
+        pieces = iter([bytes(region)])
+    else:
+        most, told = (MOST_KEPT, "512 MiB") if keep else (_MOST_INFLATED, "2 GiB")
+        pieces = _pieces(path, name, region, header.compression, most, told)
+    if module:
+        pieces = without_cut_record(path, module, header.versions[number - 2], header.order, pieces)
+    if keep:
+        return b"".join(pieces)
+    for _ in pieces:
+        pass
+    return b""
 
 
 def _pieces(

@@ -17,16 +17,9 @@ from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM
 from vani.errors import TraceError
-from vani.readers.darshan.probe import MAGIC
 from vani.readers.darshan.record_columns import MOST_SECONDS, MPIIO, POSIX, STDIO, RecordColumns, RecordLayout
-from vani.readers.darshan.regions import (
-    Header,
-    damaged_log,
-    header_of,
-    inflated,
-    module_numbers,
-    refuse_cut_record,
-)
+from vani.readers.darshan.record_ends import damaged_log, module_numbers
+from vani.readers.darshan.regions import Header, header_of, inflated
 
 __all__ = ["Totals", "read_totals"]
 
@@ -39,6 +32,10 @@ _MOST_RANKS = 1 << 24
 _LATEST = 1 << 33
 """Seconds after 1970: the year 2242."""
 _MOST_STRIPES = 1 << 16
+_KEPT = ("POSIX", "STDIO", "MPI-IO", "LUSTRE")
+"""Modules whose records are added up, or looked at."""
+_BESIDE = ("LUSTRE", "DXT_POSIX", "DXT_MPIIO", "HEATMAP")
+"""Modules without counters."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ def read_totals(path: Path) -> Totals:
         file_system=kind,
         mount=mount,
         stripes=log.stripes_of(busiest),
-        complete=not log.flags and not any(module.lost() for module in moving),
+        complete=not log.lost_counters and not any(module.lost() for module in moving),
     )
 
 
@@ -184,20 +181,22 @@ class _Log:
 
     def __init__(self, path: Path, content: bytes, header: Header) -> None:
         self.path, self.version = path, header.version
-        self._order = "<" if content[8] == MAGIC & 0xFF else ">"
+        self._order = header.order
         wide = header.version >= _WIDE
         self._number, self._versions = module_numbers(header.version), header.versions
-        (self.flags,) = struct.unpack_from(
+        (flags,) = struct.unpack_from(
             f"{self._order}{'Q' if wide else 'I'}", content, 24 if wide else 20
         )
         names = {0: "the job's region", 1: "the name table"}
-        names |= {number + 2: name for name, number in self._number.items()}
+        names |= {number + 2: name for name, number in self._number.items() if name in _KEPT}
         self._regions = {}
-        for number, (offset, length) in enumerate(header.regions):
-            if length or number < 2:
-                name = names.get(number, f"region {number - 2}")
-                part = memoryview(content)[offset : offset + length]
-                self._regions[name] = inflated(path, name, part, header.compression, keep=number in names)
+        for number in range(len(header.regions)):
+            region = inflated(path, content, header, number, keep=number in names)
+            if number in names:
+                self._regions[names[number]] = region
+
+        beside = sum(1 << number for name, number in self._number.items() if name in _BESIDE)
+        self.lost_counters = bool(flags & ~beside)
 
     def job(self) -> _Job:
         """Who ran what, when; raises TraceError where it claims what cannot be."""
@@ -232,7 +231,6 @@ class _Log:
         layout = layouts.get(version)
         if layout is None:
             raise damaged_log(self.path, f"{name} has records of version {version:,}, which is not known")
-        refuse_cut_record(self.path, name, len(region), layout)
         found = RecordColumns(region, layout, self._order)
         if len(found) and not (int(found.rank.min()) >= -1 and int(found.rank.max()) < processes):
             wrong = int(found.rank.max() if found.rank.min() >= -1 else found.rank.min())

@@ -31,7 +31,7 @@ class _Bar:
     end: float
     phases: int
     bytes: int
-    operations: int
+    operations: int | None
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
@@ -152,7 +152,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                     number(p.start_s),
                     number(p.end_s),
                     _moved(p),
-                    p.io.ops.all,
+                    "unknown" if p.io.ops is None else p.io.ops.all,
                 )
                 for p in profile.phases[:_TABLE_ROWS]
             ),
@@ -166,7 +166,8 @@ def _moved(phase: Phase) -> int:
 
 def _bars(phase: Phase) -> list[_Bar]:
     """One for each repetition, with what they do on average."""
-    moved, operations = round(_moved(phase) / phase.count), round(phase.io.ops.all / phase.count)
+    moved = round(_moved(phase) / phase.count)
+    operations = None if phase.io.ops is None else round(phase.io.ops.all / phase.count)
     return [_Bar(phase.app, phase.kind, start, end, 1, moved, operations) for start, end in phase.spans]
 
 
@@ -184,14 +185,17 @@ def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
             end=max(last.end, bar.end),
             phases=last.phases + bar.phases,
             bytes=last.bytes + bar.bytes,
-            operations=last.operations + bar.operations,
+            operations=None
+            if last.operations is None or bar.operations is None
+            else last.operations + bar.operations,
         )
     return found
 
 
 def _what(bar: _Bar) -> str:
     many = f"{counted(bar.phases, 'phase')}: " if bar.phases > 1 else ""
-    return f"{many}{bar.kind}, {format_bytes(bar.bytes)} in {counted(bar.operations, 'call')}"
+    calls = "" if bar.operations is None else f" in {counted(bar.operations, 'call')}"
+    return f"{many}{bar.kind}, {format_bytes(bar.bytes)}{calls}"
 
 
 def _lives(profile: Profile) -> dict[str, tuple[float, float]]:

@@ -175,7 +175,7 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
     """Phases with the most I/O time; None where times are not known."""
     if profile.phases is None:
         return None
-    order = sorted(profile.phases, key=lambda phase: -(phase.io.time_s.total or 0.0))
+    order = sorted(profile.phases, key=lambda one: (-(one.io.time_s.total or 0.0), -(one.io.bytes.total or 0)))
     rows = tuple(_phase_row(phase, limits) for phase in order[: limits.rows])
     columns = (
         Column("App"),
@@ -190,8 +190,9 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
         Column("I/O time", number=True),
         Column("Operations come"),
     )
+    most = "I/O time" if any(one.io.time_s.total is not None for one in order) else "bytes"
     caption = (
-        "I/O phases, most I/O time first, those that are alike in one row: when the first begins, how long "
+        f"I/O phases, most {most} first, those that are alike in one row: when the first begins, how long "
         "one lasts on average, and what all of them read and write; times since the workload began."
     )
     return Table("phases", caption, columns, rows, max(0, len(order) - limits.rows))
@@ -210,7 +211,9 @@ def _phase_row(phase: Phase, limits: Limits) -> Row:
             size(phase.io.bytes.read),
             size(phase.io.bytes.written),
             seconds(phase.io.time_s.total),
-            words(phase.frequency.kind, f"{_about(phase.frequency.ops_per_process)} a process"),
+            words("unknown")
+            if phase.frequency is None
+            else words(phase.frequency.kind, f"{_about(phase.frequency.ops_per_process)} a process"),
         )
     )
 

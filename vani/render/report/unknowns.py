@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
-from vani.schema.profile import IOStats, Profile
+from vani.schema.profile import IOStats, OpCounts, Profile
 
 __all__ = ["Unknown", "unknowns"]
 
@@ -115,7 +115,10 @@ def unknowns(profile: Profile) -> list[Unknown]:
 
 def _is_without(attribute: str, stats: IOStats) -> bool:
     """Whether there is no call from which the attribute of this block, or of what it is of, could be told."""
-    ops = stats.ops
+    # Phases of heat maps have none.
+    ops: OpCounts | None = stats.ops
+    if ops is None:
+        return False
     last = _behind_io(attribute)
     if attribute.startswith(_OF_IO) or last in ("ops_share", "time_share"):
         return not ops.all
@@ -144,6 +147,10 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     inside = f"{plain.replace('bandwidth.write_synced', 'bandwidth.write')}."
     inside = inside.partition(".")[1] + inside.partition(".")[2]
     blocks = [why for key, why in profile.provenance.items() if f".{key}." in inside]
+    # `phases.io` stands for all that is null in these blocks.
+    for key, why in profile.provenance.items():
+        if key.endswith(".io") and plain.startswith(f"{key}."):
+            return why, False
     if meaning:
         # Beside it, provenance may tell where the values of other entries are from: that is no reason.
         is_expected = not blocks and not meaning.endswith("not read")

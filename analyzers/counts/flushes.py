@@ -1,0 +1,54 @@
+"""How long flushes took, where the source adds their time to that of writes and kept all writes one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.counts.kept import KeptCalls
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.intervals import merge, total_length
+from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keys import pack, unpack
+from vani.calls import Kind, Layer
+
+__all__ = ["flushes_apart"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def flushes_apart(rows: Rows, kept: KeptCalls) -> tuple[Rows, Bools]:
+    """The rows, `write_ns` without flushes and `sync_ns` of these where that is known; which rows still hide them.
+
+    What the calls that write do not take of the time of a file's writes and flushes, its flushes took. Where that is
+    not known of some file of the data set, all are left as they are: a sum of both would be neither.
+    """
+    flushed = rows["syncs"] > 0
+    known = flushed & rows.included & (rows["layer"] == Layer.POSIX) & kept.whole[:, Kind.WRITE]
+    if not known.any() or (flushed & rows.included & ~known).any():
+        return rows, flushed
+    writing = np.where(known, np.minimum(_writing(rows, kept), rows["write_ns"]), rows["write_ns"])
+    apart = {"write_ns": writing, "sync_ns": np.where(known, rows["write_ns"] - writing, 0)}
+    return replace(rows, columns={**rows.columns, **apart}), flushed & ~known
+
+
+def _writing(rows: Rows, kept: KeptCalls) -> Ints:
+    """Time of the kept writes of each row's processes and file; of a process that of several threads at once, once."""
+    world = rows.world
+    widths, mine = (world.processes, max(1, world.files)), kept.kind == Kind.WRITE
+    keys, lengths = total_length(
+        merge(pack((kept.process[mine], kept.file[mine]), widths), kept.start[mine], kept.end[mine])
+    )
+    alone = Keyed(keys, {"time": lengths})
+    process, file = unpack(keys, widths) if len(keys) else (keys, keys)
+    trace = np.searchsorted(np.array(world.process_base), process, side="right") - 1
+    of_runs = (len(world.process_base), max(1, world.files))
+    together = group(pack((trace, file), of_runs), {"time": lengths})
+    return np.where(
+        rows.process >= 0,
+        alone.at(pack((np.maximum(rows.process, 0), rows.file), widths), "time"),
+        together.at(pack((rows.trace, rows.file), of_runs), "time"),
+    )

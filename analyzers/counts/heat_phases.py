@@ -1,0 +1,211 @@
+"""Phases of a heat map, which tells how many bytes each process moved in each stretch of time: to one stretch.
+
+A stretch in which a process moved something is taken as a call that lasts as long, and phases of such calls are found
+as those of whole traces are. What calls would tell (how many there were, how long they took, how large they were and
+where they began) is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.counts.kept import KeptCalls
+from vani.analyzers.counts.phases import found_phases, phase_of_calls
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.counts.wording import OTHERWISE, UNKNOWN
+from vani.analyzers.entities.phase_rows import PhaseRows, period_s, rows_of
+from vani.analyzers.iostats import empty_stats
+from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
+from vani.analyzers.measures.operations import OperationCounts
+from vani.analyzers.measures.processes import FileUsers, ProcessCounts
+from vani.analyzers.measures.survey import SurveyedFiles
+from vani.calls import Kind
+from vani.counts import RunCounts
+from vani.schema.profile import ByKind, ByteCounts, Footprint, PastEnd, Phase, PhaseIO, Repeats
+
+__all__ = ["HeatPhases", "phases_of_heat"]
+
+Ints = NDArray[np.int64]
+_ONE_WAY = 0.95
+_FILES = 0.95
+"""Of what a layer moves, the part that files of the data set have at least: a heat map holds all others as well. Layers
+with less are left out if they move no more than the rest for files."""
+
+
+@dataclass(frozen=True)
+class HeatPhases:
+    """What a heat map tells of phases."""
+
+    phases: list[Phase]
+    gap_ns: Sequence[int | None]
+    """By app: the pause that separates its phases."""
+    bounds: Mapping[str, tuple[float, float]]
+    """By attribute of the profile, in seconds."""
+
+
+def phases_of_heat(rows: Rows, runs: Sequence[RunCounts], traces: Sequence[TraceFacts]) -> HeatPhases | str:
+    """Phases of all runs; a sentence where heat maps do not tell them."""
+    moved = _as_calls(rows, runs)
+    if isinstance(moved, str):
+        return moved
+    found = found_phases(moved)
+    phase = phase_of_calls(moved, found)
+    told = rows_of(_measured(moved, phase, found, traces))
+    return _told(moved, phase, told, found)
+
+
+def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> KeptCalls | str:
+    """A call for each process, direction and stretch in which something was moved."""
+    world, parts = rows.world, []
+    for trace, run in enumerate(runs):
+        heat = run.heat
+        if heat is None:
+            return "the log holds no heat map of all processes"
+        layers = _layers_of_files(rows, trace)
+        if layers is None:
+            return "the heat map does not tell files from standard streams, which moved much of the bytes"
+        chosen = np.isin(heat.layer, layers)
+        shift, base = world.shift_ns[trace], world.process_base[trace]
+        for kind, bytes_ in ((Kind.READ, heat.read), (Kind.WRITE, heat.written)):
+            some = chosen & (bytes_ > 0)
+            count = int(some.sum())
+            begin = heat.stretch[some] * heat.width_ns
+            parts.append(
+                [
+                    np.full(count, trace),
+                    np.full(count, world.app_of_trace[trace]),
+                    np.zeros(count, np.int64),
+                    heat.rank[some] + base,
+                    np.full(count, int(kind)),
+                    np.zeros(count, np.int64),
+                    bytes_[some],
+                    # The last stretch may reach beyond the end of the run.
+                    np.minimum(begin, max(0, run.span_ns - 1)) + shift,
+                    np.minimum(begin + heat.width_ns, run.span_ns) + shift,
+                ]
+            )
+    columns = [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 9
+    if not len(columns[0]):
+        return "the heat map holds no bytes of files"
+    return KeptCalls(rows, *columns)
+
+
+def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
+    """Layers whose bytes are those of files; None where some that move much for files move more for streams."""
+    moved, mine = rows["bytes_read"] + rows["bytes_written"], rows.trace == trace
+    of_run = int(moved[mine & rows.included].sum())
+    found = []
+    for layer in np.unique(rows["layer"][mine]).tolist():
+        of_layer = mine & (rows["layer"] == layer)
+        of_files = int(moved[of_layer & rows.included].sum())
+        if of_files >= _FILES * int(moved[of_layer].sum()):
+            found.append(layer)
+        elif of_files > (1 - _FILES) * of_run:
+            return None
+    return found
+
+
+def _measured(moved: KeptCalls, phase: Ints, phases: Phases, traces: Sequence[TraceFacts]) -> Measurements:
+    """As much as tells which phases are alike: bytes, directions and processes."""
+    count, nothing = len(phases), np.empty(0, np.int64)
+    reads = moved.kind == Kind.READ
+    columns = {
+        "bytes_read": np.where(reads, moved.size, 0),
+        "bytes_written": np.where(reads, 0, moved.size),
+        "first": moved.start,
+        "last": moved.end,
+    }
+    cells = group(phase, columns, {"first": "min", "last": "max"})
+    # How many calls it took is not known: one stands for all of a direction.
+    some = {"reads": (cells["bytes_read"] > 0), "writes": (cells["bytes_written"] > 0)}
+    none = np.zeros(len(cells), np.int64)
+    known = {name: cells[name] for name in columns} | {n: c.astype(np.int64) for n, c in some.items()}
+    operations = {f.name: known.get(f.name, none) for f in fields(OperationCounts)} | {"phase": cells.keys}
+    members = np.unique(np.stack([phase, moved.process]), axis=1)[0]
+    return Measurements(
+        world=moved.rows.world,
+        traces=traces,
+        phases=phases,
+        listed=nothing,
+        survey=SurveyedFiles(Keyed()),
+        operations=OperationCounts(**operations),
+        processes=ProcessCounts(
+            FileUsers(*(nothing,) * 4), nothing, nothing, np.bincount(members, minlength=count)
+        ),
+        results=Results([], unknown=UNKNOWN, otherwise=OTHERWISE),
+    )
+
+
+def _told(moved: KeptCalls, phase: Ints, rows: PhaseRows, found: Phases) -> HeatPhases:
+    row = rows.row[phase]
+    widths = (rows.rows, 2)
+    sums = group(pack((row, moved.kind), widths), {"bytes": moved.size})
+    of_row, side = unpack(sums.keys, widths)
+    bytes_ = np.zeros(widths, np.int64)
+    bytes_[of_row, side] = sums["bytes"]
+    # The first byte was moved before the first stretch ended, the last one after the last stretch had begun.
+    begun, ending = np.full(len(found), np.iinfo(np.int64).max), np.zeros(len(found), np.int64)
+    np.minimum.at(begun, phase, moved.end)
+    np.maximum.at(ending, phase, moved.start)
+    told: list[Phase] = []
+    bounds: dict[str, tuple[float, float]] = {}
+    index: dict[int, int] = {}
+    for number in range(rows.rows):
+        members = np.flatnonzero(rows.row == number)
+        app = int(found.app[members[0]])
+        index[app] = index.get(app, -1) + 1
+        start, end = rows.start[members], rows.end[members]
+        length, last = int((end - start).sum()), int(end.argmax())
+        told.append(
+            Phase(
+                app=moved.rows.world.apps[app],
+                index=index[app],
+                start_s=int(start[0]) / 1e9,
+                end_s=int(end[last]) / 1e9,
+                runtime_s=length / 1e9,
+                repeats=Repeats(count=len(members), period_s=period_s(start)),
+                kind=_kind(*bytes_[number].tolist()),
+                dominant=None,
+                processes=int(rows.processes[members].max()),
+                io=_io(*bytes_[number].tolist()),
+                frequency=None,
+            )
+        )
+        least = np.maximum(0, ending[members] - begun[members])
+        bounds |= {
+            f"phases[{number}].start_s": _seconds(start[0], begun[members[0]]),
+            f"phases[{number}].end_s": _seconds(ending[members[last]], end[last]),
+            f"phases[{number}].runtime_s": _seconds(least.sum(), length),
+        }
+    return HeatPhases(told, found.gap_ns, bounds)
+
+
+def _seconds(low: int | np.int64, high: int | np.int64) -> tuple[float, float]:
+    return int(low) / 1e9, int(high) / 1e9
+
+
+def _kind(read: int, written: int) -> Literal["read", "write", "mixed"]:
+    whole = read + written
+    return "read" if read >= _ONE_WAY * whole else "write" if written >= _ONE_WAY * whole else "mixed"
+
+
+def _io(read: int, written: int) -> PhaseIO:
+    """Bytes, and all else that is none: nothing was read, or written."""
+    unknown = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
+    known = {
+        "bytes": ByteCounts(read=read, written=written, total=read + written),
+        "footprint": Footprint(read=None, written=None),
+        "past_end": PastEnd(read=None),
+        "ops": None,
+        "time_s": unknown,
+        "busy_s": unknown,
+        "calls": None,
+    }
+    return PhaseIO.of(empty_stats()).model_copy(update=known)
