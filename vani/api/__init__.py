@@ -17,6 +17,7 @@ from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.history_add import AddedAndJudged, history_add
+from vani.api.history_evaluate import history_evaluate
 from vani.api.history_keep import (
     history_anonymise,
     history_damaged,
@@ -26,6 +27,7 @@ from vani.api.history_keep import (
     history_remove,
     history_upgrade,
 )
+from vani.api.history_predict import history_predict
 from vani.api.history_show import history_show
 from vani.api.history_top import history_top
 from vani.api.model_fit import model_evaluate, model_fit
@@ -63,9 +65,11 @@ __all__ = [
     "history_add",
     "history_anonymise",
     "history_damaged",
+    "history_evaluate",
     "history_export",
     "history_import",
     "history_list",
+    "history_predict",
     "history_remove",
     "history_show",
     "history_top",

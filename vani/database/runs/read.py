@@ -25,6 +25,7 @@ __all__ = [
     "count_profiles",
     "damaged",
     "fact",
+    "figures_of",
     "groups",
     "judged_of",
     "known_files",
@@ -180,6 +181,24 @@ def runs_of(connection: sa.Connection, application: str, user: str | None, perio
         sa.select(tables.runs).where(whose & period.of(of.submitted)).order_by(of.submitted, of.digest)
     )
     return [_run(row) for row in rows.mappings()]
+
+
+def figures_of(
+    connection: sa.Connection, names: Sequence[str], application: str | None = None, user: str | None = None
+) -> list[tuple[Any, ...]]:
+    """Columns of the runs of an application, or of all, that tell when they began; the oldest first."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    whose: sa.ColumnElement[bool] = of.submitted.is_not(None)
+    if application is not None:
+        whose &= of.application == application
+    if user is not None:
+        whose &= of.user == user
+    rows = connection.execute(
+        sa.select(*(of[name] for name in names)).where(whose).order_by(of.submitted, of.digest)
+    )
+    return [tuple(row) for row in rows]
 
 
 def all_runs(connection: sa.Connection) -> Iterator[Run]:

@@ -1,0 +1,135 @@
+"""Predictors held against later runs, each run predicted from what was known before it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from vani.history.behaviour.follower import Begin
+from vani.history.behaviour.panel import Panel, most_likely
+from vani.history.behaviour.predictors import predictors
+from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
+from vani.models.behaviour.scores import SURE, Judged, Score
+
+__all__ = ["Tested", "begins", "judge", "score"]
+
+_DRAWS: Final = 2000
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What was predicted of each test run whose category was known; arrays have the shape (runs,).
+
+    Attributes
+    ----------
+    place
+        Which of the runs it is.
+    seen
+        Its behaviour was among those known: the most that any predictor can reach.
+    guesses, sure
+        By predictor, the id that it held most likely, and its probability.
+    actual
+        The id it had.
+    unknown
+        Test runs of categories of which no run was known: nothing is predicted there.
+    """
+
+    place: Ints
+    seen: Bools
+    guesses: Mapping[str, Ints]
+    probabilities: Mapping[str, Floats]
+    actual: Ints
+    unknown: int
+
+
+def begins() -> dict[str, Begin]:
+    """What makes followers, by name of the predictor."""
+    return {name: one.prepare([]) for name, one in predictors().items()}
+
+
+def judge(runs: Runs, first: int, *, ended_only: bool, begin: Mapping[str, Begin]) -> Tested:
+    """Predict each run from `first` on from those before it.
+
+    Parameters
+    ----------
+    ended_only
+        Known are only runs that had ended when it was submitted, in the order in which they ended; else all that were
+        submitted before.
+    """
+    panel = Panel(begin)
+    known: dict[int, set[int]] = {}
+    rows: list[tuple[int, bool, list[int], list[float]]] = []
+    unknown = 0
+    running: list[tuple[float, int]] = []
+    ids, category = runs.ids.tolist(), runs.category.tolist()
+    submitted, ended = runs.submitted.tolist(), runs.ended.tolist()
+
+    def see(place: int) -> None:
+        panel.see(category[place], ids[place])
+        known.setdefault(category[place], set()).add(ids[place])
+
+    for place, mine in enumerate(category):
+        while running and running[0][0] <= submitted[place]:
+            see(heapq.heappop(running)[1])
+        if place >= first:
+            of_mine = known.get(mine)
+            if of_mine is None:
+                unknown += 1
+            else:
+                said = [most_likely(shares) for shares in panel.predict(mine)]
+                rows.append((place, ids[place] in of_mine, [one for one, _ in said], [p for _, p in said]))
+        if ended_only:
+            heapq.heappush(running, (ended[place], place))
+        else:
+            see(place)
+    where = np.array([row[0] for row in rows], np.int64)
+    guesses = np.array([row[2] for row in rows], np.int64).reshape(-1, len(panel.names))
+    sure = np.array([row[3] for row in rows], np.float64).reshape(-1, len(panel.names))
+    return Tested(
+        where,
+        np.array([row[1] for row in rows], np.bool_),
+        dict(zip(panel.names, guesses.T, strict=True)),
+        dict(zip(panel.names, sure.T, strict=True)),
+        runs.ids[where],
+        unknown,
+    )
+
+
+def score(tested: Tested, category: Ints, name: str) -> Score:
+    """How a predictor did on test runs; `category` is that of each of them, shape (runs,)."""
+    right = tested.guesses[name] == tested.actual
+    said = tested.probabilities[name]
+    sure = said >= SURE
+    per_run, per_category = shares(right, category)
+    return Score(
+        name,
+        per_run,
+        per_category,
+        float(np.mean((said - right) ** 2)),
+        float(sure.mean()),
+        float(right[sure].mean()) if sure.any() else None,
+    )
+
+
+def shares(right: Bools, category: Ints) -> tuple[Judged, Judged]:
+    """Share of runs, and mean share of categories, each with its range over categories drawn again and again."""
+    _, group = np.unique(category, return_inverse=True)
+    runs = np.bincount(group)
+    hits = np.bincount(group, weights=right)
+    number = len(runs)
+    drawn = np.random.default_rng(1).multinomial(number, np.full(number, 1 / number), _DRAWS)
+    of_runs = (drawn @ hits) / (drawn @ runs)
+    of_categories = (drawn @ (hits / runs)) / number
+    return (
+        _judged(float(hits.sum() / runs.sum()), of_runs),
+        _judged(float((hits / runs).mean()), of_categories),
+    )
+
+
+def _judged(share: float, drawn: Floats) -> Judged:
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Judged(share, float(low), float(high))
