@@ -27,6 +27,7 @@ from vani.api.history_keep import (
     history_remove,
     history_upgrade,
 )
+from vani.api.history_phases import history_phases
 from vani.api.history_predict import history_predict
 from vani.api.history_show import history_show
 from vani.api.history_top import history_top
@@ -69,6 +70,7 @@ __all__ = [
     "history_export",
     "history_import",
     "history_list",
+    "history_phases",
     "history_predict",
     "history_remove",
     "history_show",

@@ -15,6 +15,7 @@ _COMMANDS = {
     "letter": ("vani.cli.history.show:letter", "Write to a user what to change."),
     "predict": ("vani.cli.history.predict:predict", "Tell what the next run of an application does."),
     "evaluate": ("vani.cli.history.evaluate:evaluate", "Hold predictors against the last runs."),
+    "phases": ("vani.cli.history.phases:phases", "Find the phases of runs in their time series."),
     "list": ("vani.cli.history.kept:list_", "Tell what is kept, by month."),
     "damaged": ("vani.cli.history.kept:damaged", "List files that could not be read, and why."),
     "remove": ("vani.cli.history.kept:remove", "Delete all runs of a user."),
