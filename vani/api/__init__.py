@@ -9,6 +9,7 @@ A trace or a document that cannot be used raises an `InputError`, whose text is 
 """
 
 from vani.api.advise import JUDGED_FILES, advise
+from vani.api.advise_next import advise_next
 from vani.api.baseline_figures import baseline_figures
 from vani.api.characterise import Characterised, characterise
 from vani.api.check import check
@@ -56,6 +57,7 @@ __all__ = [
     "Reported",
     "Stored",
     "advise",
+    "advise_next",
     "baseline_figures",
     "characterise",
     "check",

@@ -26,6 +26,7 @@ __all__ = [
     "damaged",
     "fact",
     "figures_of",
+    "file_system_of",
     "groups",
     "judged_of",
     "known_files",
@@ -300,6 +301,14 @@ def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
     of = tables.profiles.c
     found = connection.execute(sa.select(of.content).where(of.digest == digest)).scalar()
     return None if found is None else bytes(found)
+
+
+def file_system_of(connection: sa.Connection, digest: str) -> str:
+    """The type of the file system with the most I/O time of a run; empty where it is not known."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    return str(connection.execute(sa.select(of.file_system).where(of.digest == digest)).scalar() or "")
 
 
 def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
