@@ -28,6 +28,7 @@ from vani.api.history_keep import (
     history_remove,
     history_upgrade,
 )
+from vani.api.history_next_runs import history_next_runs
 from vani.api.history_phases import history_phases
 from vani.api.history_predict import history_predict
 from vani.api.history_show import history_show
@@ -72,6 +73,7 @@ __all__ = [
     "history_export",
     "history_import",
     "history_list",
+    "history_next_runs",
     "history_phases",
     "history_predict",
     "history_remove",
