@@ -56,7 +56,13 @@ def history_predict(
     if processes is not None and not 1 <= processes <= _MOST:
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST:,}")
     with Store(db if db is not None else default_place()).reading() as connection:
-        runs = kept_runs(connection, application, user)
+        fits = [
+            one
+            for one in read.categories_of(connection, application)
+            if user in (None, one[0]) and processes in (None, one[1])
+        ]
+        # Of many users, only the runs of the one that is meant are read.
+        runs = kept_runs(connection, application, fits[-1][0] if fits else user)
         if not len(runs):
             groups = read.groups(connection, "pair", period_of(None, None))
             raise nothing_found(application, user, [one.pair for one in groups])
@@ -65,6 +71,7 @@ def history_predict(
             application,
             user=user,
             processes=processes,
+            among=len(fits),
             at=at,
             paths=partial(read.paths_of, connection),
         )

@@ -90,19 +90,14 @@ def advise(
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    before = NextOf(application, user, processes, db)
+    before, written = NextOf(application, user, processes, db), [output, *filter(None, [script])]
+    read = [asked["config"], *scheduler_files(asked["scheduler"]), *system_files(asked["system"])]
     if profile is None or before.is_asked:
-        check_places([output, *filter(None, [script])], [asked["config"], *system_files(asked["system"])])
+        check_places(written, read)
         _write(advice_before(before, profile, asked), kind, output, script, quiet=quiet)
         return
     with working(profile, quiet=quiet) as progress:
-        read = [
-            profile,
-            asked["config"],
-            *scheduler_files(asked["scheduler"]),
-            *system_files(asked["system"]),
-        ]
-        check_places([output, *filter(None, [script])], read)
+        check_places(written, [profile, *read])
         advice = api.advise(profile, **asked, progress=progress)
     _write(advice, kind, output, script, quiet=quiet)
 

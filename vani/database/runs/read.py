@@ -21,6 +21,7 @@ __all__ = [
     "all_profiles",
     "all_runs",
     "all_sources",
+    "categories_of",
     "count_damaged",
     "count_profiles",
     "damaged",
@@ -182,6 +183,21 @@ def runs_of(connection: sa.Connection, application: str, user: str | None, perio
         sa.select(tables.runs).where(whose & period.of(of.submitted)).order_by(of.submitted, of.digest)
     )
     return [_run(row) for row in rows.mappings()]
+
+
+def categories_of(connection: sa.Connection, application: str) -> list[tuple[str, int]]:
+    """User and processes of an application's runs, those of the latest run last."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    latest = sa.func.max(of.submitted)
+    rows = connection.execute(
+        sa.select(of.user, of.processes)
+        .where((of.application == application) & of.submitted.is_not(None))
+        .group_by(of.user, of.processes)
+        .order_by(latest, of.user, of.processes)
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 def figures_of(

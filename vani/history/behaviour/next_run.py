@@ -53,6 +53,7 @@ def next_run(
     *,
     user: str | None = None,
     processes: int | None = None,
+    among: int | None = None,
     at: float | None = None,
     paths: Paths | None = None,
 ) -> BehaviourPrediction:
@@ -64,6 +65,8 @@ def next_run(
         Of the application; there is at least one.
     user, processes
         Whose run it is, on how many processes; None: as the latest run that fits.
+    among
+        Categories that fit; None: those of `runs`.
     at
         When it begins, in seconds since 1970: known are the runs that had ended. None: after all.
     paths
@@ -71,7 +74,7 @@ def next_run(
     """
     if at is not None:
         runs = runs.only(runs.ended <= at)
-    asked = _asked(runs, user, processes)
+    asked = _asked(runs, user, processes, among)
     notes = [*runs.notes, *asked.notes]
     if asked.category is None:
         return BehaviourPrediction(
@@ -111,7 +114,7 @@ def next_run(
     )
 
 
-def _asked(runs: Runs, user: str | None, processes: int | None) -> _Asked:
+def _asked(runs: Runs, user: str | None, processes: int | None, among: int | None) -> _Asked:
     fits = np.array(
         [user in (None, whose) and processes in (None, number) for _, whose, number in runs.names], np.bool_
     )
@@ -120,7 +123,7 @@ def _asked(runs: Runs, user: str | None, processes: int | None) -> _Asked:
         return _Asked(None, user, processes, ())
     category = int(runs.category[np.flatnonzero(of_run)[-1]])
     _, whose, number = runs.names[category]
-    met = len(np.unique(runs.category[of_run]))
+    met = len(np.unique(runs.category[of_run])) if among is None else among
     notes = []
     if met > 1:
         notes.append(
