@@ -103,7 +103,7 @@ def test_a_million_runs_of_a_category_get_ids_in_seconds():
 def test_plain_predictors_come_first_and_each_is_found_by_its_file():
     assert [*predictors()][:11] == [
         "last value", "most frequent", "recent", "Markov 1", "Markov 2", "Markov 3", "Markov 4", "Markov 5",
-        "longest match", "recent Markov", "common habits",
+        "longest match", "recent Markov", "habits",
     ]  # fmt: skip
 
 

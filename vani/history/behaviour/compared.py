@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from vani.errors import InputError
-from vani.history.behaviour.evaluation import Tested, begins, judge, score
+from vani.history.behaviour.evaluation import Tested, begins, judge, learnt, score
 from vani.history.behaviour.panel import AUTO
 from vani.history.behaviour.runs import Bools, Floats, Runs
 from vani.models.behaviour.scores import Compared, Mode, Reliability
@@ -33,9 +33,11 @@ def compared(runs: Runs, last: float) -> Compared:
         notes.append(f"of {counted(len(runs), 'run')}, the last {_MOST:,} are looked at")
         runs = runs.only(np.arange(len(runs)) >= len(runs) - _MOST)
     first = int((1 - last) * len(runs))
+    more, lose = learnt(runs, first)
+    notes += [f"auto does without {name}, which won nothing before" for name in sorted(lose)]
     modes = []
     for ended_only in (False, True):
-        tested = judge(runs, first, ended_only=ended_only, begin=begins())
+        tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, beside=lose)
         if not len(tested.place):
             raise InputError(
                 f"{counted(len(runs), 'run')}: of the last {last:.0%} none is of a category that was known before",

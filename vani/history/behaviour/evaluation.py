@@ -15,9 +15,10 @@ from vani.history.behaviour.predictors import predictors
 from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
 from vani.models.behaviour.scores import SURE, Judged, Score
 
-__all__ = ["Tested", "begins", "judge", "score"]
+__all__ = ["Tested", "begins", "judge", "learnt", "score", "shares"]
 
 _DRAWS: Final = 2000
+_INNER: Final = 0.7
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,45 @@ class Tested:
 
 
 def begins() -> dict[str, Begin]:
-    """What makes followers, by name of the predictor."""
-    return {name: one.prepare([]) for name, one in predictors().items()}
+    """What makes followers of predictors that learn nothing beforehand, by name."""
+    return {name: one.prepare([]) for name, one in predictors().items() if not one.learns}
 
 
-def judge(runs: Runs, first: int, *, ended_only: bool, begin: Mapping[str, Begin]) -> Tested:
+def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
+    """What makes followers of predictors that have learnt from the runs before `first`, and which of them lose there.
+
+    A predictor loses where, having learnt from the first part of these runs, it is right in the last part no more often
+    than the best of the others, `auto` included.
+    """
+    learners = {name: one for name, one in predictors().items() if one.learns}
+    if not learners:
+        return {}, frozenset()
+    train = runs.only(np.arange(len(runs)) < first)
+    inner = int(_INNER * first)
+    tried = begins() | {name: one.prepare(_sequences(train, inner)) for name, one in learners.items()}
+    tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset(learners))
+    right = {name: int((guesses == tested.actual).sum()) for name, guesses in tested.guesses.items()}
+    best = max(count for name, count in right.items() if name not in learners)
+    lose = frozenset(name for name in learners if right[name] <= best)
+    return {name: one.prepare(_sequences(train, first)) for name, one in learners.items()}, lose
+
+
+def _sequences(runs: Runs, number: int) -> list[list[int]]:
+    """The ids of each category among the first runs."""
+    found: dict[int, list[int]] = {}
+    for mine, behaviour in zip(runs.category[:number].tolist(), runs.ids[:number].tolist(), strict=True):
+        found.setdefault(mine, []).append(behaviour)
+    return list(found.values())
+
+
+def judge(
+    runs: Runs,
+    first: int,
+    *,
+    ended_only: bool,
+    begin: Mapping[str, Begin],
+    beside: frozenset[str] = frozenset(),
+) -> Tested:
     """Predict each run from `first` on from those before it.
 
     Parameters
@@ -59,8 +94,10 @@ def judge(runs: Runs, first: int, *, ended_only: bool, begin: Mapping[str, Begin
     ended_only
         Known are only runs that had ended when it was submitted, in the order in which they ended; else all that were
         submitted before.
+    beside
+        Predictors that `auto` does not weigh.
     """
-    panel = Panel(begin)
+    panel = Panel(begin, beside)
     known: dict[int, set[int]] = {}
     rows: list[tuple[int, bool, list[int], list[float]]] = []
     unknown = 0

@@ -49,6 +49,8 @@ class Predictor:
         Takes the sequences of all categories that may be learnt from beforehand, and returns what makes followers.
     installed
         Whether the libraries that it takes are there.
+    learns
+        Learning beforehand takes long: it is tried in evaluations only, and `auto` weighs it only where it wins.
     """
 
     name: str
@@ -56,3 +58,4 @@ class Predictor:
     order: int
     prepare: Callable[[Sequence[Sequence[int]]], Begin]
     installed: Callable[[], bool] = _is_installed
+    learns: bool = False

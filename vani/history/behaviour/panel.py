@@ -71,11 +71,14 @@ class Panel:
     ----------
     begin
         By name, what makes a follower of one category.
+    beside
+        Names of those that `auto` does not weigh.
     """
 
-    def __init__(self, begin: Mapping[str, Begin]) -> None:
+    def __init__(self, begin: Mapping[str, Begin], beside: frozenset[str] = frozenset()) -> None:
         self.names = (*begin, AUTO)
         self._begin = list(begin.values())
+        self._weighed = np.array([name not in beside for name in begin], np.float64)
         self._categories: dict[int, _Category] = {}
         self._common = [_Record(len(self._begin), _COMMONLY_LASTS, runs=1.0) for _ in range(_AGES)]
 
@@ -116,7 +119,7 @@ class Panel:
     def _weights(self, one: _Category) -> Floats:
         record, common = one.record, self._common[_age(one.runs)]
         right = (record.hits + _BORROWED * common.hits / common.runs) / (record.runs + _BORROWED)
-        weights: Floats = np.exp(_SHARPNESS * (right - right.max()))
+        weights: Floats = self._weighed * np.exp(_SHARPNESS * (right - right.max()))
         return weights / float(weights.sum())
 
     def _together(self, one: _Category, ahead: list[Shares]) -> Shares:

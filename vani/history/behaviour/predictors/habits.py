@@ -24,7 +24,7 @@ _TOLD: Final = 8
 _Counts = dict[tuple[int, ...], list[float]]
 
 
-class _CommonHabits:
+class _Habits:
     def __init__(self, followed: _Counts) -> None:
         self._followed = followed
         self._latest_first: list[int] = []
@@ -82,11 +82,9 @@ class _CommonHabits:
 def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
     del sequences  # it learns as it goes
     followed: _Counts = {}
-    return lambda: _CommonHabits(followed)
+    return lambda: _Habits(followed)
 
 
 PREDICTORS = (
-    Predictor(
-        "common habits", "what any category does after repeats and changes like the last", 10, _prepare
-    ),
+    Predictor("habits", "what any category does after repeats and changes like the last", 10, _prepare),
 )
