@@ -48,7 +48,7 @@ def right_of(sequences: Iterable[Sequence[int]]) -> tuple[dict[str, int], int]:
                 for name, shares in zip(panel.names, panel.predict(category), strict=True):
                     right[name] += most_likely(shares)[0] == behaviour
                 asked += 1
-            panel.see(category, behaviour)
+            panel.see(category, behaviour, panel.said(category))
     return right, asked
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +11,7 @@ import numpy as np
 from vani.history.behaviour.follower import Begin
 from vani.history.behaviour.panel import Panel, most_likely
 from vani.history.behaviour.predictors import predictors
+from vani.history.behaviour.replay import replay
 from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
 from vani.models.behaviour.scores import SURE, Judged, Score
 
@@ -98,31 +98,17 @@ def judge(
         Predictors that `auto` does not weigh.
     """
     panel = Panel(begin, beside)
-    known: dict[int, set[int]] = {}
     rows: list[tuple[int, bool, list[int], list[float]]] = []
     unknown = 0
-    running: list[tuple[float, int]] = []
-    ids, category = runs.ids.tolist(), runs.category.tolist()
-    submitted, ended = runs.submitted.tolist(), runs.ended.tolist()
-
-    def see(place: int) -> None:
-        panel.see(category[place], ids[place])
-        known.setdefault(category[place], set()).add(ids[place])
-
-    for place, mine in enumerate(category):
-        while running and running[0][0] <= submitted[place]:
-            see(heapq.heappop(running)[1])
-        if place >= first:
-            of_mine = known.get(mine)
-            if of_mine is None:
-                unknown += 1
-            else:
-                said = [most_likely(shares) for shares in panel.predict(mine)]
-                rows.append((place, ids[place] in of_mine, [one for one, _ in said], [p for _, p in said]))
-        if ended_only:
-            heapq.heappush(running, (ended[place], place))
-        else:
-            see(place)
+    for place in replay(runs, panel, range(len(runs)), ended_only=ended_only):
+        if place < first:
+            continue
+        said = [most_likely(shares) for shares in panel.predict(int(runs.category[place]))]
+        if said[-1][0] < 0:
+            unknown += 1
+            continue
+        seen = panel.has_seen(int(runs.category[place]), int(runs.ids[place]))
+        rows.append((place, seen, [guess for guess, _ in said], [share for _, share in said]))
     where = np.array([row[0] for row in rows], np.int64)
     guesses = np.array([row[2] for row in rows], np.int64).reshape(-1, len(panel.names))
     sure = np.array([row[3] for row in rows], np.float64).reshape(-1, len(panel.names))

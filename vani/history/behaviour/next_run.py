@@ -12,6 +12,7 @@ import vani
 from vani.errors import one_line
 from vani.history.behaviour.evaluation import begins
 from vani.history.behaviour.panel import AUTO, Panel, most_likely
+from vani.history.behaviour.replay import replay
 from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
 from vani.schema.prediction import (
     BehaviourPrediction,
@@ -144,26 +145,24 @@ def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
 
 
 def _followed(runs: Runs, mine: Bools, category: int) -> tuple[Panel, list[PastRun]]:
-    """A panel that was shown the last runs, and what it expected of those of the category."""
+    """A panel that knows the last runs, and what it expected of those of the category from the runs that had ended."""
     chosen = np.sort(
         np.concatenate([np.flatnonzero(mine)[-_OF_CATEGORY:], np.flatnonzero(~mine)[-_OF_OTHERS:]])
     )
     panel = Panel(begins())
     past: list[PastRun] = []
     last = set(np.flatnonzero(mine)[-_PAST:].tolist())
-    for place in chosen.tolist():
-        behaviour = int(runs.ids[place])
+    for place in replay(runs, panel, chosen.tolist(), ended_only=True):
         if place in last:
             guess, share = most_likely(panel.predict(category)[-1])
             past.append(
                 PastRun(
                     submitted=float(runs.submitted[place]),
-                    behaviour=behaviour,
+                    behaviour=int(runs.ids[place]),
                     expected=guess if guess >= 0 else None,
                     probability=min(1.0, share),
                 )
             )
-        panel.see(int(runs.category[place]), behaviour)
     return panel, past
 
 

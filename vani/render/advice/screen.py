@@ -48,7 +48,7 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
         console.print(Text(one_line(advice.damage), style="bold red"), highlight=False)
     if advice.next_run is not None:
         for line in before_run(advice.next_run):
-            console.print(Text(line), highlight=False)
+            console.print(Text(line), soft_wrap=True, highlight=False)
         if advice.next_run.default is not None:
             return
     console.print(Text(matters(advice, profile), style="bold"), highlight=False)
