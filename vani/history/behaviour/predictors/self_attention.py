@@ -20,6 +20,8 @@ from vani.history.behaviour.follower import Begin, Predictor, Shares
 __all__ = ["PREDICTORS"]
 
 _WINDOW: Final = 32
+_STRIDE: Final = 13
+"""Runs from one window to the next; with periods of 2, 4 or 8 in common, a place would always have the same."""
 _KINDS: Final = 16
 """A behaviour that was last there as many others ago, or longer, or never."""
 _EMPTY: Final = _KINDS
@@ -87,7 +89,7 @@ def _examples(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     windows, wanted = [], []
     for sequence in sequences:
         told = _told(sequence)
-        for end in range(2, len(told) + 1, _WINDOW // 2):
+        for end in range(2, len(told) + 1, _STRIDE):
             part = told[max(0, end - _WINDOW - 1) : end]
             padding = _WINDOW + 1 - len(part)
             windows.append([_EMPTY] * padding + part[:-1])
