@@ -14,6 +14,8 @@ __all__ = [
     "Evidence",
     "Expected",
     "JudgedFiles",
+    "NextRun",
+    "NextRunBehaviour",
     "NoRecommendation",
     "ProfileRef",
     "Recommendation",
@@ -123,6 +125,26 @@ class SystemRef(Model):
     sha256: str
 
 
+class NextRunBehaviour(Model):
+    """A behaviour that the next run may have."""
+
+    behaviour: Annotated[int, Field(ge=0)] = Field(description="its number within the category")
+    probability: Annotated[float, Field(ge=0, le=1)]
+    run: str | None = Field(
+        description="the run of that behaviour that was judged; null: its profile and its files are gone"
+    )
+
+
+class NextRun(Model):
+    """A run that has not happened yet, which the advice is for; gains and confidences are weighed by probability."""
+
+    application: str
+    user: str | None
+    processes: Annotated[int, Field(ge=0)] | None
+    behaviours: list[NextRunBehaviour] = Field(description="the most likely first")
+    default: str | None = Field(description="why nothing is to be changed; null: enough is known")
+
+
 class Advice(Model):
     """Every rule that was looked at is in one of the two lists."""
 
@@ -134,8 +156,18 @@ class Advice(Model):
         description="what the profile's traces lost, as a sentence: confidences are lowered by it; null where they "
         "are whole",
     )
+    next_run: NextRun | None = Field(
+        default=None, description="absent where the advice is for a run that is there"
+    )
     recommendations: list[Recommendation]
     no_recommendation: list[NoRecommendation]
+
+    @model_serializer(mode="wrap")
+    def _without_no_next_run(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = written(self)
+        if found.get("next_run", True) is None:
+            del found["next_run"]
+        return found
 
     @classmethod
     def load(cls, path: str | Path) -> Advice:

@@ -9,6 +9,7 @@ A trace or a document that cannot be used raises an `InputError`, whose text is 
 """
 
 from vani.api.advise import JUDGED_FILES, advise
+from vani.api.advise_next import advise_next
 from vani.api.baseline_figures import baseline_figures
 from vani.api.characterise import Characterised, characterise
 from vani.api.check import check
@@ -17,6 +18,7 @@ from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.history_add import AddedAndJudged, history_add
+from vani.api.history_evaluate import history_evaluate
 from vani.api.history_keep import (
     history_anonymise,
     history_damaged,
@@ -26,6 +28,9 @@ from vani.api.history_keep import (
     history_remove,
     history_upgrade,
 )
+from vani.api.history_next_runs import history_next_runs
+from vani.api.history_phases import history_phases
+from vani.api.history_predict import history_predict
 from vani.api.history_show import history_show
 from vani.api.history_top import history_top
 from vani.api.model_fit import model_evaluate, model_fit
@@ -54,6 +59,7 @@ __all__ = [
     "Reported",
     "Stored",
     "advise",
+    "advise_next",
     "baseline_figures",
     "characterise",
     "check",
@@ -64,9 +70,13 @@ __all__ = [
     "history_add",
     "history_anonymise",
     "history_damaged",
+    "history_evaluate",
     "history_export",
     "history_import",
     "history_list",
+    "history_next_runs",
+    "history_phases",
+    "history_predict",
     "history_remove",
     "history_show",
     "history_top",

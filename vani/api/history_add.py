@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["JUDGED_PAIRS", "AddedAndJudged", "history_add"]
+__all__ = ["JUDGED_PAIRS", "AddedAndJudged", "history_add", "machine_like"]
 
 JUDGED_PAIRS = 20
 """Pairs of application and user of which runs are judged: those that cost most."""
@@ -122,7 +122,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
     judged, profiles, why = [], {}, []
     for run in todo:
         try:
-            machine = system or _machine(run.file_system)
+            machine = system or machine_like(run.file_system)
             made, verdict = _judged(run, kept[run.digest], paths[run.digest], machine, findings)
         except VaniError as error:
             why.append(str(error))
@@ -137,7 +137,8 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
 
 
 @cache
-def _machine(file_system: str) -> System | None:
+def machine_like(file_system: str) -> System | None:
+    """A machine of middling size with such a file system; None where the type is none that is known."""
     return system_of(_MACHINES.get(file_system))
 
 

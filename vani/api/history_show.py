@@ -11,7 +11,7 @@ from vani.errors import InputError, one_line
 if TYPE_CHECKING:
     from vani.schema.history import Story
 
-__all__ = ["history_show"]
+__all__ = ["history_show", "nothing_found"]
 
 
 def history_show(
@@ -49,7 +49,7 @@ def history_show(
         runs = read.runs_of(connection, application, user, period)
         groups = read.groups(connection, "pair", period)
         if not runs:
-            raise _nothing(application, user, [one.pair for one in groups])
+            raise nothing_found(application, user, [one.pair for one in groups])
         known = shares(read.verdicts(connection))
         mine = [one for one in groups if one.pair in {(run.application, run.user) for run in runs}]
         saved = saved_of(mine, known)
@@ -67,7 +67,8 @@ def history_show(
     )
 
 
-def _nothing(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:
+def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:
+    """That there are no such runs among those of `pairs`, with the name that is nearest."""
     whose = "" if user is None else f" by {one_line(user)}"
     names = [user_ for app, user_ in pairs if app == application] if user is not None else []
     near = difflib.get_close_matches(user or "", names, 1) or difflib.get_close_matches(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 import vani
 from vani.api import JUDGED_FILES
+from vani.cli.advise_next import Asked, NextOf, advice_before
+from vani.cli.history.options import db_option
 from vani.cli.options import (
     FILE,
     files_option,
@@ -27,22 +29,9 @@ from vani.render.advice import FORMATS
 from vani.site import setting, thresholds
 
 if TYPE_CHECKING:
-    from vani.engine.scheduler import Scheduler
     from vani.schema.advice import Advice
 
 __all__ = ["advise"]
-
-
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
-
-    system: str | None
-    select: tuple[str, ...] | None
-    ignore: tuple[str, ...] | None
-    config: Path | None
-    files: int | None
-    store: Path | None
-    scheduler: Scheduler
 
 
 def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -52,8 +41,17 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 
 
 @click.command()
-@source_argument()
+@source_argument(required=False)
 @output_option()
+@click.option(
+    "--next",
+    "application",
+    metavar="APP",
+    help="Advise before the next run of APP, in place of a profile: by what it is likely to do.",
+)
+@click.option("--user", metavar="NAME", help="With --next: whose run it is.")
+@click.option("--processes", type=int, metavar="N", help="With --next: its processes.")
+@db_option
 @system_option()
 @click.option(
     "--script",
@@ -76,23 +74,36 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 @decoding_options
 @quiet_option
 def advise(
-    profile: Path, output: Path | None, script: Path | None, kind: str, quiet: bool, **asked: Unpack[_Asked]
+    profile: Path | None,
+    output: Path | None,
+    script: Path | None,
+    kind: str,
+    quiet: bool,
+    application: str | None,
+    user: str | None,
+    processes: int | None,
+    db: str | None,
+    **asked: Unpack[Asked],
 ) -> None:
-    """Recommend storage settings for the workload of a profile.
+    """Recommend storage settings for the workload of a profile, or with --next for a run that is still to come.
 
     A trace, which is a folder or a file, is profiled first.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
+    before, written = NextOf(application, user, processes, db), [output, *filter(None, [script])]
+    read = [asked["config"], *scheduler_files(asked["scheduler"]), *system_files(asked["system"])]
+    if profile is None or before.is_asked:
+        check_places(written, read)
+        _write(advice_before(before, profile, asked), kind, output, script, quiet=quiet)
+        return
     with working(profile, quiet=quiet) as progress:
-        read = [
-            profile,
-            asked["config"],
-            *scheduler_files(asked["scheduler"]),
-            *system_files(asked["system"]),
-        ]
-        check_places([output, *filter(None, [script])], read)
+        check_places(written, [profile, *read])
         advice = api.advise(profile, **asked, site=thresholds()[0], progress=progress)
+    _write(advice, kind, output, script, quiet=quiet)
+
+
+def _write(advice: Advice, kind: str, output: Path | None, script: Path | None, *, quiet: bool) -> None:
     emit_all([*_texts(advice, kind, output, script)])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         _show(advice)

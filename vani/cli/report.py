@@ -77,7 +77,7 @@ def report(
     """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.
 
     The page is one HTML file: it needs no network, prints, and says what it leaves out. A trace, which is a folder or
-    a file, is profiled first. With --history, it ranks runs as `vani history top` does.
+    a file, is profiled first. With --history, it ranks runs as `vani history top` does, and tells what next runs do.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
@@ -105,7 +105,9 @@ def _report_history(history: str | None, format: str, output: Path | None) -> No
         raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")
     _refuse_all_but("history", "output", "kind", "quiet")
     check_places([output], [] if "://" in history else [Path(history)])
-    emit(OF_HISTORY.render(_AS_RANKING.get(format, format), api.history_top(db=history)), output)
+    ranking = api.history_top(db=history)
+    next_runs = api.history_next_runs(ranking, db=history)
+    emit(OF_HISTORY.render(_AS_RANKING.get(format, format), ranking, next_runs=next_runs), output)
 
 
 def _refuse_all_but(*allowed: str) -> None:

@@ -21,10 +21,13 @@ __all__ = [
     "all_profiles",
     "all_runs",
     "all_sources",
+    "categories_of",
     "count_damaged",
     "count_profiles",
     "damaged",
     "fact",
+    "figures_of",
+    "file_system_of",
     "groups",
     "judged_of",
     "known_files",
@@ -182,6 +185,39 @@ def runs_of(connection: sa.Connection, application: str, user: str | None, perio
     return [_run(row) for row in rows.mappings()]
 
 
+def categories_of(connection: sa.Connection, application: str) -> list[tuple[str, int]]:
+    """User and processes of an application's runs, those of the latest run last."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    latest = sa.func.max(of.submitted)
+    rows = connection.execute(
+        sa.select(of.user, of.processes)
+        .where((of.application == application) & of.submitted.is_not(None))
+        .group_by(of.user, of.processes)
+        .order_by(latest, of.user, of.processes)
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def figures_of(
+    connection: sa.Connection, names: Sequence[str], application: str | None = None, user: str | None = None
+) -> list[tuple[Any, ...]]:
+    """Columns of the runs of an application, or of all, that tell when they began; the oldest first."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    whose: sa.ColumnElement[bool] = of.submitted.is_not(None)
+    if application is not None:
+        whose &= of.application == application
+    if user is not None:
+        whose &= of.user == user
+    rows = connection.execute(
+        sa.select(*(of[name] for name in names)).where(whose).order_by(of.submitted, of.digest)
+    )
+    return [tuple(row) for row in rows]
+
+
 def all_runs(connection: sa.Connection) -> Iterator[Run]:
     """Every run, in order of their digests."""
     import sqlalchemy as sa  # noqa: PLC0415
@@ -281,6 +317,14 @@ def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
     of = tables.profiles.c
     found = connection.execute(sa.select(of.content).where(of.digest == digest)).scalar()
     return None if found is None else bytes(found)
+
+
+def file_system_of(connection: sa.Connection, digest: str) -> str:
+    """The type of the file system with the most I/O time of a run; empty where it is not known."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    return str(connection.execute(sa.select(of.file_system).where(of.digest == digest)).scalar() or "")
 
 
 def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from vani.errors import one_line
+from vani.render.next_run import before_run
 from vani.render.wording import (
     by_rule,
     expected_gain,
@@ -45,6 +46,11 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     todo, others = things_to_do(advice)
     if advice.damage is not None:
         console.print(Text(one_line(advice.damage), style="bold red"), highlight=False)
+    if advice.next_run is not None:
+        for line in before_run(advice.next_run):
+            console.print(Text(line), soft_wrap=True, highlight=False)
+        if advice.next_run.default is not None:
+            return
     console.print(Text(matters(advice, profile), style="bold"), highlight=False)
     console.print(Text(judged_by(advice), style="dim"), highlight=False)
     if advice.profile.files is not None:

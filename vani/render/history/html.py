@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from vani.render.history.next_runs import ABOUT, TITLE, next_table
 from vani.render.history.rows import headline, next_step, table
 
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
+    from vani.schema.prediction import BehaviourPrediction
 
 __all__ = ["render"]
 
@@ -21,25 +24,34 @@ _STYLE: Final = (
 )
 
 
-def render(ranking: Ranking) -> str:
+def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
     """Write the page."""
-    head, left, rows = table(ranking)
+    behaviours = (
+        f"<h2>{escape(TITLE)}</h2>\n<p>{escape(ABOUT)}</p>\n{_table(*next_table(next_runs), last=False)}\n"
+        if next_runs
+        else ""
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Who loses most in I/O</title>\n<style>{_STYLE}</style></head>\n<body>\n"
+        f"<h1>Who loses most in I/O</h1>\n<p>{escape(headline(ranking))}</p>\n"
+        f"{_table(*table(ranking), last=True)}\n"
+        f"<p>{escape(next_step(ranking))}</p>\n{behaviours}</body></html>\n"
+    )
+
+
+def _table(head: tuple[str, ...], left: int, rows: list[tuple[str, ...]], *, last: bool) -> str:
+    """The columns up to `left`, and with `last` the last one, are text."""
 
     def row(cells: tuple[str, ...], tag: str) -> str:
         shown = []
         for number, cell in enumerate(cells):
-            text = 0 < number < left or number == len(cells) - 1
+            text = 0 < number < left or (last and number == len(cells) - 1)
             shown.append(
                 f"<{tag}>{escape(cell)}</{tag}>" if text else f'<{tag} class="n">{escape(cell)}</{tag}>'
             )
         return f"<tr>{''.join(shown)}</tr>"
 
     body = "\n".join(row(cells, "td") for cells in rows)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Who loses most in I/O</title>\n<style>{_STYLE}</style></head>\n<body>\n"
-        f"<h1>Who loses most in I/O</h1>\n<p>{escape(headline(ranking))}</p>\n"
-        f"<table><thead>{row(head, 'th')}</thead>\n<tbody>\n{body}\n</tbody></table>\n"
-        f"<p>{escape(next_step(ranking))}</p>\n</body></html>\n"
-    )
+    return f"<table><thead>{row(head, 'th')}</thead>\n<tbody>\n{body}\n</tbody></table>"

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vani.render.history.next_runs import ABOUT, TITLE, next_table
 from vani.render.history.rows import headline, next_step, table
 
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
+    from vani.schema.prediction import BehaviourPrediction
 
 __all__ = ["render"]
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 
 
-def render(ranking: Ranking) -> str:
-    """Write a table; names from logs can be neither markup nor links."""
-    head, left, rows = table(ranking)
-    marks = ["---" if number < left or number == len(head) - 1 else "---:" for number in range(len(head))]
-    lines = ["# Who loses most in I/O", "", _safe(headline(ranking)), "", _row(head), _row(marks)]
-    lines += [_row([_safe(cell) for cell in row]) for row in rows]
-    return "\n".join([*lines, "", _safe(next_step(ranking))]) + "\n"
+def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
+    """Write tables; names from logs can be neither markup nor links."""
+    lines = ["# Who loses most in I/O", "", _safe(headline(ranking)), "", *_table(*table(ranking), last=True)]
+    lines += ["", _safe(next_step(ranking))]
+    if next_runs:
+        lines += ["", f"## {TITLE}", "", _safe(ABOUT), "", *_table(*next_table(next_runs), last=False)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: tuple[str, ...], left: int, rows: list[tuple[str, ...]], *, last: bool) -> list[str]:
+    """The first `left` columns, and with `last` the last one, are text."""
+    marks = [
+        "---" if number < left or (last and number == len(head) - 1) else "---:" for number in range(len(head))
+    ]
+    return [_row(head), _row(marks), *(_row([_safe(cell) for cell in row]) for row in rows)]
 
 
 def _row(cells: list[str] | tuple[str, ...]) -> str:

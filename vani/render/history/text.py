@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
 
+from vani.render.history.next_runs import ABOUT, TITLE, next_table
 from vani.render.history.rows import headline, next_step, table
 
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
+    from vani.schema.prediction import BehaviourPrediction
 
 __all__ = ["columns", "render"]
 
+_WIDTH: Final = 110
 
-def render(ranking: Ranking) -> str:
+
+def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
     """Write the table; the last column, which is prose, is not padded."""
     head, left, rows = table(ranking)
     lines = [headline(ranking)]
@@ -21,7 +26,11 @@ def render(ranking: Ranking) -> str:
         lines += columns(head, rows, left=left, last=ranking.settings is None)
     elif ranking.settings is not None:
         lines.append("no judged run could save anything by a setting")
-    return "\n".join([*lines, next_step(ranking)]) + "\n"
+    lines.append(next_step(ranking))
+    if next_runs:
+        head, left, rows = next_table(next_runs)
+        lines += ["", f"{TITLE}.", *wrap(ABOUT, _WIDTH), *columns(head, rows, left=left)]
+    return "\n".join(lines) + "\n"
 
 
 def columns(

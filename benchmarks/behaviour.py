@@ -1,0 +1,225 @@
+"""`python -m benchmarks.behaviour`: how well the next behaviour of an application is predicted.
+
+AIOT's table I, sequences whose law is known, runs of fourteen applications on Summit (`../shared/data`; those that
+nothing was chosen by apart), time series whose phases are known, and how long it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.behaviour_laws import AIOT_TABLE_1, LAWS
+from benchmarks.behaviour_series import known_runs
+from vani.history.behaviour.compared import compared
+from vani.history.behaviour.evaluation import begins, judge, score
+from vani.history.behaviour.panel import AUTO, Panel, most_likely
+from vani.history.behaviour.phase_ids import phase_ids
+from vani.history.behaviour.phases import phases
+from vani.history.behaviour.runs import Runs
+from vani.history.behaviour.table import read_table
+from vani.render.behaviour_scores import behaviour_scores
+from vani.render.table import table
+
+__all__ = ["edges_found", "many_runs", "right_of"]
+
+SUMMIT = Path(__file__).resolve().parents[2] / "shared" / "data" / "summit-runs" / "dev.csv.gz"
+CHOSEN_BY = ("App10", "App15", "App14", "App25", "App18", "App27", "App3")
+"""Applications by which constants were chosen: every other one by its number of runs."""
+LENGTH = 400
+SEEDS = 5
+
+
+def right_of(sequences: Iterable[Sequence[int]]) -> tuple[dict[str, int], int]:
+    """How often each predictor says the next id of sequences, each a category of its own, and of how many."""
+    panel = Panel(begins())
+    right = dict.fromkeys(panel.names, 0)
+    asked = 0
+    for category, sequence in enumerate(sequences):
+        for place, behaviour in enumerate(sequence):
+            if place:
+                for name, shares in zip(panel.names, panel.predict(category), strict=True):
+                    right[name] += most_likely(shares)[0] == behaviour
+                asked += 1
+            panel.see(category, behaviour, panel.said(category))
+    return right, asked
+
+
+def edges_found(noise: float, seeds: Iterable[int]) -> tuple[int, int, int, int, int]:
+    """Of generated series: runs; of these with all phases found and none too many; edges; furthest off; wrong ids."""
+    runs = whole = edges = furthest = wrong = 0
+    for seed in seeds:
+        known = known_runs(seed, noise=noise)
+        found = [phases(one.series) for one in known]
+        for one, mine in zip(known, found, strict=True):
+            here = [phase.begin for phase in mine][1:]
+            runs, edges = runs + 1, edges + len(one.edges)
+            whole += len(here) == len(one.edges)
+            for edge in one.edges:
+                furthest = max(furthest, min((abs(edge - place) for place in here), default=len(one.series)))
+        numbers: dict[int, int] = {}
+        wanted = [numbers.setdefault(one.variant, len(numbers)) for one in known]
+        wrong += int(np.sum(np.array(phase_ids(found, [1.0] * len(found))[1]) != wanted))
+    return runs, whole, edges, furthest, wrong
+
+
+def many_runs(number: int, categories: int = 200) -> Runs:
+    """Runs of categories that follow the laws in turn, a second apart."""
+    random = np.random.default_rng(3)
+    category = random.integers(0, categories, number)
+    ids = np.zeros(number, np.int64)
+    for mine in range(categories):
+        among = category == mine
+        ids[among] = LAWS[1 + mine % (len(LAWS) - 1)].draw(random, int(among.sum()))
+    submitted = np.arange(number, dtype=np.float64)
+    written = 1e9 * 2.0**ids
+    none = np.full(number, np.nan)
+    figures = {
+        "bytes_read": written * 0,
+        "bytes_written": written,
+        "metadata": written * 0 + 100,
+        "reads": none,
+    }
+    figures |= {"writes": none, "files": none, "runtime_s": none, "in_io_s": none}
+    names = [("app", f"user{mine}", 8) for mine in range(categories)]
+    return Runs(names, category, submitted, submitted + 30.0, figures)
+
+
+def _laws() -> None:
+    right, asked = right_of([[int(one) for one in text] for text in AIOT_TABLE_1.values()])
+    print(
+        f"AIOT, table I, right of {asked}: " + ", ".join(f"{name} {count}" for name, count in right.items())
+    )
+    print()
+    rows = []
+    for law in LAWS:
+        right, asked = right_of(law.draw(np.random.default_rng(seed), LENGTH) for seed in range(SEEDS))
+        shares = {name: count / asked for name, count in right.items()}
+        shown = ("last value", "most frequent", "Markov 3", AUTO)
+        rows.append((law.name, f"{law.best:.3f}", *(f"{shares[name]:.3f}" for name in shown)))
+    print(*table(("law", "best possible", "last value", "most frequent", "Markov 3", AUTO), rows), sep="\n")
+
+
+def _summit() -> None:
+    runs = read_table(SUMMIT)
+    print(behaviour_scores(compared(runs, 0.3)))
+    first = int(0.7 * len(runs))
+    application = np.array([name[0] for name in runs.names])
+    rows = []
+    for ended_only in (False, True):
+        tested = judge(runs, first, ended_only=ended_only, begin=begins())
+        of_run = application[runs.category[tested.place]]
+        for name, among in (
+            ("constants chosen by", np.isin(of_run, CHOSEN_BY)),
+            ("others", ~np.isin(of_run, CHOSEN_BY)),
+        ):
+            mine = replace(
+                tested,
+                place=tested.place[among],
+                seen=tested.seen[among],
+                guesses={key: values[among] for key, values in tested.guesses.items()},
+                probabilities={key: values[among] for key, values in tested.probabilities.items()},
+                actual=tested.actual[among],
+            )
+            category = runs.category[mine.place]
+            scores = [score(mine, category, one) for one in ("last value", "Markov 3", AUTO)]
+            rows.append(
+                (
+                    f"{name}, {'ended only' if ended_only else 'all before'}",
+                    f"{len(mine.place):,}",
+                    *(f"{one.per_run.share:.3f} / {one.per_category.share:.3f}" for one in scores),
+                    f"{mine.seen.mean():.3f}",
+                )
+            )
+    head = (
+        "applications: right per run / per category",
+        "runs",
+        "last value",
+        "Markov 3",
+        AUTO,
+        "seen before",
+    )
+    print(*table(head, rows), sep="\n")
+
+
+def _series() -> None:
+    rows = []
+    for noise in (0.0, 0.02, 0.1, 0.2):
+        begin = time.process_time()
+        runs, whole, edges, furthest, wrong = edges_found(noise, range(20))
+        each = (time.process_time() - begin) / runs * 1e3
+        rows.append(
+            (f"{noise:.0%}", f"{runs}", f"{whole}", f"{edges}", f"{furthest}", f"{wrong}", f"{each:.1f}")
+        )
+    head = ("noise", "runs", "all phases found", "edges", "furthest off", "wrong ids", "ms a run")
+    print(*table(head, rows), sep="\n")
+
+
+def _time() -> None:
+    runs = many_runs(50_000)
+    begin, used = time.perf_counter(), time.process_time()
+    compared(runs, 0.3)
+    wall, used = time.perf_counter() - begin, time.process_time() - used
+    print(f"50,000 runs evaluated, both ways: {wall:.1f} s, {used:.1f} s of a processor")
+    with contextlib.suppress(ImportError), tempfile.TemporaryDirectory() as folder:
+        _from_store(runs, Path(folder) / "many.sqlite")
+
+
+def _from_store(runs: Runs, place: Path) -> None:
+    from vani import api  # noqa: PLC0415
+    from vani.database.runs import write  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.database.runs.run import Run  # noqa: PLC0415
+
+    nothing = dict.fromkeys(Run.__slots__)
+    kept = [
+        Run(
+            **nothing
+            | {
+                "digest": f"{number:064x}", "kind": "darshan", "user": runs.names[mine][1], "application": "app",
+                "processes": 8, "submitted": 1.7e9 + number, "runtime_s": 30.0, "file_system": "lustre", "mount": "/s",
+                "bytes_read": 0, "bytes_written": int(runs.figures["bytes_written"][number]), "metadata": 100,
+                "complete": True,
+            }
+        )
+        for number, mine in enumerate(runs.category.tolist())
+    ]  # fmt: skip
+    with Store(place).writing(make=True) as connection:
+        write.add_runs(connection, kept)
+    for asked in ({"user": "user7"}, {}):
+        times = []
+        for _ in range(3):
+            begin, used = time.perf_counter(), time.process_time()
+            api.history_predict("app", db=place, **asked)
+            times.append((time.process_time() - used, time.perf_counter() - begin))
+        whose = "of one user" if asked else "of all users"
+        used, wall = min(times)
+        print(
+            f"one prediction from a store of 50,000 runs, {whose}: {wall:.2f} s, {used:.2f} s of a processor"
+        )
+
+
+def main() -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    parts = [_laws, _series, _time]
+    if SUMMIT.exists():
+        parts.insert(1, _summit)
+    for number, part in enumerate(parts):
+        if number:
+            print()
+        part()
+
+
+if __name__ == "__main__":
+    main()

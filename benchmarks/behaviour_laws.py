@@ -1,0 +1,75 @@
+"""Sequences of behaviours whose law is known, and how often anyone who knows it can be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["AIOT_TABLE_1", "LAWS", "Law"]
+
+AIOT_TABLE_1 = {
+    "user1 wrf 1024": "001122211",
+    "user2 cfd 256": "001111111",
+    "user1 wrf 256": "001123444522",
+    "usern md 2048": "00001122233",
+}
+"""The four sequences that the paper prints: 37 transitions."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law: draws a sequence, and tells the share that the best possible predictor gets right in the long run."""
+
+    name: str
+    draw: Callable[[np.random.Generator, int], list[int]]
+    best: float
+
+
+def _constant(random: np.random.Generator, length: int) -> list[int]:
+    del random
+    return [0] * length
+
+
+def _period(random: np.random.Generator, length: int) -> list[int]:
+    del random
+    return [(0, 0, 1, 2)[step % 4] for step in range(length)]
+
+
+def _sticky(random: np.random.Generator, length: int) -> list[int]:
+    found = [0]
+    for changes, other in zip(random.random(length) < 0.15, random.integers(1, 4, length), strict=True):
+        found.append((found[-1] + int(other)) % 4 if changes else found[-1])
+    return found[:length]
+
+
+def _order_2(random: np.random.Generator, length: int) -> list[int]:
+    """What comes next, the last two decide, nine times of ten."""
+    found = [0, 1]
+    for odd, other in zip(random.random(length) < 0.1, random.integers(0, 3, length), strict=True):
+        found.append(int(other) if odd else (found[-1] + 2 * found[-2] + 1) % 3)
+    return found[:length]
+
+
+def _drifting(random: np.random.Generator, length: int) -> list[int]:
+    """Nine of ten runs do what is in fashion, which changes every 60 runs; the others any of the last three."""
+    usual = np.arange(length) // 60
+    back = random.integers(0, 3, length) * (random.random(length) < 0.1)
+    return np.maximum(usual - back, 0).tolist()
+
+
+def _mixed(random: np.random.Generator, length: int) -> list[int]:
+    """Stretches of a period and of stickiness in turn, 100 runs each."""
+    parts = [(_period, _sticky)[turn % 2](random, 100) for turn in range(length // 100 + 1)]
+    return [one for part in parts for one in part][:length]
+
+
+LAWS = (
+    Law("constant", _constant, 1.0),
+    Law("period", _period, 1.0),
+    Law("sticky", _sticky, 0.85),
+    Law("order 2", _order_2, 0.9 + 0.1 / 3),
+    Law("drifting", _drifting, 0.9 + 0.1 / 3),
+    Law("mixed", _mixed, (1.0 + 0.85) / 2),
+)

@@ -1,0 +1,31 @@
+"""prediction.yaml: what a run that has not happened yet is going to do, with how far to trust it.
+
+Each kind of prediction is a file whose model is imported here.
+"""
+
+from __future__ import annotations
+
+from vani.schema.prediction.any_prediction import Prediction
+from vani.schema.prediction.behaviour import (
+    BehaviourPrediction,
+    ExpectedRange,
+    KnownRun,
+    LikelyBehaviour,
+    PastRun,
+    WeighedPredictor,
+)
+from vani.schema.prediction.write_time import PredictedTerm, PredictedWrite, WriteEnd, WriteTimePrediction
+
+__all__ = [
+    "BehaviourPrediction",
+    "ExpectedRange",
+    "KnownRun",
+    "LikelyBehaviour",
+    "PastRun",
+    "PredictedTerm",
+    "PredictedWrite",
+    "Prediction",
+    "WeighedPredictor",
+    "WriteEnd",
+    "WriteTimePrediction",
+]

@@ -1,0 +1,27 @@
+"""Self-attention as a predictor, where its libraries are installed."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("optax")
+
+from vani.history.behaviour.panel import most_likely
+from vani.history.behaviour.predictors import predictors
+
+
+def test_a_period_is_learnt_from_other_categories():
+    begin = predictors()["self-attention"].prepare([[0, 0, 1, 2] * 50 for _ in range(20)])
+    one = begin()
+    for behaviour in [5, 5, 7, 9] * 6:
+        one.see(behaviour)
+    found = one.predict()
+    assert most_likely(found)[0] == 5
+    assert sum(found.values()) <= 1 + 1e-6
+
+
+def test_with_too_few_runs_it_says_the_last_value():
+    one = predictors()["self-attention"].prepare([[0, 1]])()
+    one.see(3)
+    assert most_likely(one.predict())[0] == 3

@@ -1,0 +1,132 @@
+"""What `vani advise --next` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vani.api.advise import JUDGED_FILES, advise
+from vani.api.given import PathLike, system_of
+from vani.errors import VaniError
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice
+    from vani.schema.prediction import BehaviourPrediction, LikelyBehaviour
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["advise_next"]
+
+_UNLIKELY: Final = 0.05
+
+
+def advise_next(
+    application: str,
+    *,
+    user: str | None = None,
+    processes: int | None = None,
+    db: PathLike | None = None,
+    system: PathLike | System | None = None,
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    config: PathLike | None = None,
+    files: int | None = JUDGED_FILES,
+) -> Advice:
+    """Advise on a run before it: for the behaviours that it is likely to have, weighed by their probabilities.
+
+    Parameters
+    ----------
+    user, processes, db
+        As in `history_predict`.
+    system
+        The machine; None: one of middling size with the type of file system that the last run used.
+    select, ignore, config, files
+        As in `advise`.
+
+    Returns
+    -------
+    Advice
+        Without recommendations where too little is known: the default is the better guess then.
+
+    Raises
+    ------
+    InputError
+        There is no history, or no run of the application in it.
+    """
+    from vani.api.history_predict import history_predict  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.history.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed  # noqa: PLC0415
+    from vani.schema.advice import Advice, NextRun, NextRunBehaviour, ProfileRef, SystemRef  # noqa: PLC0415
+    from vani.units import format_share  # noqa: PLC0415
+
+    predicted = history_predict(application, user=user, processes=processes, db=db)
+    parts: list[Part] = []
+    behaviours: list[NextRunBehaviour] = []
+    for one in predicted.behaviours:
+        if one.probability < _UNLIKELY and parts:
+            continue
+        found = _profile_of(one, db)
+        if found is not None:
+            made, file_system = found
+            machine = system_of(system) if system is not None else _machine_of(file_system)
+            parts.append(
+                Part(
+                    one.probability,
+                    advise(made, system=machine, select=select, ignore=ignore, config=config, files=files),
+                )
+            )
+        run = None if found is None else next(iter(one.resembles.paths), one.resembles.digest)
+        behaviours.append(NextRunBehaviour(behaviour=one.behaviour, probability=one.probability, run=run))
+    known = sum(part.probability for part in parts)
+    next_run = NextRun(
+        application=application,
+        user=predicted.user,
+        processes=predicted.processes,
+        behaviours=behaviours,
+        default=None,
+    )
+    if known >= LEAST_KNOWN:
+        return weighed(parts, next_run)
+    why = _why(predicted, format_share(known))
+    return Advice(
+        profile=ProfileRef(path=None, sha256=""),
+        system=SystemRef(name=None, sha256=""),
+        next_run=next_run.model_copy(update={"default": why}),
+        recommendations=[],
+        no_recommendation=[],
+    )
+
+
+def _why(predicted: BehaviourPrediction, known: str) -> str:
+    if predicted.outside:
+        return predicted.outside[0]
+    return f"behaviours of which a profile is there have a probability of {known} together"
+
+
+def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
+    """The profile of the run that a behaviour is told by, and its file system; None where none can be made any more."""
+    from vani.api.profile import profile  # noqa: PLC0415
+    from vani.database.runs import read  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.taken import unpacked  # noqa: PLC0415
+
+    digest = one.resembles.digest
+    if digest is None:
+        return None
+    with Store(db if db is not None else default_place()).reading() as connection:
+        content = read.profile_content(connection, digest)
+        file_system = read.file_system_of(connection, digest)
+    if content is not None:
+        return unpacked(content), file_system
+    path = next((path for path in one.resembles.paths if Path(path).exists()), None)
+    try:
+        return None if path is None else (profile(path), file_system)
+    except VaniError:
+        return None  # a log that changed or was cut since is as good as gone
+
+
+def _machine_of(file_system: str) -> System | None:
+    from vani.api.history_add import machine_like  # noqa: PLC0415
+
+    return machine_like(file_system)

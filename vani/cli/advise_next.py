@@ -1,0 +1,77 @@
+"""`vani advise --next`: settings for a run that has not happened yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import click
+
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.engine.scheduler import Scheduler
+    from vani.schema.advice import Advice
+
+__all__ = ["Asked", "NextOf", "advice_before"]
+
+
+class Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    system: str | None
+    select: tuple[str, ...] | None
+    ignore: tuple[str, ...] | None
+    config: Path | None
+    files: int | None
+    store: Path | None
+    scheduler: Scheduler
+
+
+@dataclass(frozen=True)
+class NextOf:
+    """The run that is meant."""
+
+    application: str | None
+    user: str | None
+    processes: int | None
+    db: str | None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether any of its options was given."""
+        return any(one is not None for one in (self.application, self.user, self.processes, self.db))
+
+
+def advice_before(run: NextOf, profile: Path | None, asked: Asked) -> Advice:
+    """Advise on a run before it.
+
+    Raises
+    ------
+    InputError
+        A profile was named, too, or options that belong to a trace.
+    UsageError
+        Neither a profile nor an application was named.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    if run.application is None:
+        if profile is None:
+            raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --next).")
+        raise InputError(
+            "--user, --processes and --database are of --next", todo="leave them out, or name --next APP"
+        )
+    if profile is not None:
+        raise InputError("--next excludes a profile", where=profile, todo="leave one of them out")
+    return api.advise_next(
+        run.application,
+        user=run.user,
+        processes=run.processes,
+        db=run.db,
+        system=asked["system"],
+        select=asked["select"],
+        ignore=asked["ignore"],
+        config=asked["config"],
+        files=asked["files"],
+    )

@@ -1,0 +1,35 @@
+"""`vani history evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani.cli.history.options import db_option
+from vani.cli.options import FILE
+
+__all__ = ["evaluate"]
+
+
+@click.command()
+@click.argument("table", type=FILE, required=False, metavar="[FILE.csv]")
+@db_option
+@click.option(
+    "--last",
+    type=float,
+    default=0.3,
+    show_default=True,
+    metavar="SHARE",
+    help="Share of the runs that is predicted.",
+)
+def evaluate(table: Path | None, db: str | None, last: float) -> None:
+    """Hold all predictors of behaviours against the last runs of a history, or of a table of runs.
+
+    Each run is predicted from those before it: once from all, once from those alone that had ended when it began. FILE
+    has a row per run: application, user, processes, start, end, bytes_read, bytes_written, metadata_ops.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.behaviour_scores import behaviour_scores  # noqa: PLC0415
+
+    click.echo(behaviour_scores(api.history_evaluate(table, last=last, db=db)), nl=False)

@@ -1,0 +1,25 @@
+"""`vani history phases`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani.cli.options import FILE
+
+__all__ = ["phases"]
+
+
+@click.command()
+@click.argument("paths", type=FILE, nargs=-1, required=True, metavar="PATH ...")
+def phases(paths: tuple[Path, ...]) -> None:
+    """Find the phases of runs in their time series, and tell which runs go through the same ones.
+
+    PATHs are traces, and Darshan logs with DXT or a heat map, of one category: an application of a user with one number
+    of processes. It takes `pip install 'vani-io[prediction]'`.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.run_phases import run_phases  # noqa: PLC0415
+
+    click.echo(run_phases(api.history_phases(*paths)), nl=False)

@@ -1,0 +1,158 @@
+"""Predictors held against later runs, each run predicted from what was known before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from vani.history.behaviour.follower import Begin
+from vani.history.behaviour.panel import Panel, most_likely
+from vani.history.behaviour.predictors import predictors
+from vani.history.behaviour.replay import replay
+from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
+from vani.models.behaviour.scores import SURE, Judged, Score
+
+__all__ = ["Tested", "begins", "judge", "learnt", "score", "shares"]
+
+_DRAWS: Final = 2000
+_INNER: Final = 0.7
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What was predicted of each test run whose category was known; arrays have the shape (runs,).
+
+    Attributes
+    ----------
+    place
+        Which of the runs it is.
+    seen
+        Its behaviour was among those known: the most that any predictor can reach.
+    guesses, sure
+        By predictor, the id that it held most likely, and its probability.
+    actual
+        The id it had.
+    unknown
+        Test runs of categories of which no run was known: nothing is predicted there.
+    """
+
+    place: Ints
+    seen: Bools
+    guesses: Mapping[str, Ints]
+    probabilities: Mapping[str, Floats]
+    actual: Ints
+    unknown: int
+
+
+def begins() -> dict[str, Begin]:
+    """What makes followers of predictors that learn nothing beforehand, by name."""
+    return {name: one.prepare([]) for name, one in predictors().items() if not one.learns}
+
+
+def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
+    """What makes followers of predictors that have learnt from the runs before `first`, and which of them lose there.
+
+    A predictor loses where, having learnt from the first part of these runs, it is right in the last part no more often
+    than the best of the others, `auto` included.
+    """
+    learners = {name: one for name, one in predictors().items() if one.learns}
+    if not learners:
+        return {}, frozenset()
+    train = runs.only(np.arange(len(runs)) < first)
+    inner = int(_INNER * first)
+    tried = begins() | {name: one.prepare(_sequences(train, inner)) for name, one in learners.items()}
+    tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset(learners))
+    right = {name: int((guesses == tested.actual).sum()) for name, guesses in tested.guesses.items()}
+    best = max(count for name, count in right.items() if name not in learners)
+    lose = frozenset(name for name in learners if right[name] <= best)
+    return {name: one.prepare(_sequences(train, first)) for name, one in learners.items()}, lose
+
+
+def _sequences(runs: Runs, number: int) -> list[list[int]]:
+    """The ids of each category among the first runs."""
+    found: dict[int, list[int]] = {}
+    for mine, behaviour in zip(runs.category[:number].tolist(), runs.ids[:number].tolist(), strict=True):
+        found.setdefault(mine, []).append(behaviour)
+    return list(found.values())
+
+
+def judge(
+    runs: Runs,
+    first: int,
+    *,
+    ended_only: bool,
+    begin: Mapping[str, Begin],
+    beside: frozenset[str] = frozenset(),
+) -> Tested:
+    """Predict each run from `first` on from those before it.
+
+    Parameters
+    ----------
+    ended_only
+        Known are only runs that had ended when it was submitted, in the order in which they ended; else all that were
+        submitted before.
+    beside
+        Predictors that `auto` does not weigh.
+    """
+    panel = Panel(begin, beside)
+    rows: list[tuple[int, bool, list[int], list[float]]] = []
+    unknown = 0
+    for place in replay(runs, panel, range(len(runs)), ended_only=ended_only):
+        if place < first:
+            continue
+        said = [most_likely(shares) for shares in panel.predict(int(runs.category[place]))]
+        if said[-1][0] < 0:
+            unknown += 1
+            continue
+        seen = panel.has_seen(int(runs.category[place]), int(runs.ids[place]))
+        rows.append((place, seen, [guess for guess, _ in said], [share for _, share in said]))
+    where = np.array([row[0] for row in rows], np.int64)
+    guesses = np.array([row[2] for row in rows], np.int64).reshape(-1, len(panel.names))
+    sure = np.array([row[3] for row in rows], np.float64).reshape(-1, len(panel.names))
+    return Tested(
+        where,
+        np.array([row[1] for row in rows], np.bool_),
+        dict(zip(panel.names, guesses.T, strict=True)),
+        dict(zip(panel.names, sure.T, strict=True)),
+        runs.ids[where],
+        unknown,
+    )
+
+
+def score(tested: Tested, category: Ints, name: str) -> Score:
+    """How a predictor did on test runs; `category` is that of each of them, shape (runs,)."""
+    right = tested.guesses[name] == tested.actual
+    said = tested.probabilities[name]
+    sure = said >= SURE
+    per_run, per_category = shares(right, category)
+    return Score(
+        name,
+        per_run,
+        per_category,
+        float(np.mean((said - right) ** 2)),
+        float(sure.mean()),
+        float(right[sure].mean()) if sure.any() else None,
+    )
+
+
+def shares(right: Bools, category: Ints) -> tuple[Judged, Judged]:
+    """Share of runs, and mean share of categories, each with its range over categories drawn again and again."""
+    _, group = np.unique(category, return_inverse=True)
+    runs = np.bincount(group)
+    hits = np.bincount(group, weights=right)
+    number = len(runs)
+    drawn = np.random.default_rng(1).multinomial(number, np.full(number, 1 / number), _DRAWS)
+    of_runs = (drawn @ hits) / (drawn @ runs)
+    of_categories = (drawn @ (hits / runs)) / number
+    return (
+        _judged(float(hits.sum() / runs.sum()), of_runs),
+        _judged(float((hits / runs).mean()), of_categories),
+    )
+
+
+def _judged(share: float, drawn: Floats) -> Judged:
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Judged(share, float(low), float(high))

@@ -1,0 +1,85 @@
+"""Behaviours of runs by their totals: density-based clusters in logarithms, numbered as they appear.
+
+Two runs behave alike where bytes read, bytes written and metadata operations each agree within a factor of 1.2, and so
+do runs that others link (DBSCAN with one point enough to be dense). Runs are taken in order: one that lies near earlier
+runs gets the id of the nearest, another one a new id. So later runs never change the id of an earlier one; unlike
+DBSCAN over all runs at once, a run between two behaviours does not make one of them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FACTOR", "behaviour_ids"]
+
+FACTOR: Final = 1.2
+"""Totals that differ by more are of different behaviours."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_NOTHING: Final = -1e6
+"""Logarithm that stands for 0, which is near to nothing else."""
+_STEP: Final = float(np.log(FACTOR))
+_ROUNDING: Final = 1e-9
+
+
+def behaviour_ids(categories: Ints, totals: Floats) -> Ints:
+    """Number the behaviours of each category from 0 as they appear.
+
+    Parameters
+    ----------
+    categories
+        Of each run, in order of submission, shape (runs,).
+    totals
+        Finite and 0 or more, shape (runs, figures).
+
+    Returns
+    -------
+    Ids, shape (runs,).
+    """
+    if not len(categories):
+        return np.zeros(0, np.int64)
+    logs = np.where(totals > 0, np.log(np.where(totals > 0, totals, 1.0)), _NOTHING)
+    # Runs of one cell are within the factor of each other: only the first of a cell has to look for neighbours.
+    cells = np.column_stack([categories, np.floor(logs / _STEP).astype(np.int64)])
+    order = np.lexsort(cells.T[::-1])
+    changes = np.any(np.diff(cells[order], axis=0) != 0, axis=1)
+    cell = np.empty(len(cells), np.int64)
+    cell[order] = np.concatenate([[0], np.cumsum(changes)])
+    by_cell = np.split(
+        order, np.flatnonzero(changes) + 1
+    )  # lexsort is stable: within a cell in order of time
+    return _numbered(cells, logs, by_cell)[cell]
+
+
+def _numbered(cells: Ints, logs: Floats, by_cell: list[Ints]) -> Ints:
+    """The id of each cell, by the runs that were there before its first one."""
+    firsts = np.array([runs[0] for runs in by_cell])
+    known: dict[tuple[int, ...], int] = {}
+    ids = np.empty(len(by_cell), np.int64)
+    behaviours: dict[int, int] = {}
+    around = list(product((-1, 0, 1), repeat=logs.shape[1]))
+    for one in np.argsort(firsts).tolist():
+        first = firsts[one]
+        category, *place = cells[first].tolist()
+        nearest, least = -1, _STEP + _ROUNDING
+        for step in around:
+            near = known.get((category, *(a + b for a, b in zip(place, step, strict=True))))
+            if near is None:
+                continue
+            before = by_cell[near][: np.searchsorted(by_cell[near], first)]
+            apart = float(np.abs(logs[before] - logs[first]).max(axis=1).min())
+            if apart < least or (apart == least and ids[near] < ids[nearest]):
+                nearest, least = near, apart
+        if nearest < 0:
+            ids[one] = behaviours.get(category, 0)
+            behaviours[category] = behaviours.get(category, 0) + 1
+        else:
+            ids[one] = ids[nearest]
+        known[category, *place] = one
+    return ids

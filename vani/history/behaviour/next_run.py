@@ -1,0 +1,204 @@
+"""What the next run of a category does: from the runs known, to probabilities and what such runs moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+import vani
+from vani.errors import one_line
+from vani.history.behaviour.evaluation import begins
+from vani.history.behaviour.panel import AUTO, Panel, most_likely
+from vani.history.behaviour.replay import replay
+from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
+from vani.schema.prediction import (
+    BehaviourPrediction,
+    ExpectedRange,
+    KnownRun,
+    LikelyBehaviour,
+    PastRun,
+    WeighedPredictor,
+)
+from vani.units import counted
+
+__all__ = ["next_run"]
+
+_OF_CATEGORY: Final = 2000
+_OF_OTHERS: Final = 500
+"""Runs that predictors are shown: the last ones. Older ones decide nothing, and cost time."""
+_SHOWN: Final = 5
+_LEAST: Final = 0.005
+_PAST: Final = 30
+_NAMED: Final = 8
+
+
+Paths = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The category that is asked about; None: no run of it is known."""
+
+    category: int | None
+    user: str | None
+    processes: int | None
+    notes: tuple[str, ...]
+
+
+def next_run(
+    runs: Runs,
+    application: str,
+    *,
+    user: str | None = None,
+    processes: int | None = None,
+    among: int | None = None,
+    at: float | None = None,
+    paths: Paths | None = None,
+) -> BehaviourPrediction:
+    """Predict the next run of an application.
+
+    Parameters
+    ----------
+    runs
+        Of the application; there is at least one.
+    user, processes
+        Whose run it is, on how many processes; None: as the latest run that fits.
+    among
+        Categories that fit; None: those of `runs`.
+    at
+        When it begins, in seconds since 1970: known are the runs that had ended. None: after all.
+    paths
+        Tells the files of runs by their digests.
+    """
+    if at is not None:
+        runs = runs.only(runs.ended <= at)
+    asked = _asked(runs, user, processes, among)
+    notes = [*runs.notes, *asked.notes]
+    if asked.category is None:
+        return BehaviourPrediction(
+            version=vani.__version__, outside=[_unknown(runs, user, processes)], notes=notes, application=application,
+            user=user, processes=processes, runs=0, behaviours=[], other=1.0, predictors=[], past=[],
+        )  # fmt: skip
+    mine = runs.category == asked.category
+    panel, past = _followed(runs, mine, asked.category)
+    ahead = panel.predict(asked.category)
+    shares = ahead[-1]
+    likely = [one for one in sorted(shares, key=shares.__getitem__, reverse=True) if shares[one] >= _LEAST][
+        :_SHOWN
+    ]
+    weights = panel.weights(asked.category)
+    guesses = {name: most_likely(one) for name, one in zip(panel.names, ahead, strict=True)}
+    return BehaviourPrediction(
+        version=vani.__version__,
+        outside=[],
+        notes=notes,
+        application=application,
+        user=asked.user,
+        processes=asked.processes,
+        runs=int(mine.sum()),
+        behaviours=[_likely(runs, mine, one, shares[one], paths) for one in likely],
+        other=max(0.0, 1.0 - sum(shares[one] for one in likely)),
+        predictors=[
+            WeighedPredictor(
+                name=name,
+                weight=min(1.0, weights[name]),
+                behaviour=max(0, guess),
+                probability=min(1.0, share),
+            )
+            for name, (guess, share) in guesses.items()
+            if name != AUTO
+        ],
+        past=past,
+    )
+
+
+def _asked(runs: Runs, user: str | None, processes: int | None, among: int | None) -> _Asked:
+    fits = np.array(
+        [user in (None, whose) and processes in (None, number) for _, whose, number in runs.names], np.bool_
+    )
+    of_run = fits[runs.category] if len(runs) else np.zeros(0, np.bool_)
+    if not of_run.any():
+        return _Asked(None, user, processes, ())
+    category = int(runs.category[np.flatnonzero(of_run)[-1]])
+    _, whose, number = runs.names[category]
+    met = len(np.unique(runs.category[of_run])) if among is None else among
+    notes = []
+    if met > 1:
+        notes.append(
+            f"there are {met:,} categories of user and processes; this is that of the latest run: "
+            f"--user {one_line(whose)} --processes {number}",
+        )
+    return _Asked(category, whose, number, tuple(notes))
+
+
+def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
+    if not len(runs):
+        return "no run is known that had ended"
+    whose = "" if user is None else f" by {one_line(user)}"
+    met = sorted({number for _, one, number in runs.names if user in (None, one)})
+    others = " and others" if len(met) > _NAMED else ""
+    there = f" (there are runs with {', '.join(map(str, met[:_NAMED]))}{others})" if met else ""
+    return f"no run{whose} with {counted(processes or 0, 'process')} is known{there}"
+
+
+def _followed(runs: Runs, mine: Bools, category: int) -> tuple[Panel, list[PastRun]]:
+    """A panel that knows the last runs, and what it expected of those of the category from the runs that had ended."""
+    chosen = np.sort(
+        np.concatenate([np.flatnonzero(mine)[-_OF_CATEGORY:], np.flatnonzero(~mine)[-_OF_OTHERS:]])
+    )
+    panel = Panel(begins())
+    past: list[PastRun] = []
+    last = set(np.flatnonzero(mine)[-_PAST:].tolist())
+    for place in replay(runs, panel, chosen.tolist(), ended_only=True):
+        if place in last:
+            guess, share = most_likely(panel.predict(category)[-1])
+            past.append(
+                PastRun(
+                    submitted=float(runs.submitted[place]),
+                    behaviour=int(runs.ids[place]),
+                    expected=guess if guess >= 0 else None,
+                    probability=min(1.0, share),
+                )
+            )
+    return panel, past
+
+
+def _likely(runs: Runs, mine: Bools, behaviour: int, share: float, paths: Paths | None) -> LikelyBehaviour:
+    such: Ints = np.flatnonzero(mine & (runs.ids == behaviour))
+    figures = runs.figures
+    latest = int(such[-1])
+    digest = runs.digests[latest] if runs.digests else None
+    bytes_read, bytes_written, metadata = (
+        _range(figures[name][such]) for name in ("bytes_read", "bytes_written", "metadata")
+    )
+    assert bytes_read is not None
+    assert bytes_written is not None
+    assert metadata is not None
+    return LikelyBehaviour(
+        behaviour=behaviour,
+        probability=min(1.0, share),
+        runs=len(such),
+        bytes_read=bytes_read,
+        bytes_written=bytes_written,
+        metadata=metadata,
+        operations=_range(figures["reads"][such] + figures["writes"][such]),
+        files=_range(figures["files"][such]),
+        runtime_s=_range(figures["runtime_s"][such]),
+        in_io_s=_range(figures["in_io_s"][such]),
+        resembles=KnownRun(
+            digest=digest,
+            submitted=float(runs.submitted[latest]),
+            paths=list(paths([digest])[digest]) if paths is not None and digest is not None else [],
+        ),
+    )
+
+
+def _range(values: Floats) -> ExpectedRange | None:
+    known = values[np.isfinite(values) & (values >= 0)]
+    if not len(known):
+        return None
+    low, median, high = np.quantile(known, (0.05, 0.5, 0.95)).tolist()
+    return ExpectedRange(low=low, median=median, high=high)

@@ -1,0 +1,188 @@
+"""All predictors side by side on the runs of many categories, and `auto`, which weighs them by how they did so far.
+
+`auto` adds up the probabilities of all predictors. A predictor weighs by how often it was right in this category, with
+what is longer ago counting less; a category that is new borrows from how the predictor did in others that were as new;
+what is nearly as good as the plainest predictor has to be better than that to weigh more.
+So what is chosen rests on earlier runs alone. The sum is corrected by how often such sums were right so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from vani.history.behaviour.follower import Begin, Shares
+
+__all__ = ["AUTO", "Panel", "Said", "most_likely"]
+
+AUTO: Final = "auto"
+
+_LASTS: Final = 0.98
+"""By what a run's hit counts less with each further run of its category."""
+_COMMONLY_LASTS: Final = 0.999
+_BORROWED: Final = 30.0
+"""Runs that what is known of all categories counts for."""
+_SHARPNESS: Final = 40.0
+"""One in a hundred more right is 1.5 times the weight."""
+_HEAD_START: Final = 0.03
+"""Share of runs that others have to be right more often than the plainest predictor, which is the first."""
+_IGNORED: Final = 1e-6
+_BINS: Final = 10
+"""Of probabilities, in which what was said is held against what came."""
+_TRUSTED: Final = 100.0
+"""Runs that a probability is worth as it is."""
+_AGES: Final = 12
+"""Categories of 1 run, of 2 and 3, of 4 to 7 and so on: what is borrowed is from categories as old."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def most_likely(shares: Shares) -> tuple[int, float]:
+    """The most likely id with its probability; of equally likely ones the first. -1 where nothing is known."""
+    best = max(shares, key=shares.__getitem__, default=-1)
+    return best, shares.get(best, 0.0)
+
+
+class _Record:
+    """How often each predictor was right, what is longer ago counting less."""
+
+    def __init__(self, number: int, lasts: float, *, runs: float) -> None:
+        self.hits: Floats = np.full(number, runs / 2)
+        self.runs = runs
+        self._lasts = lasts
+
+    def add(self, hits: Floats) -> None:
+        self.hits = self._lasts * self.hits + hits
+        self.runs = self._lasts * self.runs + 1
+
+
+def _age(runs: int) -> int:
+    return min(max(runs, 1).bit_length(), _AGES) - 1
+
+
+def _bin(share: float) -> int:
+    return min(int(share * _BINS), _BINS - 1)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was held most likely of a run: by each predictor, and by all together, with its probability."""
+
+    guesses: list[int]
+    together: int
+    share: float
+
+
+class _Category:
+    def __init__(self, begin: Iterable[Begin]) -> None:
+        self.followers = [one() for one in begin]
+        self.record = _Record(len(self.followers), _LASTS, runs=0.0)
+        self.ahead: list[Shares] | None = None
+        self.runs = 0
+        self.seen: set[int] = set()
+
+
+class Panel:
+    """Follows all categories with all predictors.
+
+    Parameters
+    ----------
+    begin
+        By name, what makes a follower of one category.
+    beside
+        Names of those that `auto` does not weigh.
+    """
+
+    def __init__(self, begin: Mapping[str, Begin], beside: frozenset[str] = frozenset()) -> None:
+        self.names = (*begin, AUTO)
+        self._begin = list(begin.values())
+        self._weighed = np.array([name not in beside for name in begin], np.float64)
+        self._asked = [0.0] * _BINS
+        self._missing = [0.0] * _BINS
+        self._categories: dict[int, _Category] = {}
+        self._common = [_Record(len(self._begin), _COMMONLY_LASTS, runs=1.0) for _ in range(_AGES)]
+
+    def predict(self, category: int) -> list[Shares]:
+        """What each predictor, and `auto` as the last, expects next; all empty where the category is new."""
+        one = self._categories.get(category)
+        if one is None:
+            return [{} for _ in self.names]
+        ahead = self._ahead(one)
+        return [*ahead, self._corrected(self._together(one, ahead))]
+
+    def has_seen(self, category: int, behaviour: int) -> bool:
+        """Whether a run of the category had this behaviour."""
+        one = self._categories.get(category)
+        return one is not None and behaviour in one.seen
+
+    def said(self, category: int) -> Said | None:
+        """What each predictor holds most likely now; None where the category is new."""
+        one = self._categories.get(category)
+        if one is None:
+            return None
+        ahead = self._ahead(one)
+        return Said([most_likely(shares)[0] for shares in ahead], *most_likely(self._together(one, ahead)))
+
+    def see(self, category: int, behaviour: int, said: Said | None = None) -> None:
+        """Take in a run that has ended.
+
+        Parameters
+        ----------
+        said
+            What predictors held most likely when it began, which they are held against; None: nothing was known then.
+        """
+        one = self._categories.get(category)
+        if one is None:
+            one = self._categories[category] = _Category(self._begin)
+        if said is not None:
+            hits = np.array([guess == behaviour for guess in said.guesses], np.float64)
+            one.record.add(hits)
+            self._common[_age(one.runs)].add(hits)
+            bin = _bin(said.share)
+            self._asked[bin] += 1
+            self._missing[bin] += (said.together == behaviour) - said.share
+        one.runs += 1
+        one.seen.add(behaviour)
+        for follower in one.followers:
+            follower.see(behaviour)
+        one.ahead = None
+
+    def weights(self, category: int) -> dict[str, float]:
+        """How much each predictor counts in `auto`, together 1."""
+        one = self._categories.get(category)
+        found = self._weights(one if one is not None else _Category(self._begin))
+        return dict(zip(self.names, found.tolist(), strict=False))
+
+    def _ahead(self, one: _Category) -> list[Shares]:
+        if one.ahead is None:
+            one.ahead = [follower.predict() for follower in one.followers]
+        return one.ahead
+
+    def _corrected(self, shares: Shares) -> Shares:
+        """The sum, with the most likely one as probable as such were right so far."""
+        best, share = most_likely(shares)
+        if best < 0 or share >= 1:
+            return shares
+        bin = _bin(share)
+        right = min(max(share + self._missing[bin] / (self._asked[bin] + _TRUSTED), 0.0), 1.0)
+        others = (1 - right) / (1 - share)
+        return {one: right if one == best else others * other for one, other in shares.items()}
+
+    def _weights(self, one: _Category) -> Floats:
+        record, common = one.record, self._common[_age(one.runs)]
+        right = (record.hits + _BORROWED * common.hits / common.runs) / (record.runs + _BORROWED)
+        right[0] += _HEAD_START
+        weights: Floats = self._weighed * np.exp(_SHARPNESS * (right - right.max()))
+        return weights / float(weights.sum())
+
+    def _together(self, one: _Category, ahead: list[Shares]) -> Shares:
+        found: Shares = {}
+        for weight, shares in zip(self._weights(one).tolist(), ahead, strict=True):
+            if weight > _IGNORED:
+                for behaviour, share in shares.items():
+                    found[behaviour] = found.get(behaviour, 0.0) + weight * share
+        return found

@@ -1,0 +1,235 @@
+"""Phases of a run in a time series: a wavelet transform finds where something changes, the series itself where exactly.
+
+Figures are compared in logarithms, since a tenth more or less of much and of little is the same change. The transform
+(Haar) of a run is cleared of what noise alone would give; where what is left changes, an edge is looked for in the
+series. An approximation at level L knows an edge to 2^L samples only; the series knows it to the sample. Edges that
+noise explains are taken out, and edges that were passed over are put in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from vani.errors import InputError
+from vani.history.behaviour.ids import FACTOR
+
+__all__ = ["Phase", "phases"]
+
+_IDLE: Final = 0.01
+"""Share of the most that a figure ever has, below which it is as good as nothing."""
+_LOW: Final = (0.2, 0.1, 0.05, 0.02)
+"""Shares of the most below which a figure may be nothing but noise."""
+_FEW: Final = 8
+_NOT_RELATIVE: Final = 0.4
+"""Noise that is a larger share of its mean is not noise of something."""
+_REACH: Final = 4.0
+"""Standard deviations that noise around 0 reaches."""
+_LEAST_NOISE: Final = 0.02
+"""Standard deviation in logarithms: what differs by less is never a phase."""
+_DEVIATION: Final = 0.6745
+"""Median absolute deviation of a normal distribution, in standard deviations."""
+_DEEPEST: Final = 8
+_ROUNDS: Final = 6
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of a run in which the figures keep their level.
+
+    Attributes
+    ----------
+    begin, end
+        Samples: the first one, and the first one after it.
+    means
+        Of each figure, per sample; 0 where it is lost in the noise.
+    """
+
+    begin: int
+    end: int
+    means: tuple[float, ...]
+
+
+def phases(series: Floats) -> list[Phase]:
+    """Find the phases of a run; idle times before the first and after the last are none.
+
+    Parameters
+    ----------
+    series
+        Finite and 0 or more, shape (samples, figures); of the same length of time each.
+
+    Returns
+    -------
+    Phases in order of time; none where nothing ever happens.
+
+    Raises
+    ------
+    InputError
+        PyWavelets is missing.
+    """
+    if not series.size or not series.any():
+        return []
+    floors = _floors(series)
+    busy = np.flatnonzero((series > floors).any(axis=1))
+    first, last = int(busy[0]), int(busy[-1]) + 1
+    part = series[first:last]
+    used = part.max(axis=0) > 0
+    levels = np.log1p(part[:, used] / floors[used])
+    noise = _noise(levels)
+    edges = _settled(_Sums(levels, noise), _candidates(levels, noise))
+    places = [0, *edges.tolist(), len(part)]
+    sums = np.concatenate([np.zeros((1, part.shape[1])), np.cumsum(part, axis=0)])
+    found = []
+    for begin, end in pairwise(places):
+        means = (sums[end] - sums[begin]) / (end - begin)
+        found.append(Phase(first + begin, first + end, tuple(np.where(means > floors, means, 0.0).tolist())))
+    return found
+
+
+def _floors(series: Floats) -> Floats:
+    """What is as good as nothing: a share of the most, or what noise around 0 reaches, shape (figures,)."""
+    most = series.max(axis=0)
+    found: Floats = np.maximum(_IDLE * most, np.finfo(float).tiny)
+    for number, column in enumerate(series.T):
+        moved = np.abs(np.diff(column))
+        for share in _LOW:
+            low = column < share * most[number]
+            steps = moved[low[1:] & low[:-1]]
+            steps = steps[steps > 0]
+            if len(steps) < _FEW:
+                break
+            noise = float(np.median(steps)) / _DEVIATION / np.sqrt(2)
+            if noise > float(column[low].mean()) * _NOT_RELATIVE:
+                found[number] = max(found[number], _REACH * noise)
+                break
+    return found
+
+
+def _noise(levels: Floats) -> Floats:
+    """Standard deviation of each figure from one sample to the next, shape (figures,)."""
+    found = np.full(levels.shape[1], _LEAST_NOISE)
+    for number, steps in enumerate(np.abs(np.diff(levels, axis=0)).T):
+        moves = steps > 0
+        # Noise moves a figure at each sample; what moves it now and then are edges.
+        noisy = moves.copy()
+        noisy[1:] &= moves[:-1]
+        if noisy.sum() > moves.sum() / 2:
+            found[number] = max(_LEAST_NOISE, float(np.median(steps[noisy])) / _DEVIATION / np.sqrt(2))
+    return found
+
+
+def _candidates(levels: Floats, noise: Floats) -> Ints:
+    """Where the series changes once its wavelet transform is cleared of noise."""
+    try:
+        import pywt  # noqa: PLC0415 - an extra, loaded where it is used
+    except ImportError as error:
+        raise InputError(
+            "phases of runs take PyWavelets, which is not installed", todo="pip install 'vani-io[prediction]'"
+        ) from error
+    samples = len(levels)
+    deepest = min(_DEEPEST, int(np.log2(samples))) if samples > 1 else 0
+    if not deepest:
+        return np.zeros(0, np.int64)
+    least = noise * np.sqrt(2 * np.log(samples))
+    changes = np.zeros(samples - 1, np.bool_)
+    for number, column in enumerate(levels.T):
+        approximation, *details = pywt.wavedec(column, "haar", mode="symmetric", level=deepest)
+        kept = [np.where(np.abs(one) > least[number], one, 0.0) for one in details]
+        cleared = pywt.waverec([approximation, *kept], "haar", mode="symmetric")[:samples]
+        changes |= np.abs(np.diff(cleared)) > noise[number] / 2
+    found: Ints = np.flatnonzero(changes) + 1
+    return found
+
+
+class _Sums:
+    """What tells in a moment how well a stretch is cut in two.
+
+    Noise is that of the stretch, by its steps from sample to sample, but never less than that of the whole run: where
+    nothing happens, a figure may be much noisier in logarithms than where much does.
+    """
+
+    def __init__(self, levels: Floats, noise: Floats) -> None:
+        none = np.zeros((1, levels.shape[1]))
+        self.samples = len(levels)
+        self.price = 3.0 * np.log(max(2, self.samples)) + 3.0 * levels.shape[1]
+        self._levels = np.concatenate([none, np.cumsum(levels, axis=0)])
+        self._steps = np.diff(levels, axis=0) ** 2
+        self._squares = np.concatenate([none, np.cumsum(self._steps, axis=0)])
+        self._noise = noise**2
+
+    def apart(self, begin: int, places: Ints, end: int) -> Floats:
+        """How far the means on both sides are apart, shape (places, figures)."""
+        of, left, right = self._levels, (places - begin)[:, None], (end - places)[:, None]
+        found: Floats = (of[places] - of[begin]) / left - (of[end] - of[places]) / right
+        return found
+
+    def gain(self, begin: int, places: Ints, end: int) -> Floats:
+        """By how much the squares of what is left fall, in squares of the noise, shape (places,)."""
+        left, right = (places - begin)[:, None], (end - places)[:, None]
+        steps = self._squares[end - 1] - self._squares[begin] - self._steps[places - 1]
+        noise = np.maximum(steps / (2 * max(1, end - begin - 2)), self._noise)
+        found: Floats = (left * right / (left + right) * self.apart(begin, places, end) ** 2 / noise).sum(
+            axis=1
+        )
+        return found
+
+    def worth(self, begin: int, place: int, end: int) -> float:
+        """The gain of one edge; 0 where the levels on both sides are those of one behaviour."""
+        one = np.array([place])
+        if not (np.abs(self.apart(begin, one, end)) > np.log(FACTOR)).any():
+            return 0.0
+        return float(self.gain(begin, one, end)[0])
+
+
+def _settled(sums: _Sums, edges: Ints) -> Ints:
+    """Edges that are moved to where they fit best, fewer and more, until nothing changes."""
+    for _ in range(_ROUNDS):
+        before = edges
+        edges = _without_noise(sums, _moved(sums, edges))
+        edges = _with_passed_over(sums, _moved(sums, edges))
+        if np.array_equal(before, edges):
+            break
+    return edges
+
+
+def _moved(sums: _Sums, edges: Ints) -> Ints:
+    places = [0, *edges.tolist(), sums.samples]
+    for number in range(1, len(places) - 1):
+        begin, end = places[number - 1], places[number + 1]
+        among = np.arange(begin + 1, end)
+        places[number] = int(among[np.argmax(sums.gain(begin, among, end))])
+    return np.array(places[1:-1], np.int64)
+
+
+def _without_noise(sums: _Sums, edges: Ints) -> Ints:
+    places = [0, *edges.tolist(), sums.samples]
+    worths = [sums.worth(*places[number : number + 3]) for number in range(len(places) - 2)]
+    while worths and min(worths) < sums.price:
+        weakest = int(np.argmin(worths))
+        del places[weakest + 1], worths[weakest]
+        for near in (weakest - 1, weakest):
+            if 0 <= near < len(worths):
+                worths[near] = sums.worth(*places[near : near + 3])
+    return np.array(places[1:-1], np.int64)
+
+
+def _with_passed_over(sums: _Sums, edges: Ints) -> Ints:
+    found = edges.tolist()
+    todo = list(pairwise([0, *found, sums.samples]))
+    while todo:
+        begin, end = todo.pop()
+        if end - begin < 2:
+            continue
+        among = np.arange(begin + 1, end)
+        place = int(among[np.argmax(sums.gain(begin, among, end))])
+        if sums.worth(begin, place, end) >= sums.price:
+            found.append(place)
+            todo += [(begin, place), (place, end)]
+    return np.array(sorted(found), np.int64)

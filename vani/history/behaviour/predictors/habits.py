@@ -1,0 +1,90 @@
+"""What any category does after repeats and changes like the last ones; known even where a category is new.
+
+A run is told by how many other behaviours came since its behaviour was last there: 0 is the last one again, 1 the one
+before, and so on up to "long ago" and "never before". What follows the last four of these is counted over all
+categories, with back-off to fewer as in the Markov chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from vani.history.behaviour.follower import Begin, Predictor, Shares
+
+__all__ = ["PREDICTORS"]
+
+_ORDER: Final = 4
+_LONG_AGO: Final = 4
+_NEW: Final = 5
+_AGES: Final = 6
+_REMEMBERED: Final = 32
+_TOLD: Final = 8
+
+_Counts = dict[tuple[int, ...], list[float]]
+
+
+class _Habits:
+    def __init__(self, followed: _Counts) -> None:
+        self._followed = followed
+        self._latest_first: list[int] = []
+        self._habit: tuple[int, ...] = ()
+        self._runs = 0
+
+    def see(self, behaviour: int) -> None:
+        known = behaviour in self._latest_first
+        place = self._latest_first.index(behaviour) if known else _NEW
+        told = min(place, _LONG_AGO) if known else _NEW
+        if self._latest_first:
+            for context in self._contexts():
+                counts = self._followed.setdefault(context, [0.0] * (_NEW + 1))
+                counts[told] += 1.0
+        if known:
+            del self._latest_first[place]
+        self._latest_first.insert(0, behaviour)
+        del self._latest_first[_REMEMBERED:]
+        self._habit = (*self._habit, told)[-_ORDER:]
+        self._runs += 1
+
+    def predict(self) -> Shares:
+        if not self._latest_first:
+            return {}
+        told = [0.0] * (_NEW + 1)
+        left = 1.0
+        for context in reversed(self._contexts()):
+            counts = self._followed.get(context)
+            if counts is None:
+                continue
+            distinct = sum(count > 0 for count in counts)
+            whole = sum(counts) + distinct
+            for kind, count in enumerate(counts):
+                told[kind] += left * count / whole
+            left *= distinct / whole
+        found = dict(zip(self._latest_first, told[:_LONG_AGO], strict=False))
+        long_ago = self._latest_first[_LONG_AGO:]
+        # Those of long ago share what is theirs, the latest first; beyond a few none gets anything worth telling.
+        rest = told[_LONG_AGO]
+        for behaviour in long_ago[:_TOLD]:
+            found[behaviour] = rest / 2
+            rest /= 2
+        return found
+
+    def _contexts(self) -> list[tuple[int, ...]]:
+        """From none to all of the last habits, with how many runs and behaviours there are."""
+        age = min(self._runs.bit_length(), _AGES)
+        kinds = min(len(self._latest_first), _LONG_AGO)
+        return [
+            (), (age,), (age, kinds),
+            *((age, kinds, *self._habit[-length:]) for length in range(1, len(self._habit) + 1)),
+        ]  # fmt: skip
+
+
+def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
+    del sequences  # it learns as it goes
+    followed: _Counts = {}
+    return lambda: _Habits(followed)
+
+
+PREDICTORS = (
+    Predictor("habits", "what any category does after repeats and changes like the last", 10, _prepare),
+)

@@ -1,0 +1,164 @@
+"""Self-attention over the last runs, after SASRec (Kang and McAuley), which AIOT names as its model.
+
+One layer of causal attention with two heads over the last 32 runs. Ids mean something within a category only, so those
+of a window are told by when they were last there, as a number of other behaviours since; the network says which of
+these comes next, and is learnt from the sequences of all categories beforehand. It takes JAX and Optax
+(`vani-io[attention]`), and minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from vani.history.behaviour.follower import Begin, Predictor, Shares
+
+__all__ = ["PREDICTORS"]
+
+_WINDOW: Final = 32
+_STRIDE: Final = 13
+"""Runs from one window to the next; with periods of 2, 4 or 8 in common, a place would always have the same."""
+_KINDS: Final = 16
+"""A behaviour that was last there as many others ago, or longer, or never."""
+_EMPTY: Final = _KINDS
+_WIDTH: Final = 32
+_HEADS: Final = 2
+_STEPS: Final = 1500
+_BATCH: Final = 128
+_LEAST_RUNS: Final = 200
+_REMEMBERED: Final = 64
+
+Ints = npt.NDArray[np.int64]
+
+
+def _is_installed() -> bool:
+    return find_spec("jax") is not None and find_spec("optax") is not None
+
+
+class _Attention:
+    """Follows one category; `ask` gives the logits of what comes next, shape (kinds,)."""
+
+    def __init__(self, ask: Any) -> None:
+        self._ask = ask
+        self._latest_first: list[int] = []
+        self._told: list[int] = []
+
+    def see(self, behaviour: int) -> None:
+        told = self._latest_first.index(behaviour) if behaviour in self._latest_first else _KINDS - 1
+        self._told = [*self._told, min(told, _KINDS - 1)][-_WINDOW:]
+        self._latest_first = [behaviour, *(one for one in self._latest_first if one != behaviour)][
+            :_REMEMBERED
+        ]
+
+    def predict(self) -> Shares:
+        if not self._latest_first:
+            return {}
+        if self._ask is None:
+            return {self._latest_first[0]: 0.5}
+        window = np.full((1, _WINDOW), _EMPTY)
+        window[0, _WINDOW - len(self._told) :] = self._told
+        logits = np.asarray(self._ask(window), np.float64)[0]
+        shares = np.exp(logits - logits.max())
+        shares /= shares.sum()
+        return dict(zip(self._latest_first, shares[: _KINDS - 1].tolist(), strict=False))
+
+
+def _told(sequence: Sequence[int]) -> list[int]:
+    latest_first: list[int] = []
+    found = []
+    for behaviour in sequence:
+        place = latest_first.index(behaviour) if behaviour in latest_first else _KINDS - 1
+        found.append(min(place, _KINDS - 1))
+        latest_first = [behaviour, *(one for one in latest_first if one != behaviour)][:_REMEMBERED]
+    return found
+
+
+def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
+    """Learn from sequences; with too few runs to learn from it says what the last value says."""
+    windows, wanted = _examples(sequences)
+    ask = _learnt(windows, wanted) if len(windows) >= _LEAST_RUNS else None
+    return lambda: _Attention(ask)
+
+
+def _examples(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Windows, shape (examples, window), and what came next at each place; -1 where nothing was there."""
+    windows, wanted = [], []
+    for sequence in sequences:
+        told = _told(sequence)
+        for end in range(2, len(told) + 1, _STRIDE):
+            part = told[max(0, end - _WINDOW - 1) : end]
+            padding = _WINDOW + 1 - len(part)
+            windows.append([_EMPTY] * padding + part[:-1])
+            wanted.append([-1] * padding + part[1:])
+    shape = (len(windows), _WINDOW)
+    return np.array(windows, np.int64).reshape(shape), np.array(wanted, np.int64).reshape(shape)
+
+
+def _learnt(windows: Ints, wanted: Ints) -> Any:
+    import jax  # noqa: PLC0415 - an extra, loaded where it is used
+    import jax.numpy as jnp  # noqa: PLC0415
+    import optax  # noqa: PLC0415
+
+    random = np.random.default_rng(1)
+
+    def drawn(*shape: int) -> Any:
+        return jnp.asarray(random.normal(0, shape[0] ** -0.5, shape), jnp.float32)
+
+    weights = {
+        "kinds": drawn(_KINDS + 1, _WIDTH), "places": drawn(_WINDOW, _WIDTH), "query": drawn(_WIDTH, _WIDTH),
+        "key": drawn(_WIDTH, _WIDTH), "value": drawn(_WIDTH, _WIDTH), "wide": drawn(_WIDTH, 2 * _WIDTH),
+        "narrow": drawn(2 * _WIDTH, _WIDTH), "out": drawn(_WIDTH, _KINDS),
+    }  # fmt: skip
+    causal = jnp.tril(jnp.ones((_WINDOW, _WINDOW), bool))
+
+    def normed(values: Any) -> Any:
+        return (values - values.mean(-1, keepdims=True)) / (values.std(-1, keepdims=True) + 1e-5)
+
+    def heads(values: Any) -> Any:
+        return values.reshape(*values.shape[:2], _HEADS, _WIDTH // _HEADS).swapaxes(1, 2)
+
+    def logits(weights: Any, told: Any) -> Any:
+        at = weights["kinds"][told] + weights["places"]
+        inner = normed(at)
+        query, key, value = (heads(inner @ weights[name]) for name in ("query", "key", "value"))
+        fit = query @ key.swapaxes(2, 3) / (_WIDTH // _HEADS) ** 0.5
+        seen = causal & (told != _EMPTY)[:, None, None, :]
+        mixed = jax.nn.softmax(jnp.where(seen, fit, -1e9), axis=-1) @ value
+        at = at + mixed.swapaxes(1, 2).reshape(at.shape)
+        at = at + jax.nn.relu(normed(at) @ weights["wide"]) @ weights["narrow"]
+        return normed(at) @ weights["out"]
+
+    def loss(weights: Any, told: Any, next_: Any) -> Any:
+        of_place = optax.softmax_cross_entropy_with_integer_labels(
+            logits(weights, told), jnp.maximum(next_, 0)
+        )
+        return jnp.where(next_ >= 0, of_place, 0.0).sum() / jnp.maximum((next_ >= 0).sum(), 1)
+
+    optimiser = optax.adamw(2e-3, weight_decay=1e-3)
+    state = optimiser.init(weights)
+
+    def stepped(weights: Any, state: Any, told: Any, next_: Any) -> Any:
+        change, state = optimiser.update(jax.grad(loss)(weights, told, next_), state, weights)
+        return optax.apply_updates(weights, change), state
+
+    step = jax.jit(stepped)
+    for _ in range(_STEPS):
+        some = random.integers(0, len(windows), _BATCH)
+        weights, state = step(weights, state, windows[some], wanted[some])
+    return jax.jit(lambda told: logits(weights, told)[:, -1])
+
+
+PREDICTORS = (
+    Predictor(
+        "self-attention",
+        "what a network learnt of all categories (SASRec)",
+        11,
+        _prepare,
+        _is_installed,
+        learns=True,
+    ),
+)

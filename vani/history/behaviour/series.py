@@ -1,0 +1,112 @@
+"""What a run moves over time: from the calls that Darshan's DXT kept, else from its heat map; traces tell more exactly.
+
+The history of runs keeps sums alone, no series: a series is read again from the log or the trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.history.behaviour.runs import Floats
+from vani.readers.darshan.records import Records, read_records
+
+__all__ = ["SAMPLES", "Series", "darshan_series"]
+
+SAMPLES: Final = 1000
+"""Of a run of which calls are known."""
+_LEAST_STEP_S: Final = 1e-3
+_OF_HEAT: Final = ("heatmap:POSIX", "heatmap:STDIO")
+
+
+@dataclass(frozen=True)
+class Series:
+    """Bytes read and written per sample, shape (samples, 2); `source` says what they are from."""
+
+    step_s: float
+    moved: Floats
+    submitted: float | None
+    source: str
+
+
+def darshan_series(path: Path) -> Series:
+    """The series of a Darshan log.
+
+    Raises
+    ------
+    InputError
+        It has neither DXT nor a heat map, or cannot be read.
+    """
+    records = read_records(path)
+    found = _of_calls(records) or _of_heat(records)
+    if found is None:
+        raise InputError(
+            "tells totals alone, not when anything was moved",
+            where=path,
+            todo="record with DXT_ENABLE_IO_TRACE=1, or with Darshan 3.4 or later, which keeps heat maps",
+        )
+    return found
+
+
+def _of_calls(records: Records) -> Series | None:
+    """Bytes of each call spread over its time."""
+    table = records.calls
+    if table is None or not len(table["offset"]):
+        return None
+    # A record's writes come before its reads.
+    counts = np.stack([table["writes"], table["reads"]], axis=1).ravel()
+    if (counts < 0).any() or int(counts.sum()) != len(table["offset"]):
+        return None
+    written = np.repeat(np.tile([True, False], len(counts) // 2), counts)
+    start, end, size = (np.asarray(table[name], np.float64) for name in ("start", "end", "length"))
+    with np.errstate(invalid="ignore"):
+        sound = (start >= 0) & (start <= end) & (end < 1e9) & (size >= 0)
+    if not sound.any():
+        return None
+    span = max(float(end[sound].max()), records.end_s - records.start_s)
+    step = max(span / SAMPLES, _LEAST_STEP_S)
+    sides = [
+        _spread(start[one] / step, end[one] / step, size[one], span / step)
+        for one in (sound & ~written, sound & written)
+    ]
+    moved = np.stack(sides, axis=1)
+    return Series(step, moved, records.start_s, "DXT")
+
+
+def _spread(start: Floats, end: Floats, size: Floats, samples: float) -> Floats:
+    """Bytes per sample of calls from `start` to `end`, in samples: how much was moved by each edge, and its steps."""
+    edges = np.arange(int(np.ceil(samples)) + 1, dtype=np.float64)
+    until = np.zeros(len(edges))
+    # Where all calls run at once, each has moved its rate times the time since it began, until it ends.
+    rate = size / np.maximum(end - start, 1e-6)
+    for moment, sign in ((start, 1.0), (np.maximum(end, start + 1e-6), -1.0)):
+        order = np.argsort(moment, kind="stable")
+        at, rates = moment[order], np.cumsum(rate[order])
+        offsets = np.cumsum(rate[order] * at)
+        number = np.searchsorted(at, edges, side="right")
+        some = number > 0
+        until[some] += sign * (edges[some] * rates[number[some] - 1] - offsets[number[some] - 1])
+    whole = size.sum()
+    until[-1] = whole
+    found: Floats = np.maximum(np.diff(np.minimum(until, whole)), 0.0)
+    return found
+
+
+def _of_heat(records: Records) -> Series | None:
+    """Bytes per bin, as all processes agree on how wide bins are."""
+    table = records.heat
+    if table is None or "HEATMAP" in records.partial or not len(table["id"]):
+        return None
+    names = dict(zip(records.ids.tolist(), records.names, strict=True))
+    mine = np.array([names.get(one) in _OF_HEAT for one in table["id"].tolist()], np.bool_)
+    widths = np.unique(table["width"][mine])
+    if len(widths) != 1 or not 0 < widths[0] < 1e9:
+        return None
+    moved = np.stack(
+        [np.maximum(table[side][mine], 0).sum(axis=0, dtype=np.float64) for side in ("read", "write")], axis=1
+    )
+    return Series(float(widths[0]), moved, records.start_s, "heat map")

@@ -1,0 +1,139 @@
+"""Advice for a run that has not happened yet: that of runs like it, weighed by how likely it is to behave like them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+from vani.schema.advice import Advice, Expected, NextRun, NoRecommendation, Recommendation, Target
+from vani.units import format_share
+
+__all__ = ["LEAST_KNOWN", "Part", "weighed"]
+
+LEAST_KNOWN: Final = 0.5
+"""Probability that a setting serves the run, below which the default is the better guess."""
+_CERTAIN: Final = 0.95
+_STRIPES: Final = "lfs setstripe "
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The advice on a run of one behaviour, and the probability that the next run has that behaviour."""
+
+    probability: float
+    advice: Advice
+
+
+def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
+    """Put the advice on several behaviours together.
+
+    A setting is recommended where the behaviours whose runs it serves are together at least as likely as not. Of
+    settings that exclude each other, the one that wins most on average is. What is expected to be won is won with that
+    probability.
+
+    Parameters
+    ----------
+    parts
+        The most likely first, at least one.
+    """
+    first = parts[0].advice
+    support: dict[_Key, float] = {}
+    wins: dict[_Key, float] = {}
+    shown: dict[_Key, list[Recommendation]] = {}
+    for part in parts:
+        mine: dict[_Key, list[Recommendation]] = {}
+        for one in part.advice.recommendations:
+            mine.setdefault(_key(one), []).append(one)
+        for key, some in mine.items():
+            support[key] = support.get(key, 0.0) + part.probability
+            wins[key] = wins.get(key, 0.0) + part.probability * sum(map(_win, some))
+            shown.setdefault(key, some)
+    best: dict[tuple[str, str], _Key] = {}
+    for key in shown:
+        group = key[:2]
+        if group not in best or (wins[key], support[key]) > (wins[best[group]], support[best[group]]):
+            best[group] = key
+    # Settings of one rule for several files of a run do not exclude each other: those of the run stay together.
+    chosen = [key for key in shown if key == best[key[:2]] or _goes_with(shown, key, best[key[:2]], parts)]
+    kept = [key for key in chosen if support[key] >= LEAST_KNOWN]
+    dropped = [key for key in shown if key not in kept]
+    return Advice(
+        profile=first.profile,
+        system=first.system,
+        damage=first.damage,
+        next_run=next_run,
+        recommendations=[_weighed(one, min(1.0, support[key])) for key in kept for one in shown[key]],
+        no_recommendation=[
+            *first.no_recommendation,
+            *(
+                NoRecommendation(
+                    rule=key[0],
+                    why=f"it serves the next run with a probability of {format_share(min(1.0, support[key]))} only",
+                )
+                for key in dropped
+            ),
+        ],
+    )
+
+
+def _key(one: Recommendation) -> _Key:
+    return one.rule, one.target.kind, json.dumps(one.recommended, sort_keys=True, default=str)
+
+
+def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, parts: Sequence[Part]) -> bool:
+    """Whether the same advice recommends both."""
+    return any(
+        shown[key][0] in part.advice.recommendations and shown[best][0] in part.advice.recommendations
+        for part in parts
+    )
+
+
+def _win(one: Recommendation) -> float:
+    expected = one.expected
+    if expected is None or expected.before is None or expected.after is None:
+        return 0.0
+    return max(0.0, expected.before - expected.after)
+
+
+def _weighed(one: Recommendation, support: float) -> Recommendation:
+    target, apply = _for_new_files(one)
+    return one.model_copy(
+        update={
+            "confidence": one.confidence * support,
+            "target": target,
+            "apply": apply,
+            "expected": None if one.expected is None else _expected(one.expected, support),
+            "reason": f"{one.reason} The next run behaves so with a probability of {format_share(support)}.",
+        }
+    )
+
+
+def _expected(found: Expected, support: float) -> Expected:
+    if found.before is None or found.after is None:
+        return found
+    after = found.before - support * (found.before - found.after)
+    return found.model_copy(
+        update={
+            "after": after,
+            "speedup": found.before / after if after > 0 else found.speedup,
+            "low": found.low if support >= _CERTAIN or found.low is None else min(1.0, found.low),
+            "method": f"{found.method}; won with the probability that the run behaves so, {support:.0%}",
+        }
+    )
+
+
+def _for_new_files(one: Recommendation) -> tuple[Target, list[str]]:
+    """Stripes of a file that is not there yet are those of its folder."""
+    path = one.target.path
+    if one.target.kind != "file" or path is None or not path.startswith("/"):
+        return one.target, one.apply
+    folder = str(PurePosixPath(path).parent)
+    return (
+        one.target.model_copy(update={"kind": "directory", "path": folder}),
+        [line.replace(path, folder) if line.startswith(_STRIPES) else line for line in one.apply],
+    )

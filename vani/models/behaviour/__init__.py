@@ -1,0 +1,1 @@
+"""How well behaviours of runs are predicted."""

@@ -1,0 +1,88 @@
+"""Predictors of behaviours, held against runs that they had not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["SURE", "Compared", "Judged", "Mode", "Reliability", "Score"]
+
+SURE: Final = 0.9
+"""Probability from which a prediction is called sure."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A share with the range that 95 of 100 drawings of categories give."""
+
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a predictor did.
+
+    Attributes
+    ----------
+    per_run, per_category
+        Share of the runs that were predicted rightly, and the mean of that share over categories.
+    brier
+        Mean square of probability less outcome of the most likely behaviour.
+    sure, sure_right
+        Share of the runs whose probability is at least `SURE`, and how many of them were right (None: there are none).
+    """
+
+    name: str
+    per_run: Judged
+    per_category: Judged
+    brier: float
+    sure: float
+    sure_right: float | None
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Predictions of `auto` with a probability from `low` to `high`: their mean, and the share that was right."""
+
+    low: float
+    high: float
+    runs: int
+    said: float
+    right: float
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How predictors did.
+
+    Attributes
+    ----------
+    known
+        Runs that were predicted; of `unknown` ones no run of their category was known.
+    categories
+        Of the runs that were predicted.
+    seen
+        Share whose behaviour was among those known: no predictor can be right more often.
+    """
+
+    ended_only: bool
+    known: int
+    unknown: int
+    categories: int
+    seen: float
+    scores: tuple[Score, ...]
+    reliability: tuple[Reliability, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both modes; `behaviours` is how many there are in all categories."""
+
+    runs: int
+    categories: int
+    behaviours: int
+    first: float
+    modes: tuple[Mode, Mode]
+    notes: tuple[str, ...]

@@ -1,0 +1,59 @@
+"""What applications did over time, what their next run is expected to do, and how well that was known before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.render.history.rows import Table
+from vani.units import format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.prediction import BehaviourPrediction
+
+__all__ = ["ABOUT", "TITLE", "next_table"]
+
+TITLE: Final = "What the next runs do"
+ABOUT: Final = (
+    "Behaviours are numbered as they appeared in a category (application, user, processes): runs whose bytes and "
+    "metadata operations agree within a factor of 1.2 behave alike. Those of the last 30 runs, the oldest first; how "
+    "many of them did what was expected from the runs before."
+)
+
+
+def next_table(found: Sequence[BehaviourPrediction]) -> Table:
+    """A row per category; the names and the behaviours over time are text."""
+    head = (
+        "", "application", "user", "processes", "behaviours over time", "as expected", "next", "probability", "read",
+        "written", "runs like it",
+    )  # fmt: skip
+    return head, 5, [_row(number, one) for number, one in enumerate(found, start=1)]
+
+
+def _row(number: int, one: BehaviourPrediction) -> tuple[str, ...]:
+    asked = [run for run in one.past if run.expected is not None]
+    right = sum(run.expected == run.behaviour for run in asked)
+    names = (str(number), one_line(one.application), one_line(one.user or ""), f"{one.processes or 0:,}")
+    over_time = _over_time([run.behaviour for run in one.past])
+    known = f"{right:,} of {len(asked):,}" if asked else "none asked"
+    if not one.behaviours:
+        return (*names, over_time, known, "not known", "", "", "", "")
+    likely = one.behaviours[0]
+    return (
+        *names,
+        over_time,
+        known,
+        str(likely.behaviour),
+        format_share(likely.probability),
+        format_bytes(likely.bytes_read.median),
+        format_bytes(likely.bytes_written.median),
+        f"{likely.runs:,}",
+    )
+
+
+def _over_time(behaviours: Sequence[int]) -> str:
+    """`0 x12, 1, 0 x3`."""
+    runs = [(behaviour, len(list(some))) for behaviour, some in groupby(behaviours)]
+    return ", ".join(f"{behaviour} x{often}" if often > 1 else str(behaviour) for behaviour, often in runs)

@@ -1,0 +1,102 @@
+"""Predictions of kind `behaviour`: what is likely, what such runs moved, and how the last runs were predicted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.render.table import table
+from vani.units import counted, format_bytes, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vani.schema.prediction import BehaviourPrediction, ExpectedRange, LikelyBehaviour
+
+__all__ = ["body", "category_text", "likely_rows", "past_text", "when"]
+
+
+def body(prediction: BehaviourPrediction) -> list[str]:
+    """The likely behaviours as a table, the run that the likeliest resembles, and how the last runs were predicted."""
+    first = f"{category_text(prediction)}: {counted(prediction.runs, 'run')} known."
+    if not prediction.behaviours:
+        return [f"{category_text(prediction)}: not known."]
+    likeliest = prediction.behaviours[0].resembles
+    paths = f": {one_line(likeliest.paths[0])}" if likeliest.paths else ""
+    return [
+        first,
+        "",
+        *table(
+            (
+                "behaviour",
+                "probability",
+                "read",
+                "written",
+                "metadata",
+                "reads, writes",
+                "files",
+                "run time",
+                "runs",
+            ),
+            [*likely_rows(prediction), ("another", format_share(prediction.other), *[""] * 7)],
+        ),
+        "",
+        f"Behaviour {prediction.behaviours[0].behaviour} is that of the run of {when(likeliest.submitted)}{paths}",
+        past_text(prediction),
+    ]
+
+
+def category_text(prediction: BehaviourPrediction) -> str:
+    """Whose run of what on how many processes."""
+    whose = f" by {one_line(prediction.user)}" if prediction.user is not None else ""
+    on = f" on {counted(prediction.processes, 'process')}" if prediction.processes is not None else ""
+    return f"Next run of {one_line(prediction.application)}{whose}{on}"
+
+
+def likely_rows(prediction: BehaviourPrediction) -> list[tuple[str, ...]]:
+    """A row per behaviour: its probability and what such runs did, the median and where nine of ten lie."""
+    return [_row(one) for one in prediction.behaviours]
+
+
+def past_text(prediction: BehaviourPrediction) -> str:
+    """How many of the last runs were predicted rightly."""
+    asked = [run for run in prediction.past if run.expected is not None]
+    if not asked:
+        return "No run was predicted before: the first behaviour is all that is known."
+    right = sum(run.expected == run.behaviour for run in asked)
+    return f"Of the last {counted(len(asked), 'run')}, {right:,} did what was expected of them."
+
+
+def when(moment: float) -> str:
+    """A moment, in UTC."""
+    return (
+        f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
+        if 0 <= moment < 1 << 33
+        else f"{moment:g}"
+    )
+
+
+def _row(one: LikelyBehaviour) -> tuple[str, ...]:
+    return (
+        str(one.behaviour),
+        format_share(one.probability),
+        _range(one.bytes_read, format_bytes),
+        _range(one.bytes_written, format_bytes),
+        _range(one.metadata, _count),
+        _range(one.operations, _count),
+        _range(one.files, _count),
+        _range(one.runtime_s, format_seconds),
+        f"{one.runs:,}",
+    )
+
+
+def _range(found: ExpectedRange | None, show: Callable[[float], str]) -> str:
+    if found is None:
+        return ""
+    low, median, high = show(found.low), show(found.median), show(found.high)
+    return median if low == high else f"{median} ({low} to {high})"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e6 else f"{value:,.3g}"
