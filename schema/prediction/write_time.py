@@ -1,4 +1,4 @@
-"""prediction.yaml: what a run that has not happened yet is going to do, with how far to trust it."""
+"""How long a write takes: the prediction of kind `write_time`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.kinds import DocumentOfKinds
 from vani.schema.model import Model
+from vani.schema.prediction.any_prediction import Amount, Prediction
 
-__all__ = ["PredictedTerm", "PredictedWrite", "Prediction", "WriteEnd", "WriteTimePrediction"]
+__all__ = ["PredictedTerm", "PredictedWrite", "WriteEnd", "WriteTimePrediction"]
 
 AtLeastOne = Annotated[int, Field(ge=1)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class Prediction(DocumentOfKinds):
-    """A prediction of any kind."""
-
-    schema_: Literal["vani.prediction/1"] = Field(
-        alias="schema", default="vani.prediction/1", description="name and version of this schema"
-    )
-    version: str = Field(description="of Vani")
-    kind: str = Field(description="what is predicted")
-    outside: list[str] = Field(
-        description="in what the question lies outside of what the model was made from; nothing is promised there"
-    )
-    notes: list[str] = Field(description="what a reader of the figures has to know")
 
 
 class PredictedWrite(Model):

@@ -1,0 +1,11 @@
+"""prediction.yaml: what a run that has not happened yet is going to do, with how far to trust it.
+
+Each kind of prediction is a file whose model is imported here.
+"""
+
+from __future__ import annotations
+
+from vani.schema.prediction.any_prediction import Prediction
+from vani.schema.prediction.write_time import PredictedTerm, PredictedWrite, WriteEnd, WriteTimePrediction
+
+__all__ = ["PredictedTerm", "PredictedWrite", "Prediction", "WriteEnd", "WriteTimePrediction"]

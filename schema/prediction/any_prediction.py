@@ -1,0 +1,30 @@
+"""What every prediction has: in what it is outside of what is known, and what its reader has to know."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.schema.kinds import DocumentOfKinds
+
+__all__ = ["Amount", "Count", "Moment", "Prediction", "Share"]
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+Moment = Annotated[float, Field(allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Prediction(DocumentOfKinds):
+    """A prediction of any kind."""
+
+    schema_: Literal["vani.prediction/1"] = Field(
+        alias="schema", default="vani.prediction/1", description="name and version of this schema"
+    )
+    version: str = Field(description="of Vani")
+    kind: str = Field(description="what is predicted")
+    outside: list[str] = Field(
+        description="in what the question lies outside of what the model was made from; nothing is promised there"
+    )
+    notes: list[str] = Field(description="what a reader of the figures has to know")
