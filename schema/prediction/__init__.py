@@ -6,6 +6,15 @@ Each kind of prediction is a file whose model is imported here.
 from __future__ import annotations
 
 from vani.schema.prediction.any_prediction import Prediction
+from vani.schema.prediction.creations import CreationsPrediction, PredictedCreation
 from vani.schema.prediction.write_time import PredictedTerm, PredictedWrite, WriteEnd, WriteTimePrediction
 
-__all__ = ["PredictedTerm", "PredictedWrite", "Prediction", "WriteEnd", "WriteTimePrediction"]
+__all__ = [
+    "CreationsPrediction",
+    "PredictedCreation",
+    "PredictedTerm",
+    "PredictedWrite",
+    "Prediction",
+    "WriteEnd",
+    "WriteTimePrediction",
+]

@@ -13,6 +13,10 @@ _COMMANDS = {
     "top": ("vani.cli.history.top:top", "Rank who loses most, and which setting would win it back."),
     "show": ("vani.cli.history.show:show", "Tell of an application: trend, spread, changes, worst run."),
     "letter": ("vani.cli.history.show:letter", "Write to a user what to change."),
+    "creations": (
+        "vani.cli.history.creations:creations",
+        "Predict which files the next run creates, or the rest of one.",
+    ),
     "list": ("vani.cli.history.kept:list_", "Tell what is kept, by month."),
     "damaged": ("vani.cli.history.kept:damaged", "List files that could not be read, and why."),
     "remove": ("vani.cli.history.kept:remove", "Delete all runs of a user."),

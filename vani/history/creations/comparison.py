@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import ModuleType
 from typing import Final
 
@@ -50,7 +51,7 @@ def on_next_run(method: ModuleType, past: Sequence[Creations], came: Creations) 
 def blocks_of(number: int, blocks: int = BLOCKS) -> list[tuple[int, int]]:
     """Where blocks of a run begin and end, but for the first one."""
     edges = np.unique(np.linspace(0, number, blocks + 1).astype(int))
-    return [(int(begin), int(end)) for begin, end in zip(edges[1:-1], edges[2:], strict=True)]
+    return [(int(begin), int(end)) for begin, end in pairwise(edges[1:])]
 
 
 def on_rest(

@@ -55,13 +55,17 @@ def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
     # The last whole period that is known, and by how many periods the wanted one is ahead of it.
     ahead = np.maximum(0, (nth - had) // law.lag + 1)
     last = known.at(who, nth - ahead * law.lag)
+    short = np.isnan(last)
+    if short.any():
+        # Of a rank that has not created a whole period yet, its last creation.
+        last[short] = known.at(who[short], had[short] - 1)
     if law.kind == "equal":
         return last
     before = known.at(who, nth - (ahead + 1) * law.lag)
     with np.errstate(all="ignore"):
         if law.kind == "factor":
             return np.where(before > 0, last * (last / before) ** ahead, np.nan)
-        return np.maximum(0, last + (last - before) * ahead)
+        return np.asarray(np.maximum(0, last + (last - before) * ahead))
 
 
 def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:

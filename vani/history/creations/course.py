@@ -53,5 +53,5 @@ def _period(ranks: Ints) -> int:
     distinct = len(np.unique(tail))
     for period in (1, distinct, *range(2, min(len(tail) // 2, 1024) + 1)):
         if period < len(tail) and bool((tail[period:] == tail[:-period]).all()):
-            return period
+            return int(period)
     return min(distinct, len(tail))

@@ -1,9 +1,9 @@
 """When to predict again while a run goes on, as Tarazu does (sections 5.5.1 and 5.7).
 
-Misses are files that are created and were not foreseen. After every tenth of the files that were foreseen, missed, it is
-predicted again; when that was needed more than three times in a row, the predictor is chosen anew; when more than half of
-all files missed, what was learned is of no use and everything starts over. The paper leaves open of what 10 % and 50 %
-are shares, and what ends a row: here of the files foreseen (or created, where those are more), and as many hits in
+Misses are files that are created and were not foreseen. When a tenth of the files that were foreseen missed, it is
+predicted again; when that was needed more than three times in a row, the predictor is chosen anew; when more than half
+of all files missed, what was learned is of no use and everything starts over. The paper leaves open of what 10 % and
+50 % are shares, and what ends a row: here of the files foreseen (or created, where those are more), and as many hits in
 succession as misses make it predict again.
 """
 

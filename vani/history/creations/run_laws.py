@@ -1,4 +1,4 @@
-"""How runs follow one another: equal, in turn, by a constant factor or step; for one figure, or one of each creation."""
+"""How runs follow one another: equal, in turn, by a constant factor or step; for one figure or many."""
 
 from __future__ import annotations
 

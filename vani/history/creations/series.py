@@ -43,7 +43,7 @@ class Creations:
     Attributes
     ----------
     sizes, ranks, stripes
-        Shape (creations,): bytes in the end; the process that made it, or `NO_RANK`; stripe count, 0 where nobody knows.
+        Shape (creations,): bytes in the end; the process that made it, or `NO_RANK`; stripe count, 0: not known.
     paths
         As the program named them; empty where nobody knows.
     """
@@ -142,7 +142,9 @@ def joined(parts: Sequence[Creations]) -> Creations:
     if not parts:
         return nothing()
     return Creations(
-        *(np.concatenate([getattr(one, name) for one in parts]) for name in ("sizes", "ranks", "stripes"))
+        np.concatenate([one.sizes for one in parts]),
+        np.concatenate([one.ranks for one in parts]),
+        np.concatenate([one.stripes for one in parts]),
     )
 
 

@@ -28,7 +28,7 @@ from vani.readers.darshan.regions import (
     refuse_cut_record,
 )
 
-__all__ = ["Totals", "read_totals"]
+__all__ = ["Log", "Totals", "read_totals"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ def read_totals(path: Path) -> Totals:
         content = path.read_bytes()
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
-    log = _Log(path, content, header_of(path, content))
+    log = Log(path, content, header_of(path, content))
     job = log.job()
     moving = [log.records("POSIX", job.processes, POSIX), log.records("STDIO", job.processes, STDIO)]
     through = log.records("MPI-IO", job.processes, MPIIO)
@@ -179,7 +179,7 @@ class _Job:
         return "", ""
 
 
-class _Log:
+class Log:
     """Regions of a log: all are inflated, those with counters are kept."""
 
     def __init__(self, path: Path, content: bytes, header: Header) -> None:
@@ -249,6 +249,17 @@ class _Log:
             length = struct.unpack_from(f"{self._order}I", table, at + 8)[0] if at + 12 <= len(table) else 0
             return table[at + 12 : at + 12 + length].decode(errors="replace")
         return table[at + 8 :].split(b"\0", 1)[0].decode(errors="replace")
+
+    def names(self) -> dict[int, str]:
+        """The paths of all files."""
+        if self.version < "3.10":
+            return {}
+        table, at, found = self._regions["the name table"], 0, {}
+        while (end := table.find(b"\0", at + 8)) >= 0:
+            (file,) = struct.unpack_from(f"{self._order}Q", table, at)
+            found[file] = table[at + 8 : end].decode(errors="replace")
+            at = end + 1
+        return found
 
     def stripes_of(self, file: int | None) -> int | None:
         """Lustre targets under a file: of a composite layout those of its widest component."""

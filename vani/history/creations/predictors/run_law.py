@@ -1,7 +1,7 @@
 """How runs follow one another: equal, in turn, by a constant factor or step, longer.
 
-Of a run that has begun, the beginning tells which of the runs before, or which law, it follows, and by which factor it is
-larger.
+Of a run that has begun, the beginning tells which of the runs before, or which law, it follows, and by which factor it
+is larger.
 """
 
 from __future__ import annotations
