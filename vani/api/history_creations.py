@@ -90,9 +90,7 @@ def history_creations(
         chosen = choose_next(past, names)
     else:
         follower = Follower(past, names)
-        step = max(1, len(seen) // 4)
-        for end in (*range(step, len(seen), step), len(seen)):
-            follower.see(seen.first(end))
+        follower.see_all(seen)
         chosen = follower.rest(seen)
     notes = _notes(categories, chosen, hidden=hidden)
     return _document(application, (whose, wide), past, seen, chosen, least, notes)

@@ -138,6 +138,12 @@ class Follower:
             self._ranks = [*self._ranks, begun.part(self._judged_to, len(begun))][-_OWN:]
         self._judged_to = len(begun)
 
+    def see_all(self, begun: Creations, parts: int = 4) -> None:
+        """Judge the predictors part by part by what was created so far."""
+        step = max(1, len(begun) // parts)
+        for end in (*range(step, len(begun), step), len(begun)):
+            self.see(begun.first(end))
+
     def rest(self, begun: Creations, count: int | None = None) -> Chosen:
         """Foresee what is created after `begun`, of which `see` was told; `count` None: until the end."""
         scores = {name: self._score(name) for name in self._methods}

@@ -1,7 +1,9 @@
-"""ARIMA, as Tarazu predicts sizes (section 5.5.1): the sizes of all creations in order are one time series.
+"""ARIMA, as Tarazu predicts sizes (section 5.5.1): the sizes of all creations are one time series.
 
 The paper gives neither order nor season: the order is that of least AIC, the season the period that the series has. A
-constant series, one too short or one that no order fits in time is continued by its last value.
+constant series, one too short or one that no order fits in time is continued by its last value; of one that is
+constant after seasonal differences, which no ARIMA can be fitted to either, the last season comes again. Within a step,
+which is the nth creation of each rank, the series is in order of ranks, so that it has a season where ranks differ.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from vani.errors import InputError
 from vani.history.creations.continuation import lag_of
 from vani.history.creations.course import coming_ranks
-from vani.history.creations.series import Creations, Floats, Foreseen, joined, of_sizes
+from vani.history.creations.series import Creations, Floats, Foreseen, nth_of_rank, of_sizes
 
 NAME: Final = "arima"
 ABOUT: Final = "a time series of all sizes: ARIMA of least AIC, seasonal with the period found"
@@ -27,12 +29,22 @@ _LEAST: Final = 8
 _SAMPLES: Final = 240
 """The latest, to which orders are fitted: the cost of one fit grows with them."""
 _LONGEST_SEASON: Final = 32
-_SECONDS: Final = 3.0
+_SECONDS: Final = 1.0
 """After which no further order is tried."""
 _ITERATIONS: Final = 30
 _AHEAD: Final = 4096
 """Beyond it the last forecast stays."""
-_ORDERS: Final = ((0, 1, 1), (1, 0, 0), (1, 1, 0), (1, 1, 1), (0, 1, 0), (2, 0, 0), (2, 1, 1), (2, 1, 2))
+_ORDERS: Final = (
+    (0, 1, 1),
+    (0, 0, 0),
+    (1, 0, 0),
+    (1, 1, 0),
+    (1, 1, 1),
+    (0, 1, 0),
+    (2, 0, 0),
+    (2, 1, 1),
+    (2, 1, 2),
+)
 _SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
 
 
@@ -40,10 +52,13 @@ def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> F
     """Fit to the latest samples of the past runs and of what has begun, and forecast."""
     began = time.perf_counter()
     ranks = coming_ranks(past, begun, count)
-    series = joined([*past[-16:], begun]).values[-_SAMPLES:]
+    runs = [run.values[np.lexsort((run.ranks, run.nth))] for run in (*past[-16:], begun)]
+    series = np.concatenate(runs)[-_SAMPLES:]
     if not len(ranks) or not len(series):
         return Foreseen(np.full(len(ranks), np.nan), ranks)
-    sizes, told = _forecast(series, len(ranks))
+    ahead, told = _forecast(series, len(ranks))
+    sizes = np.empty(len(ranks))
+    sizes[np.lexsort((ranks, nth_of_rank(ranks, begun)))] = ahead
     return Foreseen(sizes, ranks, told, cost_s=time.perf_counter() - began)
 
 
@@ -59,6 +74,8 @@ def _forecast(series: Floats, count: int) -> tuple[Floats, str]:
     season = (
         law.lag if 1 < law.lag <= _LONGEST_SEASON and law.share > 0 and len(series) >= 2 * law.lag + 4 else 0
     )
+    if season and not np.ptp(scaled[season:] - scaled[:-season]) > 1e-9:
+        return np.resize(series[-season:], count), f"constant seasons: last {season}"
     best = _least_aic(scaled, season)
     if best is None:
         return last, "no order fits: last value"
