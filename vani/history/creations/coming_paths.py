@@ -109,17 +109,21 @@ def _count_on(
     names: list[str | None], missing: Sequence[int], known: Creations, ranks: Ints, nth: Ints
 ) -> None:
     """Fill in names beyond the end of a run: each rank's last ones, with their numbers counted on."""
+    order = np.argsort(known.ranks, kind="stable")
+    who, starts = np.unique(known.ranks[order], return_index=True)
+    mine = dict(zip(who.tolist(), np.split(order, starts[1:]), strict=True)) if len(who) else {}
     laws: dict[int, tuple[int, tuple[int, ...], list[str]] | None] = {}
     for place in missing:
         rank = int(ranks[place])
+        if rank not in mine:
+            continue
         if rank not in laws:
-            mine = np.flatnonzero(known.ranks == rank)[-4 * _LONGEST_PERIOD :].tolist()
-            laws[rank] = _law([known.paths[one] for one in mine])
+            laws[rank] = _law([known.paths[one] for one in mine[rank][-4 * _LONGEST_PERIOD :].tolist()])
         law = laws[rank]
         if law is None:
             continue
         period, steps, tail = law
-        ahead = int(nth[place]) - int((known.ranks == rank).sum())
+        ahead = int(nth[place]) - len(mine[rank])
         if ahead >= 0:
             names[place] = _moved(tail[ahead % period], steps, ahead // period + 1)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from vani.history.creations.choice import Chosen
 from vani.history.creations.coming_paths import coming_paths
@@ -37,19 +38,21 @@ def expected_files(
         stripes.tolist(),
         strict=True,
     )
-    # Checked above; a million rows take a third of the time without checking them again.
-    return [
-        PredictedCreation.model_construct(
-            path=path,
-            rank=None if rank < 0 else rank,
-            size=size if is_known else None,
-            low=low if has_range else None,
-            high=high if has_range else None,
-            probability=None if math.isnan(probability) else round(probability, 4),
-            stripe_count=count or None,
-        )
-        for path, rank, size, low, high, is_known, has_range, probability, count in columns
-    ]
+    # All at once: a million rows take a fifth of the time.
+    return TypeAdapter(list[PredictedCreation]).validate_python(
+        [
+            {
+                "path": path,
+                "rank": None if rank < 0 else rank,
+                "size": size if is_known else None,
+                "low": low if has_range else None,
+                "high": high if has_range else None,
+                "probability": None if math.isnan(probability) else round(probability, 4),
+                "stripe_count": count or None,
+            }
+            for path, rank, size, low, high, is_known, has_range, probability, count in columns
+        ]
+    )
 
 
 def _whole(sizes: Floats) -> Ints:

@@ -41,7 +41,7 @@ def creations_of_trace(path: Path) -> Creations | None:
     appended = np.zeros(number, np.int64)
     first, rank = np.full(number, _NEVER), np.full(number, NO_RANK)
     makers = np.zeros(number, np.int64)
-    emptied, untold = np.zeros(number, np.bool_), np.zeros(number, np.bool_)
+    emptied, untold, streamed = (np.zeros(number, np.bool_) for _ in range(3))
     for batch in reader.batches(range(reader.ranks), Piece()):
         told = {name: batch.column(name) for name in _COLUMNS}
         known = told["file"].is_valid().to_numpy(zero_copy_only=False)
@@ -61,11 +61,13 @@ def creations_of_trace(path: Path) -> Creations | None:
         np.maximum.at(size, file[resized], np.clip(offset[resized], 0, LARGEST))
         made = np.flatnonzero(own & ((flags & Flag.CREATE) != 0))
         emptied[file[made[(flags[made] & Flag.TRUNCATE) != 0]]] = True
+        # Who opens a stream to write and writes nothing that was traced, has used fprintf.
+        streamed[file[made[layer[made] == Layer.STDIO]]] = True
         _note_makers(file[made], told["rank"].to_numpy()[made], makers, rank)
         np.minimum.at(first, file[made], told["start_ns"].to_numpy()[made])
     size = np.clip(size + appended, 0, LARGEST)
     of_data = files["class"].to_numpy() == FileClass.DATASET
-    chosen = np.flatnonzero((first < _NEVER) & (wrote | emptied) & ~untold & of_data)
+    chosen = np.flatnonzero((first < _NEVER) & (wrote | (emptied & ~streamed)) & ~untold & of_data)
     rank[makers > 1] = NO_RANK
     order = chosen[np.lexsort((chosen, rank[chosen], first[chosen]))]
     paths = files["path"].take(order).to_pylist()

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from vani.history.creations.course import coming_ranks
-from vani.history.creations.series import Creations, Floats, Foreseen, Ints, is_right
+from vani.history.creations.series import WITHIN, Creations, Floats, Foreseen, Ints
 
 NAME: Final = "markov"
 ABOUT: Final = "the size that most often came after the last ones"
@@ -30,12 +30,12 @@ Context = tuple[int, ...]
 def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> Foreseen:
     """Count what came after what, then follow the most frequent steps."""
     ranks = coming_ranks(past, begun, count)
-    runs, left = [begun] if len(begun) else [], _REMEMBERED - len(begun)
+    runs, left = [begun.part(max(0, len(begun) - _REMEMBERED), None)] if len(begun) else [], _REMEMBERED
     for run in reversed(past):
+        left -= len(runs[0]) if runs else 0
         if left <= 0:
             break
-        runs.insert(0, run)
-        left -= len(run)
+        runs.insert(0, run.first(left))
     levels, states = _states(runs)
     chains = [chain for run, of in zip(runs, states, strict=True) for chain in _by_rank(run, of).values()]
     follows = _counted(chains)
@@ -54,14 +54,15 @@ def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
     every = np.concatenate([run.values for run in runs])
     values = np.unique(every)
     group = np.zeros(len(values), dtype=np.int64)
-    first, number = (values[0], 0) if len(values) else (0.0, 0)
+    first, number = (float(values[0]), 0) if len(values) else (0.0, 0)
     for at, value in enumerate(values.tolist()):
-        if not bool(is_right(np.array([first]), np.array([value]))[0]):
+        if value - first > WITHIN * value:
             first, number = value, number + 1
         group[at] = number
-    levels = (
-        np.array([np.median(values[group == one]) for one in range(number + 1)]) if len(values) else values
-    )
+    # The middle one of each group.
+    starts = np.searchsorted(group, np.arange(number + 1)) if len(values) else np.zeros(0, np.int64)
+    ends = np.r_[starts[1:], len(values)] if len(values) else starts
+    levels = values[(starts + ends - 1) // 2]
     states = group[np.searchsorted(values, every)] if len(values) else group
     return levels, np.split(states, np.cumsum([len(run) for run in runs])[:-1])
 
@@ -92,8 +93,9 @@ def _followed(
 ) -> Floats:
     sizes = np.full(len(ranks), np.nan)
     steps = 0
-    for rank in np.unique(ranks).tolist():
-        places = np.flatnonzero(ranks == rank)
+    order = np.argsort(ranks, kind="stable")
+    who, starts = np.unique(ranks[order], return_index=True)
+    for rank, places in zip(who.tolist(), np.split(order, starts[1:]), strict=True) if len(who) else ():
         chain = list(latest.get(rank, [_BEFORE_FIRST - rank]))
         context = tuple(chain[-_MOST_ORDER:])
         walked: list[int] = []

@@ -93,7 +93,8 @@ def _beyond(sizes: Floats, runs: Sequence[Creations], begun: Creations, ranks: I
     if len(last) and len(begun) <= len(known):
         mine, theirs = sizes[last], known.at(ranks[last], nth_of_rank(ranks, begun)[last])
         with np.errstate(all="ignore"):
-            factor = float(np.nanmedian(np.where(theirs > 0, mine / theirs, np.nan))) if len(last) else 1.0
-        going_on = going_on * (factor if np.isfinite(factor) else 1.0)
+            ratios = mine / theirs
+        ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+        going_on = going_on * (np.median(ratios) if len(ratios) else 1.0)
     filled[gaps] = going_on
     return filled
