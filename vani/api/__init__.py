@@ -13,7 +13,7 @@ from vani.api.baseline_figures import baseline_figures
 from vani.api.characterise import Characterised, characterise
 from vani.api.check import check
 from vani.api.convert import convert
-from vani.api.creations_table import creations_files, creations_jobs, creations_rows
+from vani.api.creations_table import creations_jobs, creations_rows
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
@@ -59,7 +59,6 @@ __all__ = [
     "characterise",
     "check",
     "convert",
-    "creations_files",
     "creations_jobs",
     "creations_rows",
     "diff",

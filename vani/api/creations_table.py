@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vani.schema.jobs import Jobs
     from vani.schema.prediction import CreationsPrediction
 
-__all__ = ["creations_files", "creations_jobs", "creations_rows"]
+__all__ = ["creations_jobs", "creations_rows"]
 
 
 def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -> Jobs:
@@ -100,22 +100,3 @@ def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -
         for file in files
         for extent in file.extents
     )
-
-
-def creations_files(
-    prediction: CreationsPrediction,
-    layout: str | None = None,
-    *,
-    table: Path | None = None,
-    jobs: Path | None = None,
-) -> list[tuple[str, Path]]:
-    """What `--table` and `--jobs` write: the rows as CSV, and the jobs as YAML, each with its place."""
-    from vani.database.interactions import write_csv  # noqa: PLC0415
-    from vani.schema.document import dumps  # noqa: PLC0415
-
-    made = []
-    if table is not None:
-        made.append((write_csv(creations_rows(prediction, layout)), table))
-    if jobs is not None:
-        made.append((dumps(creations_jobs(prediction, layout)), jobs))
-    return made

@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 import click
 
 from vani.cli.history.options import db_option
+from vani.cli.history.planned_files import planned_files
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit_all
 from vani.cli.places import check_places
@@ -76,5 +77,4 @@ def creations(
     check_places(files or [None], [asked["begun"], Path(asked["db"]) if asked["db"] else None])
     found = api.history_creations(application, **asked)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    made = api.creations_files(found, layout, table=table, jobs=jobs)
-    emit_all([*made, (FORMATS.render(kind, found), output)])
+    emit_all([*planned_files(found, layout, table=table, jobs=jobs), (FORMATS.render(kind, found), output)])
