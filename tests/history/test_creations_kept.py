@@ -23,12 +23,18 @@ from vani.history.creations.of_profile import creations_of_profile
 from vani.history.creations.of_trace import creations_of_trace
 from vani.history.creations.packed import packed, unpacked
 from vani.history.creations.series import Creations, nothing, of_sizes
-from vani.readers.darshan.created import read_created
+from vani.readers.darshan.created import CreatedFiles
+from vani.readers.darshan.created import read_created as created_of
+from vani.readers.darshan.totals import open_log
 from vani.schema.profile import Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 DEMO = ROOT / "vani" / "demo"
+
+
+def read_created(path: Path) -> CreatedFiles:
+    return created_of(open_log(path))
 
 
 def run_of(*paths: str, size: int = 8, ranks: list[int] | None = None) -> Creations:

@@ -21,7 +21,7 @@ from vani.history.creations.series import Creations
 from vani.history.found import Found
 from vani.history.names import PlainNames
 from vani.readers.darshan.created import read_created
-from vani.readers.darshan.totals import Totals, read_totals
+from vani.readers.darshan.totals import Totals, open_log, read_totals
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -114,8 +114,9 @@ def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> 
 def _read(found: Found, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
     path = Path(found.path)
     if found.kind == "darshan":
-        run = _of_totals(path, read_totals(path))
-        created = read_created(path)
+        log = open_log(path)
+        run = _of_totals(path, read_totals(log))
+        created = read_created(log)
         creations = Creations(created.sizes, created.ranks, created.stripes, created.paths)
         return run, None if totals else _profile_if_any(path, make), creations
     if found.kind == "profile":

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.errors import TraceError
 from vani.readers.darshan.record_columns import POSIX, STDIO
-from vani.readers.darshan.regions import header_of
 from vani.readers.darshan.totals import Log
 
 __all__ = ["CreatedFiles", "read_created"]
@@ -44,21 +41,14 @@ class CreatedFiles:
     stripes: Ints
 
 
-def read_created(path: Path) -> CreatedFiles:
+def read_created(log: Log) -> CreatedFiles:
     """Files that a run wrote and had not read before: a log does not tell which of them were there already.
 
     Raises
     ------
-    UnknownFormatError
-        It is no log, or of a version that is not read.
     TraceError
-        It is damaged, or claims what cannot be.
+        The log claims what cannot be.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
-    log = Log(path, content, header_of(path, content))
     processes = log.job().processes
     modules = [log.records("POSIX", processes, POSIX), log.records("STDIO", processes, STDIO)]
     parts = []

@@ -28,7 +28,7 @@ from vani.readers.darshan.regions import (
     refuse_cut_record,
 )
 
-__all__ = ["Log", "Totals", "read_totals"]
+__all__ = ["Log", "Totals", "open_log", "read_totals"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -95,8 +95,8 @@ class Totals:
     complete: bool
 
 
-def read_totals(path: Path) -> Totals:
-    """Add up the counters of a log.
+def open_log(path: Path) -> Log:
+    """Read a log and inflate it.
 
     Raises
     ------
@@ -109,7 +109,14 @@ def read_totals(path: Path) -> Totals:
         content = path.read_bytes()
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
-    log = Log(path, content, header_of(path, content))
+    return Log(path, content, header_of(path, content))
+
+
+def read_totals(log: Log | Path) -> Totals:
+    """Add up the counters of a log; raises as `open_log` does."""
+    if isinstance(log, Path):
+        log = open_log(log)
+    path = log.path
     job = log.job()
     moving = [log.records("POSIX", job.processes, POSIX), log.records("STDIO", job.processes, STDIO)]
     through = log.records("MPI-IO", job.processes, MPIIO)
@@ -128,7 +135,7 @@ def read_totals(path: Path) -> Totals:
     busiest = _busiest(moving, spent)
     mount, kind = job.mount_of(log.name_of(busiest))
     return Totals(
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=log.digest,
         format=log.version,
         uid=job.uid,
         job_id=job.job_id,
@@ -184,6 +191,7 @@ class Log:
 
     def __init__(self, path: Path, content: bytes, header: Header) -> None:
         self.path, self.version = path, header.version
+        self.digest = hashlib.sha256(content).hexdigest()
         self._order = "<" if content[8] == MAGIC & 0xFF else ">"
         wide = header.version >= _WIDE
         self._number, self._versions = module_numbers(header.version), header.versions
