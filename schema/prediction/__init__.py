@@ -14,14 +14,17 @@ from vani.schema.prediction.behaviour import (
     PastRun,
     WeighedPredictor,
 )
+from vani.schema.prediction.creations import CreationsPrediction, PredictedCreation
 from vani.schema.prediction.write_time import PredictedTerm, PredictedWrite, WriteEnd, WriteTimePrediction
 
 __all__ = [
     "BehaviourPrediction",
+    "CreationsPrediction",
     "ExpectedRange",
     "KnownRun",
     "LikelyBehaviour",
     "PastRun",
+    "PredictedCreation",
     "PredictedTerm",
     "PredictedWrite",
     "Prediction",

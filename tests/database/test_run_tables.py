@@ -77,7 +77,8 @@ def test_the_steps_lead_to_the_tables_that_are_used(store):
 def older(store: Store) -> None:
     """Make the store one of the first layout."""
     with store.writing() as connection:
-        connection.exec_driver_sql("DROP TABLE history_judged")
+        for table in ("judged", "creations"):
+            connection.exec_driver_sql(f"DROP TABLE history_{table}")
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
 
 
@@ -85,7 +86,7 @@ def test_an_older_store_is_upgraded_after_a_copy_was_kept(store, tmp_path):
     older(store)
     before = (tmp_path / "h.sqlite").read_bytes()
     with (
-        pytest.raises(StoreError, match="has layout 1, and this Vani needs 2; `vani history upgrade`"),
+        pytest.raises(StoreError, match="has layout 1, and this Vani needs 3; `vani history upgrade`"),
         store.reading(),
     ):
         pass
@@ -105,7 +106,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
     for act in (store.reading, store.writing):
         with (
             pytest.raises(
-                StoreError, match=r"has layout 99, which is newer than this Vani knows \(2\); update Vani"
+                StoreError, match=r"has layout 99, which is newer than this Vani knows \(3\); update Vani"
             ),
             act(),
         ):

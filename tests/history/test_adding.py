@@ -49,7 +49,7 @@ def test_a_folder_is_searched_with_all_below(logs, tmp_path):
 
 def test_files_that_did_not_change_are_not_opened_again(logs, tmp_path, monkeypatch):
     add(logs, db=tmp_path / "h.sqlite")
-    monkeypatch.setattr(taken, "read_totals", lambda path: pytest.fail(f"{path} was opened"))
+    monkeypatch.setattr(taken, "open_log", lambda path: pytest.fail(f"{path} was opened"))
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.unchanged) == (0, 6)
 
@@ -88,13 +88,13 @@ def test_what_vanishes_meanwhile_is_passed_over(logs, tmp_path):
 
 
 def test_a_file_that_vanishes_before_it_is_read_is_listed_as_such(logs, tmp_path, monkeypatch):
-    real = taken.read_totals
+    real = taken.open_log
 
     def vanishing(path):
         path.unlink()
         return real(path)
 
-    monkeypatch.setattr(taken, "read_totals", vanishing)
+    monkeypatch.setattr(taken, "open_log", vanishing)
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.damaged) == (0, 6)
     assert {one.reason for one in api.history_damaged(db=tmp_path / "h.sqlite")} == {

@@ -14,10 +14,12 @@ from vani.api.baseline_figures import baseline_figures
 from vani.api.characterise import Characterised, characterise
 from vani.api.check import check
 from vani.api.convert import convert
+from vani.api.creations_table import creations_jobs, creations_rows
 from vani.api.diff import diff
 from vani.api.files_of_gate import files_of_gate
 from vani.api.heat_map import heat_map
 from vani.api.history_add import AddedAndJudged, history_add
+from vani.api.history_creations import history_creations
 from vani.api.history_evaluate import history_evaluate
 from vani.api.history_keep import (
     history_anonymise,
@@ -64,11 +66,14 @@ __all__ = [
     "characterise",
     "check",
     "convert",
+    "creations_jobs",
+    "creations_rows",
     "diff",
     "files_of_gate",
     "heat_map",
     "history_add",
     "history_anonymise",
+    "history_creations",
     "history_damaged",
     "history_evaluate",
     "history_export",

@@ -56,13 +56,10 @@ def history_predict(
     if processes is not None and not 1 <= processes <= _MOST:
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST:,}")
     with Store(db if db is not None else default_place()).reading() as connection:
-        fits = [
-            one
-            for one in read.categories_of(connection, application)
-            if user in (None, one[0]) and processes in (None, one[1])
-        ]
+        found = read.categories_of(connection, application, user, processes)
+        fits = [one for one in found if one[3] is not None]
         # Of many users, only the runs of the one that is meant are read.
-        runs = kept_runs(connection, application, fits[-1][0] if fits else user)
+        runs = kept_runs(connection, application, fits[0][0] if fits else user)
         if not len(runs):
             groups = read.groups(connection, "pair", period_of(None, None))
             raise nothing_found(application, user, [one.pair for one in groups])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.errors import InputError, StoreError
+from vani.history.creations.packed import hidden as hidden_creations
 from vani.history.names import Names, PlainNames
 from vani.history.taken import hidden
 
@@ -102,6 +103,7 @@ def anonymise(store: Store, key: Path) -> int:
         _sources(connection, names)
         _verdicts(connection, names)
         _profiles(connection, names)
+        _creations(connection, names)
         write.set_fact(connection, "names", names.key_id or "")
     store.compact()
     return len(runs)
@@ -136,6 +138,14 @@ def _verdicts(connection: sa.Connection, names: Names) -> None:
             for one, _ in read.verdicts(connection)
         ],
     )
+
+
+def _creations(connection: sa.Connection, names: Names) -> None:
+    rows = [
+        {"digest": digest, "content": hidden_creations(content, names)}
+        for digest, _, content in list(read.all_creations(connection))
+    ]
+    write.replace_texts(connection, tables.creations, "digest", rows)
 
 
 def _profiles(connection: sa.Connection, names: Names) -> None:

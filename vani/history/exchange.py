@@ -17,6 +17,7 @@ from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.database.runs.run import Judged, Run, Source
 from vani.errors import DocumentError, StoreError
+from vani.history.creations.packed import unpacked
 from vani.history.row_values import refuse_impossible_values
 
 __all__ = ["export", "import_"]
@@ -45,6 +46,8 @@ def export(store: Store, path: Path) -> int:
             line({"judged": asdict(judged)})
         for digest, content in read.all_profiles(connection):
             line({"profile": [digest, base64.b64encode(content).decode()]})
+        for digest, _, content in read.all_creations(connection):
+            line({"creations": [digest, base64.b64encode(content).decode()]})
         line({"end": number})
     write_bytes(path, packed.getvalue())
     return number
@@ -79,13 +82,20 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
                 where=store.name,
                 todo="import it into a new history",
             )
-        waiting: dict[str, list[Any]] = {"run": [], "source": [], "judged": [], "profile": []}
+        waiting: dict[str, list[Any]] = {
+            "run": [],
+            "source": [],
+            "judged": [],
+            "profile": [],
+            "creations": [],
+        }
 
         def put() -> int:
             added = write.add_runs(connection, waiting["run"])
             write.add_sources(connection, waiting["source"])
             write.add_judged(connection, waiting["judged"])
             write.add_profiles(connection, dict(waiting["profile"]))
+            write.add_creations(connection, dict(waiting["creations"]))
             for some in waiting.values():
                 some.clear()
             return len(added)
@@ -135,6 +145,10 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
         if kind == "profile":
             digest, content = value
             return kind, (_digest(digest), _packed(base64.b64decode(content, validate=True)))
+        if kind == "creations":
+            digest, content = value
+            packed = base64.b64decode(content, validate=True)
+            return kind, (_digest(digest), (len(unpacked(packed)), packed))
         model = models[kind]
         if set(value) != {field.name for field in fields(model)}:
             raise ValueError("other columns")

@@ -18,6 +18,7 @@ from vani.database.runs import read, write
 from vani.database.runs.connect import Store
 from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
+from vani.history.creations.packed import hidden as hidden_creations
 from vani.history.found import Found, find
 from vani.history.names import PlainNames
 from vani.history.readers import Readers
@@ -139,6 +140,14 @@ def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) 
                 one.run.digest: hidden(one.profile, names)
                 for one in some
                 if one.run is not None and one.profile is not None
+            },
+        )
+        write.add_creations(
+            connection,
+            {
+                one.run.digest: (one.creations[0], hidden_creations(one.creations[1], names))
+                for one in some
+                if one.run is not None and one.creations is not None
             },
         )
         write.add_sources(connection, [_source(one, names) for one in some])

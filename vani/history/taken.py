@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING
 
 from vani.database.runs.run import Run, Source
 from vani.errors import InputError, VaniError, one_line
+from vani.history.creations.of_profile import creations_of_profile
+from vani.history.creations.of_trace import creations_of_trace
+from vani.history.creations.packed import packed as packed_creations
+from vani.history.creations.series import Creations
 from vani.history.found import Found
 from vani.history.names import PlainNames
-from vani.readers.darshan.totals import Totals, read_totals
+from vani.readers.darshan.created import read_created
+from vani.readers.darshan.totals import Totals, open_log, read_totals
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -35,12 +40,16 @@ _JOB = re.compile(r"_id\d+")
 
 @dataclass(frozen=True)
 class Taken:
-    """What was made of a file; `profile` is packed, None where totals were enough; `named` by the user."""
+    """What was made of a file; `profile` is packed, None where totals were enough; `named` by the user.
+
+    `creations` are their number and they themselves, packed; None where they are not known.
+    """
 
     source: Source
     run: Run | None
     profile: bytes | None
     named: bool
+    creations: tuple[int, bytes] | None = None
 
 
 def packed(profile: Profile) -> bytes:
@@ -84,7 +93,7 @@ def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> 
     try:
         if found.kind == "unreadable":
             raise InputError(found.problem)
-        run, profile = _read(found, make, totals=totals)
+        run, profile, creations = _read(found, make, totals=totals)
         if any(
             isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__
         ):
@@ -98,23 +107,30 @@ def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> 
         return Taken(replace(source, reason=told), None, None, found.named)
     if user is not None:
         run = replace(run, user=_name(user))
-    return Taken(replace(source, digest=run.digest), run, profile, found.named)
+    made = None if creations is None else (len(creations), packed_creations(creations))
+    return Taken(replace(source, digest=run.digest), run, profile, found.named, made)
 
 
-def _read(found: Found, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None]:
+def _read(found: Found, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
     path = Path(found.path)
     if found.kind == "darshan":
-        run = _of_totals(path, read_totals(path))
-        return run, None if totals else _profile_if_any(path, make)
+        log = open_log(path)
+        run = _of_totals(path, read_totals(log))
+        created = read_created(log)
+        creations = Creations(created.sizes, created.ranks, created.stripes, created.paths)
+        return run, None if totals else _profile_if_any(path, make), creations
     if found.kind == "profile":
         from vani.schema.profile import Profile  # noqa: PLC0415
 
         profile, digest = Profile.load(path), hashlib.sha256(path.read_bytes()).hexdigest()
+        made = creations_of_profile(profile)
     else:
         from vani.readers.open import open_trace  # noqa: PLC0415 - loads Arrow
 
         profile, digest = make(path), open_trace(path).digest()
-    return _of_profile(profile, digest, found.kind, _owner(path)), packed(profile)
+        made = creations_of_trace(path)
+        made = creations_of_profile(profile) if made is None else made
+    return _of_profile(profile, digest, found.kind, _owner(path)), packed(profile), made
 
 
 def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:

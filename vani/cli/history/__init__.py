@@ -16,6 +16,10 @@ _COMMANDS = {
     "predict": ("vani.cli.history.predict:predict", "Tell what the next run of an application does."),
     "evaluate": ("vani.cli.history.evaluate:evaluate", "Hold predictors against the last runs."),
     "phases": ("vani.cli.history.phases:phases", "Find the phases of runs in their time series."),
+    "creations": (
+        "vani.cli.history.creations:creations",
+        "Predict which files the next run creates, or the rest of one.",
+    ),
     "list": ("vani.cli.history.kept:list_", "Tell what is kept, by month."),
     "damaged": ("vani.cli.history.kept:damaged", "List files that could not be read, and why."),
     "remove": ("vani.cli.history.kept:remove", "Delete all runs of a user."),

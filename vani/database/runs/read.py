@@ -18,12 +18,14 @@ __all__ = [
     "Group",
     "Period",
     "Whole",
+    "all_creations",
     "all_profiles",
     "all_runs",
     "all_sources",
     "categories_of",
     "count_damaged",
     "count_profiles",
+    "creations_of",
     "damaged",
     "fact",
     "figures_of",
@@ -31,6 +33,7 @@ __all__ = [
     "groups",
     "judged_of",
     "known_files",
+    "latest_digests",
     "moments",
     "paths_of",
     "profile_content",
@@ -185,21 +188,6 @@ def runs_of(connection: sa.Connection, application: str, user: str | None, perio
     return [_run(row) for row in rows.mappings()]
 
 
-def categories_of(connection: sa.Connection, application: str) -> list[tuple[str, int]]:
-    """User and processes of an application's runs, those of the latest run last."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
-    of = tables.runs.c
-    latest = sa.func.max(of.submitted)
-    rows = connection.execute(
-        sa.select(of.user, of.processes)
-        .where((of.application == application) & of.submitted.is_not(None))
-        .group_by(of.user, of.processes)
-        .order_by(latest, of.user, of.processes)
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
 def figures_of(
     connection: sa.Connection, names: Sequence[str], application: str | None = None, user: str | None = None
 ) -> list[tuple[Any, ...]]:
@@ -333,6 +321,65 @@ def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
 
     for digest, content in connection.execute(sa.select(tables.profiles).order_by(tables.profiles.c.digest)):
         yield digest, bytes(content)
+
+
+def categories_of(
+    connection: sa.Connection, application: str, user: str | None = None, processes: int | None = None
+) -> list[tuple[str, int, int, float | None]]:
+    """User, processes, runs and the last moment of each category of an application; the latest first."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    whose = of.application == application
+    if user is not None:
+        whose &= of.user == user
+    if processes is not None:
+        whose &= of.processes == processes
+    last = sa.func.max(of.submitted)
+    rows = connection.execute(
+        sa.select(of.user, of.processes, sa.func.count(), last).where(whose).group_by(of.user, of.processes)
+    )
+    found = [(row[0], row[1], row[2], row[3]) for row in rows]
+    return sorted(found, key=lambda one: (-(one[3] if one[3] is not None else -1e300), one[0], one[1]))
+
+
+def latest_digests(
+    connection: sa.Connection, application: str, user: str, processes: int, most: int
+) -> list[str]:
+    """The last runs of a category, the oldest of them first; those of unknown time before all others."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of = tables.runs.c
+    rows = connection.execute(
+        sa.select(of.digest)
+        .where((of.application == application) & (of.user == user) & (of.processes == processes))
+        .order_by(of.submitted.is_(None), of.submitted.desc(), of.digest.desc())
+        .limit(most)
+    )
+    return list(rows.scalars())[::-1]
+
+
+def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, bytes]:
+    """The packed creations of runs by their digests, as far as they are known."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    of, found = tables.creations.c, {}
+    for start in range(0, len(digests), 500):
+        some = digests[start : start + 500]
+        for digest, content in connection.execute(
+            sa.select(of.digest, of.content).where(of.digest.in_(some))
+        ):
+            found[digest] = bytes(content)
+    return found
+
+
+def all_creations(connection: sa.Connection) -> Iterator[tuple[str, int, bytes]]:
+    """The packed creations of every run: its digest, their number, they themselves."""
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    rows = connection.execute(sa.select(tables.creations).order_by(tables.creations.c.digest))
+    for digest, files, content in rows:
+        yield digest, files, bytes(content)
 
 
 def fact(connection: sa.Connection, name: str) -> str | None:

@@ -6,10 +6,20 @@ from typing import Final
 
 import sqlalchemy as sa
 
-__all__ = ["NEWEST", "VERSION_TABLE", "facts", "judged", "metadata", "profiles", "runs", "sources"]
+__all__ = [
+    "NEWEST",
+    "VERSION_TABLE",
+    "creations",
+    "facts",
+    "judged",
+    "metadata",
+    "profiles",
+    "runs",
+    "sources",
+]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0002"
+NEWEST: Final = "0003"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -92,6 +102,15 @@ judged = sa.Table(
     sa.Column("why", sa.Text, nullable=False),
     # JSON: lines to paste.
     sa.Column("lines", sa.Text, nullable=False),
+)
+
+creations = sa.Table(
+    "history_creations",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("files", sa.BigInteger, nullable=False),
+    # JSON, deflated.
+    sa.Column("content", sa.LargeBinary, nullable=False),
 )
 
 facts = sa.Table(

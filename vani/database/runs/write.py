@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vani.database.runs.run import Judged, Run, Source
 
 __all__ = [
+    "add_creations",
     "add_judged",
     "add_profiles",
     "add_runs",
@@ -99,6 +100,17 @@ def add_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> No
         _insert(connection, tables.profiles, rows, "digest")
 
 
+def add_creations(connection: sa.Connection, contents: Mapping[str, tuple[int, bytes]]) -> None:
+    """Keep how many files runs created, and these, packed, by the digests of the runs; replaces older ones."""
+    _delete(connection, tables.creations.c.digest, contents)
+    if contents:
+        rows = [
+            {"digest": digest, "files": files, "content": content}
+            for digest, (files, content) in contents.items()
+        ]
+        _insert(connection, tables.creations, rows, "digest")
+
+
 def add_judged(connection: sa.Connection, verdicts: Sequence[Judged]) -> None:
     """Keep what runs could save; a verdict replaces an older one."""
     rows = [_row(one) | {"lines": json.dumps(one.lines)} for one in verdicts]
@@ -127,7 +139,7 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
     if application is not None:
         whose &= tables.runs.c.application == application
     digests = sa.select(tables.runs.c.digest).where(whose)
-    for table in (tables.sources, tables.profiles, tables.judged):
+    for table in (tables.sources, tables.profiles, tables.creations, tables.judged):
         connection.execute(sa.delete(table).where(table.c.digest.in_(digests)))
     if application is None:
         named = tables.sources.c.path.contains(user, autoescape=True)

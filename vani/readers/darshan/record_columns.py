@@ -27,6 +27,8 @@ class RecordLayout:
     at: dict[str, int]
     time_at: tuple[int, int, int]
     """Of reads, writes and metadata."""
+    begin_at: tuple[int, int, int] = (0, 1, 2)
+    """Of the first open, read and write."""
 
     @property
     def size(self) -> int:
@@ -39,24 +41,41 @@ def _numbered(*names: str) -> dict[str, int]:
 
 _POSIX_4 = _numbered(
     "opens", "filenos", "dups", "reads", "writes", "seeks", "stats", "", "fsyncs", "fdsyncs", "renames", "", "", "",
-    "bytes_read", "bytes_written",
+    "bytes_read", "bytes_written", "", "max_byte_written",
 )  # fmt: skip
 _POSIX_2 = _numbered(
-    "opens", "reads", "writes", "seeks", "stats", "", "fsyncs", "fdsyncs", "", "bytes_read", "bytes_written"
-)
+    "opens", "reads", "writes", "seeks", "stats", "", "fsyncs", "fdsyncs", "", "bytes_read", "bytes_written", "",
+    "max_byte_written",
+)  # fmt: skip
 _POSIX_1 = _numbered(
     "opens", "reads", "writes", "seeks", "stats", "", "", "", "", "", "fsyncs", "fdsyncs", "", "bytes_read",
-    "bytes_written",
+    "bytes_written", "", "max_byte_written",
 )  # fmt: skip
-_STDIO_2 = _numbered("opens", "fdopens", "reads", "writes", "seeks", "flushes", "bytes_written", "bytes_read")
-_STDIO_1 = _numbered("opens", "reads", "writes", "seeks", "flushes", "bytes_written", "bytes_read")
+_STDIO_2 = _numbered(
+    "opens",
+    "fdopens",
+    "reads",
+    "writes",
+    "seeks",
+    "flushes",
+    "bytes_written",
+    "bytes_read",
+    "",
+    "max_byte_written",
+)
+_STDIO_1 = _numbered(
+    "opens", "reads", "writes", "seeks", "flushes", "bytes_written", "bytes_read", "", "max_byte_written"
+)
 POSIX: Final = {
     1: RecordLayout(68, 15, _POSIX_1, (6, 7, 8)),
     2: RecordLayout(64, 15, _POSIX_2, (6, 7, 8)),
     3: RecordLayout(64, 17, _POSIX_2, (8, 9, 10)),
     4: RecordLayout(69, 17, _POSIX_4, (8, 9, 10)),
 }
-STDIO: Final = {1: RecordLayout(13, 15, _STDIO_1, (2, 1, 0)), 2: RecordLayout(14, 15, _STDIO_2, (2, 1, 0))}
+STDIO: Final = {
+    1: RecordLayout(13, 15, _STDIO_1, (2, 1, 0), (3, 6, 5)),
+    2: RecordLayout(14, 15, _STDIO_2, (2, 1, 0), (3, 6, 5)),
+}
 _MPIIO_AT = _numbered(
     "", "", "indep_reads", "indep_writes", "coll_reads", "coll_writes", "split_reads", "split_writes", "nb_reads",
     "nb_writes",
@@ -96,6 +115,11 @@ class RecordColumns:
             if name in self._layout.at:
                 total += np.maximum(self._counters[:, self._layout.at[name]], 0)
         return total
+
+    def begins(self) -> tuple[Floats, Floats, Floats]:
+        """When the first open, read and write began, in seconds since the run did; 0 where there was none."""
+        opened, read, wrote = (self._seconds[:, at] for at in self._layout.begin_at)
+        return opened, read, wrote
 
     def lost(self) -> bool:
         """Whether a counter of data or opens is negative."""

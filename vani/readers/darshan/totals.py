@@ -21,7 +21,7 @@ from vani.readers.darshan.record_columns import MOST_SECONDS, MPIIO, POSIX, STDI
 from vani.readers.darshan.record_ends import damaged_log, module_numbers
 from vani.readers.darshan.regions import Header, header_of, inflated
 
-__all__ = ["Totals", "read_totals"]
+__all__ = ["Log", "Totals", "open_log", "read_totals"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -92,8 +92,8 @@ class Totals:
     complete: bool
 
 
-def read_totals(path: Path) -> Totals:
-    """Add up the counters of a log.
+def open_log(path: Path) -> Log:
+    """Read a log and inflate it.
 
     Raises
     ------
@@ -106,7 +106,14 @@ def read_totals(path: Path) -> Totals:
         content = path.read_bytes()
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
-    log = _Log(path, content, header_of(path, content))
+    return Log(path, content, header_of(path, content))
+
+
+def read_totals(log: Log | Path) -> Totals:
+    """Add up the counters of a log; raises as `open_log` does."""
+    if isinstance(log, Path):
+        log = open_log(log)
+    path = log.path
     job = log.job()
     moving = [log.records("POSIX", job.processes, POSIX), log.records("STDIO", job.processes, STDIO)]
     through = log.records("MPI-IO", job.processes, MPIIO)
@@ -125,7 +132,7 @@ def read_totals(path: Path) -> Totals:
     busiest = _busiest(moving, spent)
     mount, kind = job.mount_of(log.name_of(busiest))
     return Totals(
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=log.digest,
         format=log.version,
         uid=job.uid,
         job_id=job.job_id,
@@ -176,12 +183,13 @@ class _Job:
         return "", ""
 
 
-class _Log:
+class Log:
     """Regions of a log: all are inflated, those with counters are kept."""
 
     def __init__(self, path: Path, content: bytes, header: Header) -> None:
         self.path, self.version = path, header.version
         self._order = header.order
+        self.digest = hashlib.sha256(content).hexdigest()
         wide = header.version >= _WIDE
         self._number, self._versions = module_numbers(header.version), header.versions
         (flags,) = struct.unpack_from(
@@ -247,6 +255,17 @@ class _Log:
             length = struct.unpack_from(f"{self._order}I", table, at + 8)[0] if at + 12 <= len(table) else 0
             return table[at + 12 : at + 12 + length].decode(errors="replace")
         return table[at + 8 :].split(b"\0", 1)[0].decode(errors="replace")
+
+    def names(self) -> dict[int, str]:
+        """The paths of all files."""
+        if self.version < "3.10":
+            return {}
+        table, at, found = self._regions["the name table"], 0, {}
+        while (end := table.find(b"\0", at + 8)) >= 0:
+            (file,) = struct.unpack_from(f"{self._order}Q", table, at)
+            found[file] = table[at + 8 : end].decode(errors="replace")
+            at = end + 1
+        return found
 
     def stripes_of(self, file: int | None) -> int | None:
         """Lustre targets under a file: of a composite layout those of its widest component."""

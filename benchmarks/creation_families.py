@@ -1,0 +1,117 @@
+"""Ten families of applications whose creations follow a known law: what predictors of creations are measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from vani.history.creations.series import Creations
+
+__all__ = ["FAMILIES", "PAST", "category"]
+
+PAST: Final = 8
+"""Runs before the one that is predicted."""
+_RANKS: Final = 8
+_STEPS: Final = 20
+_LARGE: Final = 64 * 2**20
+_NOISE: Final = 0.001
+"""Of sizes that a computation gives: compressed or adaptive ones, never quite the same."""
+
+Random = np.random.Generator
+Sizes = np.ndarray
+"""Bytes by step and rank, shape (steps, ranks)."""
+
+
+def _constant(random: Random, runs: int) -> list[Sizes]:
+    return [np.full((_STEPS, _RANKS), _large(random))] * runs
+
+
+def _by_rank(random: Random, runs: int) -> list[Sizes]:
+    return [np.tile(_of_ranks(random), (_STEPS, 1))] * runs
+
+
+def _growing(random: Random, runs: int) -> list[Sizes]:
+    rate = random.uniform(0.02, 0.10)
+    grown = _large(random) * (1 + rate) ** np.arange(_STEPS)[:, None] * np.ones(_RANKS)
+    return [_noisy(random, grown) for _ in range(runs)]
+
+
+def _plot_and_checkpoint(random: Random, runs: int) -> list[Sizes]:
+    every, plot, checkpoint = int(random.integers(3, 7)), _large(random) // 16, _large(random)
+    steps = np.where(np.arange(1, _STEPS + 1) % every == 0, checkpoint, plot)
+    return [np.tile(steps[:, None], (1, _RANKS))] * runs
+
+
+def _growing_by_rank(random: Random, runs: int) -> list[Sizes]:
+    rates = random.uniform(0.02, 0.10, _RANKS)
+    grown = _of_ranks(random) * (1 + rates) ** np.arange(_STEPS)[:, None]
+    return [_noisy(random, grown) for _ in range(runs)]
+
+
+def _random_walk(random: Random, runs: int) -> list[Sizes]:
+    start = _large(random)
+    return [start * np.exp(random.normal(0, 0.02, (_STEPS, _RANKS)).cumsum(axis=0)) for _ in range(runs)]
+
+
+def _doubled(random: Random, runs: int) -> list[Sizes]:
+    first = np.tile(_of_ranks(random) // 64, (_STEPS, 1))
+    return [first * 2**run for run in range(runs)]
+
+
+def _sweep(random: Random, runs: int) -> list[Sizes]:
+    """Each run has a problem size of its own, which nobody tells; its files are in proportion."""
+    shape = np.tile(_of_ranks(random), (_STEPS, 1))
+    return [shape * random.uniform(0.1, 10) for _ in range(runs)]
+
+
+def _longer(random: Random, runs: int) -> list[Sizes]:
+    ranks, more = _of_ranks(random), int(random.integers(1, 5))
+    return [np.tile(ranks, (_STEPS + more * run, 1)) for run in range(runs)]
+
+
+def _two_in_turn(random: Random, runs: int) -> list[Sizes]:
+    variants = [np.tile(_of_ranks(random), (_STEPS - 5 * one, 1)) for one in range(2)]
+    return [variants[run % 2] for run in range(runs)]
+
+
+FAMILIES: Final[dict[str, Callable[[Random, int], list[Sizes]]]] = {
+    "constant": _constant,
+    "by rank": _by_rank,
+    "growing": _growing,
+    "plot and checkpoint": _plot_and_checkpoint,
+    "growing by rank": _growing_by_rank,
+    "random walk": _random_walk,
+    "doubled": _doubled,
+    "sweep": _sweep,
+    "longer": _longer,
+    "two in turn": _two_in_turn,
+}
+
+
+def category(family: str, seed: int, runs: int = PAST + 1) -> list[Creations]:
+    """The runs of one application, of one family, the oldest first; ranks come in another order in each step."""
+    random = np.random.default_rng([list(FAMILIES).index(family), seed])
+    return [_in_order(random, sizes) for sizes in FAMILIES[family](random, runs)]
+
+
+def _in_order(random: Random, sizes: Sizes) -> Creations:
+    steps, ranks = sizes.shape
+    order = random.permuted(np.tile(np.arange(ranks), (steps, 1)), axis=1)
+    flat = np.take_along_axis(sizes, order, axis=1).ravel()
+    return Creations(
+        np.rint(flat).astype(np.int64), order.ravel().astype(np.int64), np.full(steps * ranks, 4)
+    )
+
+
+def _large(random: Random) -> int:
+    return int(_LARGE * random.uniform(0.5, 4))
+
+
+def _of_ranks(random: Random) -> np.ndarray:
+    return np.rint(_LARGE * random.uniform(0.5, 4, _RANKS))
+
+
+def _noisy(random: Random, sizes: Sizes) -> Sizes:
+    return sizes * (1 + random.normal(0, _NOISE, sizes.shape))

@@ -1,0 +1,237 @@
+"""`python -m benchmarks.creations`: predictors of creations on runs that they have not seen.
+
+Ten families of applications with known laws (generated), and traces of HACC-IO, IOR, a checkpoint and Montage, which
+need `../shared/traces`. Figures are shares of creations whose size is within 1 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.creation_families import FAMILIES, category
+from vani.history.creations.choice import Chosen, Follower, choose_next
+from vani.history.creations.comparison import Outcome, blocks_of, held_against, on_next_run, on_rest
+from vani.history.creations.following import follow
+from vani.history.creations.misses import ToDo
+from vani.history.creations.of_trace import creations_of_trace
+from vani.history.creations.predictors import predictors
+from vani.history.creations.series import Creations, joined
+
+TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+AUTO = "auto"
+_COSTLY_BLOCKS = 2
+
+Runs = Sequence[Creations]
+Rows = Mapping[str, Mapping[str, Sequence[float]]]
+"""By row and method, the accuracy in each category."""
+
+
+class Checked:
+    """Probabilities and intervals that were given, held against what came."""
+
+    def __init__(self) -> None:
+        self.probability: list[np.ndarray] = []
+        self.right: list[np.ndarray] = []
+        self.inside: list[float] = []
+
+    def add(self, chosen: Chosen, outcome: Outcome, came: Creations) -> None:
+        """Of creations that were foreseen and came."""
+        nth = outcome.at
+        there = nth >= 0
+        self.probability.append(chosen.probability[nth[there]])
+        self.right.append(outcome.right[there])
+        if np.isfinite(chosen.low) and there.any():
+            sizes = chosen.foreseen.sizes[nth[there]]
+            low, high = np.rint(sizes * chosen.low), np.rint(sizes * chosen.high)
+            self.inside.append(float(((came.values[there] >= low) & (came.values[there] <= high)).mean()))
+
+    def told(self) -> str:
+        """How often those that were given 0.9 and more were right, the Brier score, what intervals held."""
+        probability, right = np.concatenate(self.probability), np.concatenate(self.right).astype(float)
+        sure = probability >= 0.9
+        brier = float(((probability - right) ** 2).mean())
+        return (
+            f"given 0.9 or more: {100 * sure.mean():.0f} % of files, {100 * right[sure].mean():.1f} % of these right; "
+            f"Brier score {brier:.3f}; nine-of-ten intervals hold {100 * np.mean(self.inside):.0f} %"
+        )
+
+
+def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> Outcome:
+    """The next run, by the predictor that is chosen within the past."""
+    began = time.perf_counter()
+    chosen = choose_next(past)
+    outcome = held_against(chosen.foreseen, came, time.perf_counter() - began)
+    if checked is not None:
+        checked.add(chosen, outcome, came)
+    return outcome
+
+
+def auto_rest(
+    past: Runs, came: Creations, blocks: Sequence[tuple[int, int]], checked: Checked | None = None
+) -> list[Outcome]:
+    """The rest of a run block by block; the predictor may change with each."""
+    follower, found = Follower(past), []
+    for begin, end in blocks:
+        begun, block = came.first(begin), came.part(begin, end)
+        began = time.perf_counter()
+        follower.see(begun)
+        chosen = follower.rest(begun, end - begin + 2 * len(np.unique(begun.ranks)))
+        outcome = held_against(chosen.foreseen, block, time.perf_counter() - began)
+        # More is asked for than one block has, since ranks come in any order.
+        outcome = replace(outcome, accuracy=float(outcome.right.mean()))
+        if checked is not None:
+            checked.add(chosen, outcome, block)
+        found.append(outcome)
+    return found
+
+
+def families(
+    number: int, costly: int, names: Iterable[str] | None = None
+) -> tuple[Rows, Rows, dict[str, list[float]], dict[str, Checked]]:
+    """Next run and rest of a run, in `number` categories of each family; costly predictors in `costly` of them.
+
+    Returns
+    -------
+    tuple
+        Accuracy at the next run, that online, seconds of each prediction by method, and what was checked of `auto`.
+    """
+    ahead: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    costs: dict[str, list[float]] = defaultdict(list)
+    checked = {"next run": Checked(), "online": Checked()}
+    methods = {name: one for name, one in predictors().items() if names is None or name in names}
+    for family in FAMILIES:
+        for seed in range(number):
+            *past, came = category(family, seed)
+            blocks = blocks_of(len(came))
+            for name, method in methods.items():
+                if method.COSTLY and seed >= costly:
+                    continue
+                some = blocks[:: len(blocks) // _COSTLY_BLOCKS] if method.COSTLY else blocks
+                one = on_next_run(method, past, came)
+                parts = list(on_rest(method, past, came, some))
+                ahead[family][name].append(one.accuracy)
+                online[family][name].append(_mean(parts))
+                costs[name] += [one.cost_s, *(part.cost_s for part in parts)]
+            chosen = auto_next(past, came, checked["next run"])
+            parts = auto_rest(past, came, blocks, checked["online"])
+            ahead[family][AUTO].append(chosen.accuracy)
+            online[family][AUTO].append(_mean(parts))
+            costs[AUTO] += [chosen.cost_s, *(part.cost_s for part in parts)]
+    return ahead, online, costs, checked
+
+
+def traced() -> dict[str, list[Creations]]:
+    """Runs of the shared traces, by what they are; the last one is predicted from those before it."""
+    found = {
+        name: [made for folder in folders if (made := creations_of_trace(TRACES / folder)) is not None]
+        for name, folders in {
+            "HACC-IO, a file per process": ["v3-haccio-fpp-8r"],
+            "IOR, a file per process": ["v2-ior-fpp-posix-8r", "v3-ior-fpp-posix-8r"],
+            "IOR, 16 processes": ["v3-ior-fpp-posix-16r"],
+            "IOR, one file": ["v2-ior-ssf-posix-8r", "v25g-ior-ssf-posix-8r", "v3-ior-ssf-posix-8r"],
+            "checkpoint": ["v3-ckpt-then-restart-8r"],
+        }.items()
+        if all((TRACES / folder).exists() for folder in folders)
+    }
+    montage = TRACES / "v3-workflow-montage"
+    if montage.exists():
+        steps = sorted(one for one in montage.iterdir() if one.is_dir())
+        for program in ("mProject", "mDiff", "mBackground"):
+            runs = [creations_of_trace(one) for one in steps if program in one.name]
+            found[f"Montage, {program}"] = [one for one in runs if one is not None and len(one)]
+        whole = [one for one in map(creations_of_trace, steps) if one is not None]
+        found["Montage, all as one run"] = [joined(whole)]
+    return found
+
+
+def on_traces() -> tuple[Rows, Rows]:
+    """Each run from all before it; and each run from its beginning, block by block."""
+    ahead: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for name, runs in traced().items():
+        for at, came in enumerate(runs):
+            past, blocks = runs[:at], blocks_of(len(came))
+            for method in predictors().values():
+                if past:
+                    ahead[name][method.NAME].append(on_next_run(method, past, came).accuracy)
+                if blocks and len(came) >= 5:
+                    online[name][method.NAME].append(_mean(list(on_rest(method, past, came, blocks))))
+            if past:
+                ahead[name][AUTO].append(auto_next(past, came).accuracy)
+            if blocks and len(came) >= 5:
+                online[name][AUTO].append(_mean(auto_rest(past, came, blocks)))
+    return ahead, online
+
+
+def with_range(values: Sequence[float]) -> str:
+    """The mean, and the range in which it lies with 95 % when categories are drawn anew."""
+    random = np.random.default_rng(0)
+    drawn = random.choice(np.array(values), (2000, len(values))).mean(axis=1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return f"{np.mean(values):.2f} ({low:.2f}-{high:.2f})"
+
+
+def _mean(outcomes: Sequence[Outcome]) -> float:
+    return float(np.mean([one.accuracy for one in outcomes]))
+
+
+def _print(title: str, rows: Rows, *, mean: bool) -> None:
+    methods = [*predictors(), AUTO]
+    wide = max(map(len, rows)) + 2
+    print(f"\n{title}\n{'':{wide}}" + "".join(f"{name:>18}" for name in methods))
+    for name, found in rows.items():
+        print(
+            f"{name:{wide}}"
+            + "".join(f"{with_range(found[one]) if found[one] else '-':>18}" for one in methods)
+        )
+    if mean:
+        every = {one: [value for found in rows.values() for value in found[one]] for one in methods}
+        print(
+            f"{'mean':{wide}}"
+            + "".join(f"{with_range(every[one]) if every[one] else '-':>18}" for one in methods)
+        )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.creations", description=__doc__)
+    parser.add_argument("--categories", type=int, default=20, metavar="N", help="of each family")
+    parser.add_argument("--arima", type=int, default=3, metavar="N", help="of these, with ARIMA")
+    asked = parser.parse_args()
+    ahead, online, costs, checked = families(asked.categories, asked.arima)
+    _print(f"Next run: {asked.categories} categories of each family (ARIMA: {asked.arima})", ahead, mean=True)
+    _print(f"Online, in ten blocks (ARIMA: {_COSTLY_BLOCKS} of them)", online, mean=True)
+    print("\nCost of a prediction, ms: median, most")
+    for name in [*predictors(), AUTO]:
+        if costs[name]:
+            print(f"  {name:<14} {1000 * np.median(costs[name]):8.1f} {1000 * max(costs[name]):8.0f}")
+    print("\nWhat auto says of itself")
+    for task, one in checked.items():
+        print(f"  {task}: {one.told()}")
+    print(
+        "\nA run followed file by file: hits, and how often it was predicted again, retrained, started over"
+    )
+    for family in FAMILIES:
+        followed = []
+        for seed in range(asked.categories):
+            *past, came = category(family, seed)
+            followed.append(follow(past, came))
+        done = [np.mean([one.times(todo) for one in followed]) for todo in list(ToDo)[1:]]
+        hits = with_range([float(one.hits.mean()) for one in followed])
+        print(f"  {family:<20} {hits}  {done[0]:5.1f} {done[1]:5.1f} {done[2]:5.1f}")
+    if TRACES.exists():
+        ahead, online = on_traces()
+        _print("Traces: each run from those before it", ahead, mean=False)
+        _print("Traces: each run of five files and more from its beginning", online, mean=False)
+
+
+if __name__ == "__main__":
+    main()

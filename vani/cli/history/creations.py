@@ -1,0 +1,80 @@
+"""`vani history creations`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from vani.cli.history.options import db_option
+from vani.cli.history.planned_files import planned_files
+from vani.cli.options import FILE, format_option, output_option
+from vani.cli.output import emit_all
+from vani.cli.places import check_places
+from vani.render.prediction import FORMATS
+
+__all__ = ["creations"]
+
+
+class _Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    user: str | None
+    processes: int | None
+    db: str | None
+    method: str | None
+    begun: Path | None
+    least: float
+
+
+@click.command()
+@click.argument("application", metavar="APP")
+@click.option("--user", metavar="NAME", help="Whose runs; by default those of the latest run.")
+@click.option("--processes", type=int, metavar="N", help="Of each run; by default as in the latest.")
+@db_option
+@click.option(
+    "--begun",
+    type=FILE,
+    metavar="FILE",
+    help="Files that the run has created so far: CSV (path,rank,size,stripe_count) or its trace; then the rest of it.",
+)
+@click.option("--method", metavar="NAME", help="A predictor; by default the one that foresaw past runs best.")
+@click.option(
+    "--least",
+    type=float,
+    default=0.5,
+    show_default=True,
+    metavar="P",
+    help="Sizes less probable are not known.",
+)
+@click.option(
+    "--layout",
+    metavar="LAYOUT",
+    help="Of each file: a stripe count, `-E ...`, or a file with Tarazu's buckets.",
+)
+@click.option("--table", type=FILE, metavar="FILE", help="Also write the rows for `vani plan store`, a CSV.")
+@click.option("--jobs", type=FILE, metavar="FILE", help="Also write a jobs.yaml for `vani plan place`.")
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@output_option()
+def creations(
+    application: str,
+    kind: str | None,
+    output: Path | None,
+    table: Path | None,
+    jobs: Path | None,
+    layout: str | None,
+    **asked: Unpack[_Asked],
+) -> None:
+    """Predict which files the next run of APP creates: by which rank, how large, with which probability.
+
+    Or, with --begun, the rest of a run that goes on. The table and the jobs have the files whose name and size are
+    known; others get the default layout.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    files = [path for path in (output, table, jobs) if path is not None]
+    check_places(files or [None], [asked["begun"], Path(asked["db"]) if asked["db"] else None])
+    found = api.history_creations(application, **asked)
+    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    emit_all([*planned_files(found, layout, table=table, jobs=jobs), (FORMATS.render(kind, found), output)])

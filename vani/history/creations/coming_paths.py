@@ -1,0 +1,152 @@
+"""Names of files to come: as in a run before, with numbers counted on where they count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from vani.history.creations.series import Creations, Ints, nth_of_rank
+
+__all__ = ["coming_paths"]
+
+_DIGITS: Final = re.compile(r"\d{1,18}")
+_TURNS: Final = 4
+_SURE: Final = 0.99
+_LONGEST_PERIOD: Final = 64
+_COUNTED: Final = 2000
+"""Files of two runs that are compared to learn how numbers in names go on."""
+
+Fields = tuple[str, tuple[int, ...]]
+"""A name with its numbers taken out, and these."""
+
+
+def coming_paths(past: Sequence[Creations], begun: Creations, ranks: Ints) -> list[str | None]:
+    """Names of what is created after `begun` by `ranks`, in order; None where nothing tells.
+
+    The names are those of the last run, or of the second, third or fourth last where those are the same. Numbers that
+    differ by the same amount from run to run, or from one creation of a rank to the next, are counted on.
+    """
+    runs = [run for run in past if run.paths][-_TURNS - 1 :]
+    nth = nth_of_rank(ranks, begun)
+    names: list[str | None] = [None] * len(ranks)
+    found = _base(runs, begun) if runs else None
+    if found is not None:
+        base, steps = found
+        at = base.find(ranks, nth)
+        for place in np.flatnonzero(at >= 0).tolist():
+            names[place] = _moved(base.paths[at[place]], steps, 1)
+    known = begun if begun.paths and len(begun) else runs[-1] if runs else None
+    missing = [place for place, name in enumerate(names) if name is None]
+    if known is not None and missing:
+        _count_on(names, missing, known, ranks, nth)
+    return _once(names, set(begun.paths))
+
+
+def _base(runs: Sequence[Creations], begun: Creations) -> tuple[Creations, tuple[int, ...]] | None:
+    """The run whose names come again, and by how much their numbers move; None where none does."""
+    last = runs[-1]
+    if begun.paths:
+        for run in reversed(runs):
+            if _same_share(begun, run) >= _SURE:
+                return run, ()
+    for back in range(1, min(_TURNS, len(runs) - 1) + 1):
+        if _same_share(last, runs[-1 - back]) >= _SURE:
+            return runs[-back], ()
+    if len(runs) == 1:
+        return last, ()
+    steps = _steps(runs[-2], last)
+    # Any two names of one number differ by some amount: twice the same is a law.
+    if steps is not None and len(runs) > 2 and steps == _steps(runs[-3], runs[-2]):
+        return last, steps
+    return None
+
+
+def _same_share(one: Creations, other: Creations) -> float:
+    at = other.find(one.ranks[:_COUNTED], one.nth[:_COUNTED])
+    there = np.flatnonzero(at >= 0).tolist()
+    return sum(one.paths[i] == other.paths[at[i]] for i in there) / len(there) if there else 0.0
+
+
+def _steps(before: Creations, after: Creations) -> tuple[int, ...] | None:
+    """By how much each number of all names grew from one run to the next; None where names differ otherwise."""
+    at = before.find(after.ranks[:_COUNTED], after.nth[:_COUNTED])
+    found: set[tuple[int, ...]] = set()
+    for place in np.flatnonzero(at >= 0).tolist():
+        difference = _difference(before.paths[at[place]], after.paths[place])
+        if difference is None:
+            return None
+        found.add(difference)
+    return found.pop() if len(found) == 1 else None
+
+
+def _fields(path: str) -> Fields:
+    return _DIGITS.sub("\0", path), tuple(int(one) for one in _DIGITS.findall(path))
+
+
+def _difference(before: str, after: str) -> tuple[int, ...] | None:
+    (one, first), (other, second) = _fields(before), _fields(after)
+    if one != other:
+        return None
+    return tuple(b - a for a, b in zip(first, second, strict=True))
+
+
+def _moved(path: str, steps: tuple[int, ...], times: int) -> str | None:
+    if not any(steps):
+        return path
+    numbers = iter(steps)
+
+    def count(found: re.Match[str]) -> str:
+        value = int(found[0]) + times * next(numbers, 0)
+        return str(max(0, value)).zfill(len(found[0]))
+
+    return _DIGITS.sub(count, path)
+
+
+def _count_on(
+    names: list[str | None], missing: Sequence[int], known: Creations, ranks: Ints, nth: Ints
+) -> None:
+    """Fill in names beyond the end of a run: each rank's last ones, with their numbers counted on."""
+    order = np.argsort(known.ranks, kind="stable")
+    who, starts = np.unique(known.ranks[order], return_index=True)
+    mine = dict(zip(who.tolist(), np.split(order, starts[1:]), strict=True)) if len(who) else {}
+    laws: dict[int, tuple[int, tuple[int, ...], list[str]] | None] = {}
+    for place in missing:
+        rank = int(ranks[place])
+        if rank not in mine:
+            continue
+        if rank not in laws:
+            laws[rank] = _law([known.paths[one] for one in mine[rank][-4 * _LONGEST_PERIOD :].tolist()])
+        law = laws[rank]
+        if law is None:
+            continue
+        period, steps, tail = law
+        ahead = int(nth[place]) - len(mine[rank])
+        if ahead >= 0:
+            names[place] = _moved(tail[ahead % period], steps, ahead // period + 1)
+
+
+def _law(paths: Sequence[str]) -> tuple[int, tuple[int, ...], list[str]] | None:
+    """After how many names they come again, by how much their numbers grow, and the last such period."""
+    for period in range(1, min(_LONGEST_PERIOD, len(paths) // 2) + 1):
+        differences = {
+            _difference(paths[at - period], paths[at])
+            for at in range(max(period, len(paths) - 3 * period), len(paths))
+        }
+        if len(differences) == 1:
+            steps = differences.pop()
+            if steps is not None and any(steps):
+                return period, steps, list(paths[-period:])
+    return None
+
+
+def _once(names: list[str | None], used: set[str]) -> list[str | None]:
+    """A file is created once."""
+    for place, name in enumerate(names):
+        if name is not None:
+            if name in used:
+                names[place] = None
+            used.add(name)
+    return names

@@ -1,0 +1,82 @@
+"""The creations of a trace: files that a call opened to create, in order of time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from vani.calls import FileClass, Flag, Kind, Layer
+from vani.history.creations.series import LARGEST, NO_RANK, Creations, Ints
+
+__all__ = ["creations_of_trace"]
+
+_COLUMNS: Final = ("rank", "layer", "kind", "flags", "file", "offset", "bytes", "start_ns")
+_NEVER: Final = np.iinfo(np.int64).max
+
+
+def creations_of_trace(path: Path) -> Creations | None:
+    """Read the calls of a trace; None where its tracer kept no calls.
+
+    A file counts where it is one of the data set, was opened with O_CREAT or its like, and was then emptied or written.
+    Its size is the end of the furthest write, or the length that it was set to. It has the name that it was made
+    under, and the rank that made it; none where several opened it so. Files whose size a trace does not tell (fprintf)
+    are left out.
+
+    Raises
+    ------
+    TraceError
+        The trace is damaged so that nothing of it can be read.
+    """
+    from vani.readers.open import open_trace  # noqa: PLC0415 - loads Arrow
+    from vani.readers.trace_reader import KeepsCounts, Piece  # noqa: PLC0415
+
+    reader = open_trace(path)
+    if isinstance(reader, KeepsCounts):
+        return None
+    files = reader.files()
+    number = files.num_rows
+    size, wrote = np.zeros(number, np.int64), np.zeros(number, np.bool_)
+    appended = np.zeros(number, np.int64)
+    first, rank = np.full(number, _NEVER), np.full(number, NO_RANK)
+    makers = np.zeros(number, np.int64)
+    emptied, untold, streamed = (np.zeros(number, np.bool_) for _ in range(3))
+    for batch in reader.batches(range(reader.ranks), Piece()):
+        told = {name: batch.column(name) for name in _COLUMNS}
+        known = told["file"].is_valid().to_numpy(zero_copy_only=False)
+        layer, flags = told["layer"].to_numpy(), told["flags"].to_numpy()
+        own = known & (layer <= Layer.STDIO) & ((flags & Flag.NESTED) == 0)
+        file = told["file"].fill_null(0).to_numpy()
+        offset = told["offset"].fill_null(-1).to_numpy()
+        length = told["bytes"].fill_null(-1).to_numpy()
+        writes = own & (told["kind"].to_numpy() == Kind.WRITE)
+        untold[file[writes & (length < 0)]] = True
+        writes &= length > 0
+        wrote[file[writes]] = True
+        placed = writes & (offset >= 0)
+        np.maximum.at(size, file[placed], np.clip(offset[placed] + length[placed], 0, LARGEST))
+        np.add.at(appended, file[writes & (offset < 0)], length[writes & (offset < 0)])
+        resized = own & ((flags & Flag.RESIZE) != 0) & (offset >= 0)
+        np.maximum.at(size, file[resized], np.clip(offset[resized], 0, LARGEST))
+        made = np.flatnonzero(own & ((flags & Flag.CREATE) != 0))
+        emptied[file[made[(flags[made] & Flag.TRUNCATE) != 0]]] = True
+        # Who opens a stream to write and writes nothing that was traced, has used fprintf.
+        streamed[file[made[layer[made] == Layer.STDIO]]] = True
+        _note_makers(file[made], told["rank"].to_numpy()[made], makers, rank)
+        np.minimum.at(first, file[made], told["start_ns"].to_numpy()[made])
+    size = np.clip(size + appended, 0, LARGEST)
+    of_data = files["class"].to_numpy() == FileClass.DATASET
+    chosen = np.flatnonzero((first < _NEVER) & (wrote | (emptied & ~streamed)) & ~untold & of_data)
+    rank[makers > 1] = NO_RANK
+    order = chosen[np.lexsort((chosen, rank[chosen], first[chosen]))]
+    paths = files["path"].take(order).to_pylist()
+    return Creations(size[order], rank[order], np.zeros(len(order), np.int64), tuple(paths))
+
+
+def _note_makers(file: Ints, rank: Ints, makers: Ints, maker: Ints) -> None:
+    """Count the processes that made each file; batches come rank by rank, so one process is never met again."""
+    pairs = np.unique(np.stack([file, rank], axis=1), axis=0) if len(file) else np.zeros((0, 2), np.int64)
+    new = pairs[maker[pairs[:, 0]] != pairs[:, 1]]
+    np.add.at(makers, new[:, 0], 1)
+    maker[new[:, 0]] = new[:, 1]

@@ -1,0 +1,116 @@
+"""ARIMA, as Tarazu predicts sizes (section 5.5.1): the sizes of all creations are one time series.
+
+The paper gives neither order nor season: the order is that of least AIC, the season the period that the series has. A
+constant series, one too short or one that no order fits in time is continued by its last value; of one that is
+constant after seasonal differences, which no ARIMA can be fitted to either, the last season comes again. Within a step,
+which is the nth creation of each rank, the series is in order of ranks, so that it has a season where ranks differ.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.history.creations.continuation import lag_of
+from vani.history.creations.course import coming_ranks
+from vani.history.creations.series import Creations, Floats, Foreseen, nth_of_rank, of_sizes
+
+NAME: Final = "arima"
+ABOUT: Final = "a time series of all sizes: ARIMA of least AIC, seasonal with the period found"
+ORDER: Final = 6
+COSTLY: Final = True
+
+_LEAST: Final = 8
+_SAMPLES: Final = 240
+"""The latest, to which orders are fitted: the cost of one fit grows with them."""
+_LONGEST_SEASON: Final = 32
+_SECONDS: Final = 1.0
+"""After which no further order is tried."""
+_ITERATIONS: Final = 30
+_AHEAD: Final = 4096
+"""Beyond it the last forecast stays."""
+_ORDERS: Final = (
+    (0, 1, 1),
+    (0, 0, 0),
+    (1, 0, 0),
+    (1, 1, 0),
+    (1, 1, 1),
+    (0, 1, 0),
+    (2, 0, 0),
+    (2, 1, 1),
+    (2, 1, 2),
+)
+_SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
+
+
+def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> Foreseen:
+    """Fit to the latest samples of the past runs and of what has begun, and forecast."""
+    began = time.perf_counter()
+    ranks = coming_ranks(past, begun, count)
+    runs = [run.values[np.lexsort((run.ranks, run.nth))] for run in (*past[-16:], begun)]
+    series = np.concatenate(runs)[-_SAMPLES:]
+    if not len(ranks) or not len(series):
+        return Foreseen(np.full(len(ranks), np.nan), ranks)
+    ahead, told = _forecast(series, len(ranks))
+    sizes = np.empty(len(ranks))
+    sizes[np.lexsort((ranks, nth_of_rank(ranks, begun)))] = ahead
+    return Foreseen(sizes, ranks, told, cost_s=time.perf_counter() - began)
+
+
+def _forecast(series: Floats, count: int) -> tuple[Floats, str]:
+    last = np.full(count, series[-1])
+    if len(series) < _LEAST:
+        return last, "too short: last value"
+    scale = float(series.std())
+    if scale <= 1e-12 * max(1.0, float(np.abs(series).max())):
+        return last, "constant: last value"
+    scaled = (series - series.mean()) / scale
+    law = lag_of(of_sizes(series.astype(np.int64).tolist()))
+    season = (
+        law.lag if 1 < law.lag <= _LONGEST_SEASON and law.share > 0 and len(series) >= 2 * law.lag + 4 else 0
+    )
+    if season and not np.ptp(scaled[season:] - scaled[:-season]) > 1e-9:
+        return np.resize(series[-season:], count), f"constant seasons: last {season}"
+    best = _least_aic(scaled, season)
+    if best is None:
+        return last, "no order fits: last value"
+    model, order, seasonal = best
+    steps = min(count, _AHEAD)
+    ahead = np.asarray(model.forecast(steps)) * scale + series.mean()
+    sizes = np.r_[ahead, np.full(count - steps, ahead[-1])]
+    sizes = np.where(np.isfinite(sizes), np.maximum(sizes, 0.0), series[-1])
+    words = f"ARIMA{order}" + (f"{seasonal}[{season}]" if any(seasonal) else "")
+    return sizes, words.replace(" ", "")
+
+
+def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple[int, ...]] | None:
+    try:
+        from statsmodels.tsa.arima.model import ARIMA  # noqa: PLC0415 - heavy, and an extra
+    except ImportError:
+        raise InputError("needs statsmodels", where=NAME, todo="pip install 'vani-io[prediction]'") from None
+
+    began, best, least = time.perf_counter(), None, np.inf
+    for seasonal in _SEASONAL if season else _SEASONAL[:1]:
+        for order in _ORDERS:
+            if time.perf_counter() - began > _SECONDS:
+                return best
+            try:
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    found = ARIMA(
+                        series,
+                        order=order,
+                        seasonal_order=(*seasonal, season) if any(seasonal) else (0, 0, 0, 0),
+                        enforce_stationarity=False,
+                        enforce_invertibility=False,
+                    ).fit(method_kwargs={"maxiter": _ITERATIONS, "disp": 0})
+            except (ValueError, np.linalg.LinAlgError, IndexError):
+                continue
+            if np.isfinite(found.aic) and found.aic < least:
+                best, least = (found, order, seasonal), found.aic
+    return best

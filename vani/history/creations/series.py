@@ -1,0 +1,175 @@
+"""Creations of a run in order, and what is foreseen of one, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LARGEST",
+    "NO_RANK",
+    "WITHIN",
+    "Creations",
+    "Foreseen",
+    "is_right",
+    "joined",
+    "nothing",
+    "nth_of_rank",
+    "of_sizes",
+]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+WITHIN: Final = 0.01
+"""A size is right where it differs from what came by no more than this share."""
+LARGEST: Final = 1 << 62
+NO_RANK: Final = -1
+"""Of files that several processes create together, and where nobody knows who did."""
+
+_WIDE: Final = 1 << 32
+
+
+@dataclass(frozen=True)
+class Creations:
+    """Files that a run created, in order.
+
+    Attributes
+    ----------
+    sizes, ranks, stripes
+        Shape (creations,): bytes in the end; the process that made it, or `NO_RANK`; stripe count, 0: not known.
+    paths
+        As the program named them; empty where nobody knows.
+    """
+
+    sizes: Ints
+    ranks: Ints
+    stripes: Ints
+    paths: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Sizes as real numbers."""
+        return self.sizes.astype(np.float64)
+
+    @cached_property
+    def nth(self) -> Ints:
+        """Which creation of its rank each is, from 0."""
+        return nth_of_rank(self.ranks)
+
+    @cached_property
+    def _sorted_keys(self) -> tuple[Ints, Ints]:
+        keys = _keys(self.ranks, self.nth)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    def first(self, count: int) -> Creations:
+        """The first `count` of them."""
+        return self.part(0, count)
+
+    def part(self, begin: int, end: int | None) -> Creations:
+        """Those from one place to before another."""
+        cut = slice(begin, end)
+        return Creations(self.sizes[cut], self.ranks[cut], self.stripes[cut], self.paths[cut])
+
+    def find(self, ranks: Ints, nth: Ints) -> Ints:
+        """Where the nth creations of ranks stand; -1 where there is none. All of shape (asked,)."""
+        found = np.full(len(ranks), -1, dtype=np.int64)
+        keys, order = self._sorted_keys
+        if not len(keys):
+            return found
+        asked = _keys(ranks, nth)
+        at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        there = (keys[at] == asked) & (nth >= 0)
+        found[there] = order[at[there]]
+        return found
+
+    def at(self, ranks: Ints, nth: Ints) -> Floats:
+        """Sizes of the nth creations of ranks, NaN where there is none."""
+        found = self.find(ranks, nth)
+        sizes = np.full(len(found), np.nan)
+        sizes[found >= 0] = self.values[found[found >= 0]]
+        return sizes
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What a predictor expects to be created next, in order.
+
+    Attributes
+    ----------
+    sizes
+        Bytes, shape (creations,); NaN where the predictor cannot tell.
+    ranks
+        Shape (creations,).
+    told
+        What the predictor found, a few words for people.
+    """
+
+    sizes: Floats
+    ranks: Ints
+    told: str = ""
+    cost_s: float = field(default=0.0, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+def nothing() -> Creations:
+    """No creations."""
+    none = np.zeros(0, dtype=np.int64)
+    return Creations(none, none, none)
+
+
+def of_sizes(sizes: Sequence[int], ranks: Sequence[int] | None = None) -> Creations:
+    """Creations of which sizes, and maybe ranks, are known."""
+    found = np.asarray(sizes, dtype=np.int64)
+    who = np.full(len(found), NO_RANK) if ranks is None else np.asarray(ranks)
+    return Creations(found, who.astype(np.int64), np.zeros(len(found), dtype=np.int64))
+
+
+def joined(parts: Sequence[Creations]) -> Creations:
+    """Runs one after the other."""
+    if not parts:
+        return nothing()
+    return Creations(
+        np.concatenate([one.sizes for one in parts]),
+        np.concatenate([one.ranks for one in parts]),
+        np.concatenate([one.stripes for one in parts]),
+    )
+
+
+def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
+    """Which creation of its rank each is, from 0, or from what the rank has created `before`."""
+    if not len(ranks):
+        return np.zeros(0, dtype=np.int64)
+    order = np.argsort(ranks, kind="stable")
+    sorted_ranks = ranks[order]
+    starts = np.flatnonzero(np.r_[True, sorted_ranks[1:] != sorted_ranks[:-1]])
+    counts = np.diff(np.r_[starts, len(ranks)])
+    nth = np.empty(len(ranks), dtype=np.int64)
+    nth[order] = np.arange(len(ranks)) - np.repeat(starts, counts)
+    if before is not None and len(before):
+        who, made = np.unique(before.ranks, return_counts=True)
+        at = np.minimum(np.searchsorted(who, ranks), len(who) - 1)
+        nth += np.where(who[at] == ranks, made[at], 0)
+    return nth
+
+
+def is_right(foreseen: Floats, came: Floats) -> Flags:
+    """Whether sizes are within 1 % of what came; what was not foreseen is not right."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(foreseen - came) <= WITHIN * came)
+
+
+def _keys(ranks: Ints, nth: Ints) -> Ints:
+    return (ranks + 1) * _WIDE + nth

@@ -1,0 +1,86 @@
+"""The files that a run wrote, from the records of its log, without PyDarshan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.readers.darshan.record_columns import POSIX, STDIO
+from vani.readers.darshan.totals import Log
+
+__all__ = ["CreatedFiles", "read_created"]
+
+Ints = NDArray[np.int64]
+
+_MOST_STRIPED: Final = 4096
+"""Files beyond which stripe counts are not looked up: each takes a search through the log."""
+_OF_ALL: Final = -1
+_LARGEST: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class CreatedFiles:
+    """Files that were written, in the order in which they were opened first; shape (files,) each.
+
+    Attributes
+    ----------
+    sizes
+        Bytes up to the end of the furthest write.
+    ranks
+        The process that wrote it; -1 where several did.
+    stripes
+        Lustre targets; 0 where the log does not tell.
+    """
+
+    paths: tuple[str, ...]
+    sizes: Ints
+    ranks: Ints
+    stripes: Ints
+
+
+def read_created(log: Log) -> CreatedFiles:
+    """Files that a run wrote and had not read before: a log does not tell which of them were there already.
+
+    Raises
+    ------
+    TraceError
+        The log claims what cannot be.
+    """
+    processes = log.job().processes
+    modules = [log.records("POSIX", processes, POSIX), log.records("STDIO", processes, STDIO)]
+    parts = []
+    for module in modules:
+        opened, read, wrote = module.begins()
+        end = np.where(
+            module.count("bytes_written") > 0,
+            np.minimum(module.count("max_byte_written"), _LARGEST - 1) + 1,
+            0,
+        )
+        # Logs of programs that write without seeking may lack the place of the last byte.
+        end = np.where(end > 1, end, np.minimum(module.count("bytes_written"), _LARGEST))
+        made = (end > 0) & ~((read > 0) & (read < wrote))
+        parts.append((module.id[made], module.rank[made], end[made], opened[made]))
+    ids, ranks, ends, opened = (np.concatenate(column) for column in zip(*parts, strict=True))
+    files, place = np.unique(ids, return_inverse=True)
+    size, first = np.zeros(len(files), np.int64), np.full(len(files), np.inf)
+    least, most = np.full(len(files), processes), np.full(len(files), _OF_ALL)
+    np.maximum.at(size, place, ends)
+    np.minimum.at(first, place, opened)
+    np.minimum.at(least, place, ranks)
+    np.maximum.at(most, place, ranks)
+    rank = np.where(least == most, most, _OF_ALL) if processes > 1 else np.zeros(len(files), np.int64)
+    order = np.lexsort((files, rank, first))
+    names = log.names()
+    wanted = files[order].tolist()
+    stripes = (
+        [log.stripes_of(file) or 0 for file in wanted] if len(wanted) <= _MOST_STRIPED else [0] * len(wanted)
+    )
+    return CreatedFiles(
+        tuple(names.get(file) or log.name_of(file) for file in wanted),
+        size[order],
+        rank[order],
+        np.array(stripes, dtype=np.int64),
+    )
