@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from vani.schema.model import Model
 
-__all__ = ["Envelope", "JudgedMethod", "WriteModel"]
+__all__ = ["Envelope", "JudgedMethod", "StageCost", "WriteModel"]
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -32,6 +32,19 @@ class Envelope(Model):
     high: float = Field(allow_inf_nan=False, description="largest value")
 
 
+class StageCost(Model):
+    """What a stage of the path costs per unit of its load; the reciprocal is its bandwidth."""
+
+    stage: str = Field(description="load of the stage; 1 is what every write takes")
+    cost: Amount | None = Field(
+        description="seconds per byte (megabyte, with the features of Xie et al.), request or process; null: not "
+        "identified, since it makes up little of every sample's time"
+    )
+    low: Amount | None = Field(description="of ten resamplings, nine give more than this and less than `high`")
+    high: Amount | None = Field(description="see `low`")
+    share: Share = Field(description="largest share of a sample's time that the stage makes up")
+
+
 class WriteModel(Model):
     """A fitted model."""
 
@@ -45,6 +58,12 @@ class WriteModel(Model):
     )
     scale: str = Field(description="column that tells the scale")
     samples: Annotated[int, Field(ge=1)] = Field(description="writes that it was fitted to")
+    unconverged: Annotated[int, Field(ge=0)] = Field(
+        description="writes left out, since their repetitions differ too much for a mean"
+    )
+    confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(
+        description="with which the mean of repetitions lies within a tenth of the true one"
+    )
     held_out: Annotated[int, Field(ge=1)] = Field(
         description="writes of the largest scale that chose the method and made the interval"
     )
@@ -59,6 +78,9 @@ class WriteModel(Model):
     )
     high: Above = Field(description="see `low`")
     judged: list[JudgedMethod] = Field(description="all methods on the scale held out, the best first")
+    stages: list[StageCost] = Field(
+        description="what each stage costs, where the method adds up or compares stages; else empty"
+    )
     parameters: dict[str, JsonValue] = Field(description="of the method")
 
     @classmethod

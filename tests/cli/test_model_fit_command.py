@@ -107,7 +107,9 @@ def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, de
 
 def test_a_folder_and_what_is_no_text_are_no_samples(run, desk):
     (desk / "folder").mkdir()
-    assert run("model", "fit", "folder").line == "folder: is a directory; name a CSV file"
+    assert (
+        run("model", "fit", "folder").line == "folder: is a directory; name a CSV file, or what IOR printed"
+    )
     (desk / "s.csv").write_bytes(b"nodes,seconds\n\xff\xfe,1\n")
     done = run("model", "fit", "s.csv")
     assert (done.status, done.line.startswith("s.csv: cannot be read as CSV (")) == (2, True)
@@ -126,3 +128,87 @@ def test_a_method_and_a_scale_that_are_not_there_are_refused(run):
     assert "no column 'size'" in run("model", "fit", WRITES, "--scale", "size").line
     assert "--up-to: is 'x'" in run("model", "evaluate", WRITES, "--up-to", "x").line
     assert "no samples are larger than 100" in run("model", "evaluate", WRITES, "--up-to", "100").line
+
+
+def test_runs_of_a_history_are_samples(run, desk):
+    pytest.importorskip("sqlalchemy")
+    from history.test_story import a_run  # noqa: PLC0415
+
+    from vani.database.runs import write  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+
+    runs = [
+        a_run(
+            10 * p + s,
+            processes=2**p,
+            bytes_written=s * 10**9,
+            writes=s * 1000,
+            stripes=4,
+            slowest_s=1 + 8 * s / 2**p,
+        )
+        for p in range(5)
+        for s in range(1, 7)
+    ]
+    with Store(desk / "h.sqlite").writing(make=True) as connection:
+        write.add_runs(connection, runs)
+    asked = ("model", "fit", "--application", "app", "--database", "h.sqlite")
+    assert run(*asked, "-o", "m.yaml").status == 0
+    model = WriteModel.load(desk / "m.yaml")
+    assert (model.samples, model.scale) == (30, "processes")
+    done = run(
+        "model", "predict", "--model", "m.yaml", "--set", "processes=32", "--set", "bytes=6GB",
+        "--set", "request=1MB", "--set", "stripe_count=4",
+    )  # fmt: skip
+    assert done.out.startswith("processes 32, bytes 6 GB, request 1 MB, stripe_count 4: 2.")
+    assert run(*asked[:-2], "--database", "none.sqlite").status == 2
+    done = run(*asked[:3], "ap", *asked[-2:])
+    assert (done.status, done.line) == (2, "no runs of ap; `vani history top` lists who is there")
+    assert run("model", "fit").line == "no samples; name files of writes, or --application of a history"
+    assert "name --application" in run("model", "fit", WRITES, "--user", "u").line
+
+
+REPEATED = "nodes,bytes,seconds\n" + "".join(
+    f"{n},{b * 10**9},{(1 + b / n) * factor}\n"
+    for n in (1, 2, 4, 8, 16)
+    for b in (1, 2, 4, 8)
+    for factor in ((0.98, 1.0, 1.02) if b < 8 else (0.4, 1.0, 1.6))
+)
+
+
+def test_means_that_have_not_converged_are_counted_apart(run, desk):
+    (desk / "s.csv").write_text(REPEATED)
+    assert run("model", "fit", "s.csv", "-o", "m.yaml").status == 0
+    model = WriteModel.load(desk / "m.yaml")
+    assert (model.samples, model.unconverged, model.confidence) == (15, 5, 0.9)
+    done = run("model", "evaluate", "s.csv", "--up-to", "4")
+    lines = done.out.splitlines()
+    assert lines[0] == (
+        "Off by at most 20 % / 30 %, fitted to 9 writes of smaller scales (3 more had not converged):"
+    )
+    assert lines[2].split()[-2:] == ["all", "unconverged"]
+    assert next(line for line in lines if line.startswith("writes")).split() == ["writes", "3", "3", "6", "2"]
+    line = run("model", "fit", "s.csv", "--confidence", "1.5").line
+    assert line == "--confidence: is 1.5; give 0.5 to less than 1"
+    (desk / "s.csv").write_text(REPEATED.replace("0.98", "0.1"))
+    wide = "nodes,seconds\n" + "".join(f"{n},{s}\n" for n in range(1, 9) for s in (1, 9))
+    (desk / "w.csv").write_text(wide)
+    done = run("model", "fit", "w.csv", "-o", "w.yaml")
+    assert (done.status, done.line) == (
+        2,
+        "w.csv: 8 of 8 samples have not converged; repeat these writes more often, or ask for less --confidence",
+    )
+    assert not (desk / "w.yaml").exists()
+
+
+def test_bandwidths_are_shown_with_ranges_and_what_never_binds_is_not_identified(run, desk):
+    assert (
+        run("model", "fit", WRITES, "--scale", "bytes", "--method", "stage_sum", "-o", "m.yaml").status == 0
+    )
+    done = run("model", "show", "m.yaml")
+    assert (done.status, done.err) == (0, "")
+    rows = {line.split("  ")[0]: line for line in done.out.splitlines()}
+    assert rows["bytes/nodes"].split()[1:3] == ["926", "MB/s"]
+    assert "MB/s to 1." in rows["bytes/nodes"]
+    assert "not identified" in rows["processes"]
+    assert "done" not in run("model", "show", "none.yaml").line
+    assert run("model", "show", WRITES).status == 2

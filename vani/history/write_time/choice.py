@@ -20,7 +20,7 @@ from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, kinds_of
 from vani.models.write_time.judged import Judged
 
-__all__ = ["NOMINAL", "Fitted", "choose", "fit_with", "judge"]
+__all__ = ["NOMINAL", "Fitted", "choose", "fit_with", "judge", "judged_by_all"]
 
 NOMINAL: Final = 0.9
 _LEAST: Final = 8
@@ -62,6 +62,31 @@ def judge(method: str, train: Samples, scale: Floats, test: Samples) -> Judged:
     return Judged(method, test.seconds / np.maximum(predicted, 1e-6))
 
 
+def judged_by_all(
+    train: Samples, scale: Floats, test: Samples, names: Iterable[str] | None = None
+) -> list[Judged]:
+    """Judge methods, the plain ones first.
+
+    Parameters
+    ----------
+    names
+        Which; None: all whose libraries are installed.
+
+    Raises
+    ------
+    InputError
+        A method that was named needs a library that is not installed.
+    """
+    judged = []
+    for name in names if names is not None else methods():
+        try:
+            judged.append(judge(name, train, scale, test))
+        except InputError:
+            if names is not None:
+                raise
+    return judged
+
+
 def choose(
     samples: Samples,
     scale: Floats,
@@ -92,13 +117,7 @@ def choose(
         )
     largest = scale == scales[-1]
     small, large = samples.only(~largest), samples.only(largest)
-    judged = []
-    for name in names if names is not None else methods():
-        try:
-            judged.append(judge(name, small, scale[~largest], large))
-        except InputError:
-            if names is not None:
-                raise
+    judged = judged_by_all(small, scale[~largest], large, names)
     judged.sort(key=lambda one: one.error)
     return fit_with(judged[0].method, samples, scale, tuple(judged))
 
