@@ -65,7 +65,7 @@ class WriteModel(Model):
         description="with which the mean of repetitions lies within a tenth of the true one"
     )
     held_out: Annotated[int, Field(ge=1)] = Field(
-        description="writes of the largest scale that chose the method and made the interval"
+        description="writes that made the interval: those of the largest scale, where they are few of earlier ones as well"
     )
     columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
         description="numbers that a question has to give, and what the samples covered"

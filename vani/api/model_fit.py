@@ -78,7 +78,7 @@ def model_fit(
         samples=len(read),
         unconverged=len(found.unconverged),
         confidence=confidence,
-        held_out=len(fitted.judged[0].ratios),
+        held_out=fitted.held_out,
         columns={
             name: Envelope(low=float(column.min()), high=float(column.max()))
             for name, column in read.numbers.items()

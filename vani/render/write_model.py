@@ -26,7 +26,7 @@ def model_text(model: WriteModel) -> str:
         + (f"; {model.unconverged:,} left out that had not converged" if model.unconverged else "")
         + ".",
         f"Nine of ten writes take {model.low:.2f} to {model.high:.2f} times what it says, by "
-        f"{model.held_out:,} of the largest scale that it had not seen.",
+        f"{model.held_out:,} that it had not seen.",
         "",
     ]
     if not model.stages:
