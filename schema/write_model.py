@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from vani.schema.model import Model
 
@@ -13,7 +13,8 @@ __all__ = ["Envelope", "JudgedMethod", "StageCost", "WriteModel"]
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Factor = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=1e-30, le=1e30, allow_inf_nan=False)]
 
 
 class JudgedMethod(Model):
@@ -36,12 +37,12 @@ class StageCost(Model):
     """What a stage of the path costs per unit of its load; the reciprocal is its bandwidth."""
 
     stage: str = Field(description="load of the stage; 1 is what every write takes")
-    cost: Amount | None = Field(
+    cost: Cost | None = Field(
         description="seconds per byte (megabyte, with the features of Xie et al.), request or process; null: not "
         "identified, since it makes up little of every sample's time"
     )
-    low: Amount | None = Field(description="of ten resamplings, nine give more than this and less than `high`")
-    high: Amount | None = Field(description="see `low`")
+    low: Cost | None = Field(description="of ten resamplings, nine give more than this and less than `high`")
+    high: Cost | None = Field(description="see `low`")
     share: Share = Field(description="largest share of a sample's time that the stage makes up")
 
 
@@ -73,15 +74,23 @@ class WriteModel(Model):
     words: dict[str, list[str]] = Field(
         description="settings that a question has to give, and those that were met"
     )
-    low: Above = Field(
+    low: Factor = Field(
         description="measured over predicted time: of ten writes, nine lie above this and below `high`"
     )
-    high: Above = Field(description="see `low`")
+    high: Factor = Field(description="see `low`")
     judged: list[JudgedMethod] = Field(description="all methods on the scale held out, the best first")
     stages: list[StageCost] = Field(
         description="what each stage costs, where the method adds up or compares stages; else empty"
     )
     parameters: dict[str, JsonValue] = Field(description="of the method")
+
+    @model_validator(mode="after")
+    def _agrees(self) -> WriteModel:
+        if self.scale not in self.columns:
+            raise ValueError(f"the scale {self.scale!r} is none of the columns")
+        if self.low > self.high:
+            raise ValueError("`low` is above `high`")
+        return self
 
     @classmethod
     def load(cls, path: str | Path) -> WriteModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
@@ -96,12 +97,54 @@ HEAD = "nodes,bytes,seconds\n"
         (HEAD + "one,5,1\n", "nodes is 'one'"),
         (HEAD + "1,5,1\n" * 20, "1 samples"),
         (HEAD + "".join(f"4,{n},1\n" for n in range(1, 20)), "all samples are of one scale"),
+        (",bytes,seconds\n1,2,3\n", "has a column without a name"),
+        ("nodes,bytes,seconds,bandwidth\n1,2,3,4\n", "tells the time twice, as 'seconds' and as 'bandwidth'"),
+        (HEAD + "1,5,1e-300\n", "row 2: a write of 1e-300 s"),
+        (HEAD + "1,5,1e30\n", "row 2: a write of 1e+30 s"),
+        ("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n", "ends before its results: it is cut off"),
+        ('{"tests": [{}]}', "is no JSON of IOR (KeyError"),
     ],
 )
 def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, desk, text, part):
     (desk / "s.csv").write_text(text)
     done = run("model", "fit", "s.csv", "-o", "m.yaml")
     assert (done.status, part in done.line) == (2, True), done.err
+    assert not (desk / "m.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Nothing but the number of nodes differs; nothing at all matters; sizes of nothing, and of 4 EiB.
+        "nodes,bytes,x,seconds\n" + "".join(f"{n},1000,7,{n * 2}\n" for n in range(1, 21)),
+        HEAD + "".join(f"{n},{b},5\n" for n in (1, 2, 4, 8) for b in (1, 2, 3)),
+        HEAD + "".join(f"{n},{b},{1 + n}\n" for n in (1, 2, 4, 8) for b in (0, 1, 10**9, 2**62)),
+        "nodes,machine,seconds\n" + "".join(f"{n},{m},{n + 1}\n" for n in (1, 2, 4, 8) for m in "ab"),
+    ],
+)
+def test_samples_at_the_edge_of_sense_give_a_model_that_answers(run, desk, text):
+    (desk / "s.csv").write_text(text)
+    done = run("model", "fit", "s.csv", "-o", "m.yaml")
+    assert (done.status, done.err) == (0, "")
+    columns = text.splitlines()[0].split(",")[:-1]
+    asked = [f"--set={name}={'a' if name == 'machine' else 8 if name == 'nodes' else 0}" for name in columns]
+    assert run("model", "predict", "--model", "m.yaml", *asked).status == 0
+    if "machine" in columns:
+        # A machine that was never measured.
+        done = run("model", "predict", "--model", "m.yaml", "--set", "nodes=8", "--set", "machine=c")
+        assert (done.status, done.line) == (2, "--set: machine is 'c'; the samples had a, b")
+
+
+def test_fewer_samples_than_features_are_not_trusted(run, desk):
+    random = np.random.default_rng(0)
+    rows = random.integers(1, 10, (8, 10))
+    text = "nodes,a,b,c,d,e,f,g,h,seconds\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (desk / "s.csv").write_text(text)
+    done = run("model", "fit", "s.csv", "-o", "m.yaml")
+    line = (
+        "s.csv: 8 samples differ in 9 columns: any model would fit; measure more writes, or leave columns out"
+    )
+    assert (done.status, done.out, done.line) == (2, "", line)
     assert not (desk / "m.yaml").exists()
 
 
@@ -113,6 +156,24 @@ def test_a_folder_and_what_is_no_text_are_no_samples(run, desk):
     (desk / "s.csv").write_bytes(b"nodes,seconds\n\xff\xfe,1\n")
     done = run("model", "fit", "s.csv")
     assert (done.status, done.line.startswith("s.csv: cannot be read as CSV (")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (("schema: vani.model/1", "schema: vani.model/2"), "vani.model/2"),
+        (("scale: bytes", "scale: length"), "the scale 'length' is none of the columns"),
+        (("low: ", "low: 1000"), ""),
+        (("method: ", "method: ["), ""),
+        (("samples: 80", "samples: 0"), "samples"),
+    ],
+)
+def test_a_model_of_another_version_or_that_contradicts_itself_is_refused(run, fitted, desk, change, part):
+    (desk / "m.yaml").write_text(fitted.read_text().replace(*change))
+    for command in (("predict", "--model", "m.yaml", *ASKED), ("show", "m.yaml")):
+        done = run("model", *command)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        assert part in done.line
 
 
 def test_a_fit_that_cannot_be_trusted_is_not_written(run, desk):

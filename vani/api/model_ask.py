@@ -109,7 +109,7 @@ def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str
     try:
         with np.errstate(all="ignore"):
             found = float(fitted.predict(_prepared(one, model))[0])
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"its parameters are not those of {model.method} ({type(error).__name__}: {error})",
             where=where,

@@ -158,12 +158,21 @@ def model_evaluate(
 
 
 def _refuse_few(found: Measured) -> None:
-    """Say of samples that are too few why, where it is that others have not converged."""
-    if len(found.samples) < LEAST and len(found.unconverged):
+    """Say of samples that are too few why, where others have not converged, or where their columns are as many."""
+    count, unsure = len(found.samples), len(found.unconverged)
+    if count < LEAST and unsure:
         raise InputError(
-            f"{len(found.unconverged):,} of {len(found.samples) + len(found.unconverged):,} samples have not converged",
+            f"{unsure:,} of {count + unsure:,} samples have not converged",
             where=found.where,
             todo="repeat these writes more often, or ask for less --confidence",
+        )
+    columns = [*found.samples.numbers.values(), *found.samples.words.values()]
+    differ = sum(len(set(column.tolist())) > 1 for column in columns)
+    if LEAST <= count <= differ:
+        raise InputError(
+            f"{count:,} samples differ in {differ:,} columns: any model would fit",
+            where=found.where,
+            todo="measure more writes, or leave columns out",
         )
 
 

@@ -21,6 +21,8 @@ _MOST_COLUMNS: Final = 100
 _MOST_WORDS: Final = 20
 """Distinct words of a column beyond which they are names, not a setting."""
 
+_SECONDS: Final = (1e-9, 1e9)
+"""What no write takes less or more than."""
 _TIMES: Final = ("seconds", "time_s", "total_s")
 
 
@@ -47,6 +49,8 @@ def read_csv(text: str, path: Path) -> Writes:
 def _refuse_head(head: Sequence[str], path: Path) -> None:
     if not any(head):
         raise InputError("is empty", where=path, todo="begin it with the names of the columns")
+    if not all(head):
+        raise InputError("has a column without a name", where=path, todo="name it or leave it out")
     for name in head:
         if head.count(name) > 1:
             raise InputError(f"column {name!r} is there twice", where=path, todo="leave one out")
@@ -124,6 +128,11 @@ def _times(numbers: dict[str, Floats], path: Path) -> Floats:
     if not (times > 0).all():
         row = int(np.argmax(~(times > 0))) + 2
         raise InputError(f"a {name} of 0", where=f"{path}: row {row}", todo="leave the row out")
+    if not ((times >= _SECONDS[0]) & (times <= _SECONDS[1])).all():
+        row = int(np.argmax((times < _SECONDS[0]) | (times > _SECONDS[1]))) + 2
+        raise InputError(
+            f"a write of {times[row - 2]:g} s", where=f"{path}: row {row}", todo="give seconds, or leave the row out"
+        )
     del numbers[name]
     return times
 

@@ -46,7 +46,7 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
     Raises
     ------
     InputError
-        scikit-learn is not installed.
+        scikit-learn is not installed, or the samples are too few.
     """
     names, matrix, middle, width = _standard(samples, known)
     weights = 1.0 / samples.seconds if relative else np.ones(len(samples))
@@ -63,7 +63,10 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
             wrong = float((((check[0] @ coefficients - check[1]) * check[2]) ** 2).mean())
             if best is None or wrong < best[0] * (1 - 1e-9):
                 best = wrong, coefficients, tuple(scales[list(subset)].tolist()), shrinkage
-    assert best is not None
+    if best is None:
+        raise InputError(
+            "too few samples beside those that choose", where="Lasso", todo="measure more writes, or another --method"
+        )
     _, coefficients, chosen, shrinkage = best
     found = coefficients[1:] / width
     return {
