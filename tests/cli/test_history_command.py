@@ -214,7 +214,7 @@ def test_a_report_is_of_a_run_or_of_a_history(run, desk, mix):
     kept.write_bytes(b"")
     both = run("report", mix, "--history", kept)
     assert both.status == 2
-    assert both.line.startswith("--history excludes a run, --advice and --system")
+    assert both.line.startswith("--history excludes a run, --advice, --system and --model")
     neither = run("report")
     assert neither.status == 2
     assert "Missing argument 'PROFILE|TRACE' (or --history)" in neither.err

@@ -132,7 +132,7 @@ def fit_with(method: str, samples: Samples, scale: Floats, judged: tuple[Judged,
     """Fit one method to all samples; the interval is that of its held-out ratios, `judged` on the largest scale."""
     known = kinds_of(samples)
     ratios = next(one.ratios for one in judged if one.method == method)
-    for limit in np.unique(scale)[-2:0:-1]:
+    for limit in np.unique(scale)[-2:1:-1]:  # Of one scale alone nothing is learnt about larger ones.
         if len(ratios) >= _FEWEST:
             break
         smaller = scale < limit
