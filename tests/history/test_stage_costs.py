@@ -48,6 +48,17 @@ def test_bandwidths_are_found_with_a_range_that_holds_them(method):
     assert found["nodes"].cost is None
 
 
+def test_bytes_and_requests_of_one_size_are_one_stage():
+    samples = measured()
+    alike = samples.with_numbers({**samples.numbers, "request": np.full(len(samples), 1e6)})
+    scale = samples.numbers["nodes"]
+    one, other = (stage_costs(choose(some, scale, ["stage_sum"]), some, scale) for some in (samples, alike))
+    assert [stage.stage for stage in other if "requests" in stage.stage] == []
+    costs = {stage.stage: stage.cost for stage in other}
+    for stage in one:
+        assert costs[stage.stage] == (None if stage.cost is None else pytest.approx(stage.cost, rel=1e-3))
+
+
 @pytest.mark.parametrize("method", ["mean", "nearest", "log_linear", "trees"])
 def test_methods_without_stages_tell_none(method):
     samples = measured()

@@ -27,6 +27,7 @@ _TAIL: Final = 0.05
 _LEAST_SHARE: Final = 0.02
 _MOST_WIDTH: Final = 10.0
 _SEED: Final = 0
+_SAME: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,14 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
     loads = only_loads(stage_loads(samples, fitted.known))
     costs: Mapping[str, float] = module.refit(fitted.parameters, samples, scale, fitted.known)
     drawn = _drawn(fitted, samples, scale, list(loads))
+    together = _in_proportion(np.stack(list(loads.values()), axis=1))
+    drawn = drawn @ together
+    whole = np.array([costs.get(name, 0.0) for name in loads]) @ together
     found = []
     for number, (name, load) in enumerate(loads.items()):
-        cost = max(costs.get(name, 0.0), 0.0)
+        if not together[number, number]:
+            continue
+        cost = max(float(whole[number]), 0.0)
         share = float(min(1.0, (load * cost / samples.seconds).max()))
         low, high = np.quantile(drawn[:, number], (_TAIL, 1 - _TAIL))
         if share >= _LEAST_SHARE and low > 0 and high <= low * _MOST_WIDTH:
@@ -72,6 +78,21 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
         else:
             found.append(Stage(name, None, None, None, share))
     return sorted(found, key=lambda one: (one.cost is None, -one.share))
+
+
+def _in_proportion(loads: Floats) -> Floats:
+    """What a unit of cost of each load (row) is worth as a cost of another (column), shape (stages, stages).
+
+    Loads in proportion to each other, such as bytes and requests of one size, cannot be told apart: their costs are one
+    cost, of the first of them.
+    """
+    worth = np.zeros((loads.shape[1], loads.shape[1]))
+    size = np.maximum(np.abs(loads).max(axis=0), 1e-300)
+    scaled = loads / size
+    for number in range(len(worth)):
+        first = int(np.argmax(np.abs(scaled[:, : number + 1] - scaled[:, [number]]).max(axis=0) < _SAME))
+        worth[number, first] = size[number] / size[first]
+    return worth
 
 
 def _drawn(fitted: Fitted, samples: Samples, scale: Floats, names: list[str]) -> Floats:
