@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 TITAN = ("model", "predict", "--system", "titan", "-m", 8, "-K", "500MB", "-W", 4)
@@ -97,3 +99,45 @@ def test_a_map_is_of_published_models_and_needs_nobody_to_guess(run, desk):
         "--job-nodes: needs a mapping; give --mapping FILE as well"
     )
     assert run(*TITAN, "--mapping", "none.csv").line == "none.csv: no such file"
+
+
+def fitted_to_titan(desk):
+    """A model by the features of Titan, of generated writes."""
+    pytest.importorskip("scipy")
+    pytest.importorskip("sklearn")
+    from benchmarks.write_time_machines import SMALL, TITAN, generated  # noqa: PLC0415
+    from vani import api  # noqa: PLC0415
+
+    samples, _ = generated(TITAN, "bottleneck", SMALL, 40, 1)
+    rows = [",".join([*samples.numbers, "seconds"])]
+    rows += [
+        ",".join(map(repr, map(float, row)))
+        for row in zip(*samples.numbers.values(), samples.seconds, strict=True)
+    ]
+    (desk / "s.csv").write_text("\n".join(rows) + "\n")
+    (desk / "m.yaml").write_text(api.model_fit("s.csv", system="titan", method="bottleneck").to_yaml())
+
+
+def test_a_fitted_model_of_a_machine_is_asked_for_mapped_nodes_or_for_both_ends(run, desk, titan):
+    fitted_to_titan(desk)
+    asked = (
+        "model", "predict", "--model", "m.yaml", "--set", "processes_per_node=8", "--set", "bytes_per_process=500MB",
+        "--set", "stripe_count=4",
+    )  # fmt: skip
+    mapped = run(*asked, "--mapping", titan)
+    assert (mapped.status, mapped.err) == (0, "")
+    assert "s_r 32, n_r 4: " in mapped.out
+    ends = run(*asked, "--set", "nodes=256")
+    assert ends.out.splitlines()[-1] == (
+        "Note: where the nodes of the job lie is not known: the range is from packed to spread."
+    )
+    first = ends.out.splitlines()[0]
+    assert re.search(r"bytes_per_process 500 MB, stripe_count 4: [45]\.\d+ s to 2 min ", first), first
+    told = run(*asked, "--set", "nodes=128", "--set", "s_r=32", "--set", "n_r=4")
+    assert told.out == mapped.out
+    done = run(*asked, "--mapping", titan, "--job-nodes", "nid[127-128]")
+    assert (done.status, done.line) == (2, "map.csv: has no node nid128; add a row for each node")
+    assert run(*asked).line == "--set: no value of 'nodes'; give --set nodes=..."
+    assert (
+        run(*asked, "--job-nodes", "nid1").line == "--job-nodes: needs a mapping; give --mapping FILE as well"
+    )

@@ -61,20 +61,18 @@ def model_predict(
     if (model is None) == (system is None):
         raise InputError("name a model", todo="give --model FILE or --system NAME")
     if model is not None:
-        from vani.api.model_ask import model_ask  # noqa: PLC0415 - `vani --help` pays for no library
+        from vani.api.model_placed import model_placed  # noqa: PLC0415 - `vani --help` pays for no library
 
         given: dict[str, object] = {
             "-n": nodes,
             "-m": processes_per_node,
             "-K": bytes_per_process,
             "-W": stripe_count,
-            "--mapping": mapping,
-            "--job-nodes": job_nodes,
         }
         for name, value in given.items():
             if value is not None:
                 raise InputError("is of published models", where=name, todo="give --set COLUMN=VALUE")
-        return model_ask(model, asked or {})
+        return model_placed(model, asked or {}, mapping, job_nodes)
     if asked:
         raise InputError("is of fitted models", where="--set", todo="give -n, -m and -K")
     known = _published(str(system))
