@@ -53,7 +53,7 @@ class WriteEnd(Model):
     """The write with its nodes in one place."""
 
     placement: Literal["packed", "spread", "mapped"] = Field(
-        description="packed: behind as few routers or I/O nodes as can be; spread: behind as many; mapped: where they are"
+        description="packed: behind as few routers or I/O nodes as can be; spread: behind as many; mapped: as they lie"
     )
     groups: dict[str, tuple[int, int]] = Field(
         description="by component, nodes of the job behind the busiest one, and how many are used"
@@ -76,7 +76,7 @@ class WriteTimePrediction(Prediction):
         description="most likely time; null: outside of the model, or a range alone"
     )
     low: Amount | None = Field(
-        description="seconds; the least that the placements give, or of ten writes from nodes whose place is known, nine "
+        description="seconds; the least that the placements give, or of ten writes from nodes that are mapped, nine "
         "take more than this and less than `high`; null: outside of the model"
     )
     high: Amount | None = Field(description="seconds; see `low`; null: outside of the model")

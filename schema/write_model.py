@@ -66,7 +66,7 @@ class WriteModel(Model):
         description="with which the mean of repetitions lies within a tenth of the true one"
     )
     held_out: Annotated[int, Field(ge=1)] = Field(
-        description="writes that made the interval: those of the largest scale, where they are few of earlier ones as well"
+        description="writes that made the interval: those of the largest scale, if few of earlier ones too"
     )
     columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
         description="numbers that a question has to give, and what the samples covered"
