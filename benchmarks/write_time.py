@@ -1,7 +1,7 @@
 """`python -m benchmarks.write_time`: models of write times on writes that they were not fitted to.
 
 Machines with known stages (generated), OPRAEL's sweeps on the Tianhe prototype, and the 189 patterns of MareNostrum 4;
-the last two need `../shared/data`.
+the last two need `../shared/data`. Then what the paper prints, and where no model can be good.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.write_time_limits import print_limits
 from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, Machine, generated
+from benchmarks.write_time_paper import print_paper
 from vani.history.write_time.choice import choose, judge
 from vani.history.write_time.methods import methods
 from vani.history.write_time.paper_columns import with_paper_features
@@ -35,6 +37,8 @@ class Case:
     samples: Samples
     scale: np.ndarray
     small: np.ndarray
+    true: np.ndarray | None = None
+    """True mean times, where they are known."""
 
 
 def machines() -> Iterator[Case]:
@@ -42,8 +46,8 @@ def machines() -> Iterator[Case]:
     for machine in (CETUS, TITAN):
         for law in ("additive", "bottleneck"):
             small, _ = generated(machine, law, SMALL, 400, 1)
-            large, _ = generated(machine, law, LARGE, 160, 2)
-            yield _of_machine(f"{machine.name}, {law}", machine, small, large)
+            large, true = generated(machine, law, LARGE, 160, 2)
+            yield _of_machine(f"{machine.name}, {law}", machine, small, large, true)
 
 
 def other_machines(count: int) -> Iterator[Case]:
@@ -58,11 +62,11 @@ def other_machines(count: int) -> Iterator[Case]:
                 }
                 drawn = Machine(machine.name, machine.start, costs)
                 small, _ = generated(drawn, law, SMALL, 150, seed)
-                large, _ = generated(drawn, law, LARGE, 80, seed + 100)
-                yield _of_machine(f"other {machine.name} {seed}, {law}", drawn, small, large)
+                large, true = generated(drawn, law, LARGE, 80, seed + 100)
+                yield _of_machine(f"other {machine.name} {seed}, {law}", drawn, small, large, true)
 
 
-def _of_machine(name: str, machine: Machine, small: Samples, large: Samples) -> Case:
+def _of_machine(name: str, machine: Machine, small: Samples, large: Samples, true: np.ndarray) -> Case:
     parts = [with_paper_features(one, PUBLISHED[machine.name].pool) for one in (small, large)]
     whole = Samples(
         {name: np.concatenate([one.numbers[name] for one in parts]) for name in parts[0].numbers},
@@ -70,7 +74,7 @@ def _of_machine(name: str, machine: Machine, small: Samples, large: Samples) -> 
         np.concatenate([one.seconds for one in parts]),
     )
     nodes = np.concatenate([small.numbers["nodes"], large.numbers["nodes"]])
-    return Case(f"{name}: 1-128 -> 200-512 nodes", whole, nodes, nodes <= max(SMALL))
+    return Case(f"{name}: 1-128 -> 200-512 nodes", whole, nodes, nodes <= max(SMALL), true)
 
 
 def oprael() -> Iterator[Case]:
@@ -135,7 +139,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.write_time", description=__doc__)
     parser.add_argument("--others", type=int, metavar="N", help="only N other machines of each kind")
     others = parser.parse_args().others
-    for case in other_machines(others) if others else [*oprael(), *forge(), *machines()]:
+    real = [] if others else [*oprael(), *forge()]
+    for case in other_machines(others) if others else [*real, *machines()]:
         train, test = case.samples.only(case.small), case.samples.only(~case.small)
         began = time.process_time()
         judged = [judge(name, train, case.scale[case.small], test) for name in methods()]
@@ -147,10 +152,16 @@ def main() -> None:
             print(f"  {one.method:<15} {100 * one.within(0.3):4.0f} ({100 * one.within(0.2):.0f})")
         right = np.abs(1 / ratios - 1)
         held = ((ratios >= chosen.low) & (ratios <= chosen.high)).mean()
+        if case.true is not None:
+            known = np.abs(case.true / test.seconds - 1)
+            print(f"  the known mean  {100 * (known <= 0.3).mean():4.0f} ({100 * (known <= 0.2).mean():.0f})")
         print(
             f"  chosen: {chosen.method}, {100 * (right <= 0.3).mean():.0f} ({100 * (right <= 0.2).mean():.0f})"
         )
         print(f"  its interval, {chosen.low:.2f} to {chosen.high:.2f}, holds {100 * held:.0f} %")
+    if not others:
+        print_paper()
+        print_limits({case.name.split(",")[0].split(":")[0]: case.samples for case in real})
 
 
 if __name__ == "__main__":

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from vani.schema.model import Model
 
-__all__ = ["Envelope", "JudgedMethod", "WriteModel"]
+__all__ = ["Envelope", "JudgedMethod", "StageCost", "WriteModel"]
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Factor = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=1e-30, le=1e30, allow_inf_nan=False)]
 
 
 class JudgedMethod(Model):
@@ -32,6 +33,19 @@ class Envelope(Model):
     high: float = Field(allow_inf_nan=False, description="largest value")
 
 
+class StageCost(Model):
+    """What a stage of the path costs per unit of its load; the reciprocal is its bandwidth."""
+
+    stage: str = Field(description="load of the stage; 1 is what every write takes")
+    cost: Cost | None = Field(
+        description="seconds per byte (megabyte, with the features of Xie et al.), request or process; null: not "
+        "identified, since it makes up little of every sample's time"
+    )
+    low: Cost | None = Field(description="of ten resamplings, nine give more than this and less than `high`")
+    high: Cost | None = Field(description="see `low`")
+    share: Share = Field(description="largest share of a sample's time that the stage makes up")
+
+
 class WriteModel(Model):
     """A fitted model."""
 
@@ -45,8 +59,14 @@ class WriteModel(Model):
     )
     scale: str = Field(description="column that tells the scale")
     samples: Annotated[int, Field(ge=1)] = Field(description="writes that it was fitted to")
+    unconverged: Annotated[int, Field(ge=0)] = Field(
+        description="writes left out, since their repetitions differ too much for a mean"
+    )
+    confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(
+        description="with which the mean of repetitions lies within a tenth of the true one"
+    )
     held_out: Annotated[int, Field(ge=1)] = Field(
-        description="writes of the largest scale that chose the method and made the interval"
+        description="writes that made the interval: those of the largest scale, if few of earlier ones too"
     )
     columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
         description="numbers that a question has to give, and what the samples covered"
@@ -54,12 +74,23 @@ class WriteModel(Model):
     words: dict[str, list[str]] = Field(
         description="settings that a question has to give, and those that were met"
     )
-    low: Above = Field(
+    low: Factor = Field(
         description="measured over predicted time: of ten writes, nine lie above this and below `high`"
     )
-    high: Above = Field(description="see `low`")
+    high: Factor = Field(description="see `low`")
     judged: list[JudgedMethod] = Field(description="all methods on the scale held out, the best first")
+    stages: list[StageCost] = Field(
+        description="what each stage costs, where the method adds up or compares stages; else empty"
+    )
     parameters: dict[str, JsonValue] = Field(description="of the method")
+
+    @model_validator(mode="after")
+    def _agrees(self) -> WriteModel:
+        if self.scale not in self.columns:
+            raise ValueError(f"the scale {self.scale!r} is none of the columns")
+        if self.low > self.high:
+            raise ValueError("`low` is above `high`")
+        return self
 
     @classmethod
     def load(cls, path: str | Path) -> WriteModel:

@@ -37,8 +37,8 @@ class PredictedTerm(Model):
 class WriteEnd(Model):
     """The write with its nodes in one place."""
 
-    placement: Literal["packed", "spread"] = Field(
-        description="packed: behind as few routers or I/O nodes as can be; spread: behind as many"
+    placement: Literal["packed", "spread", "mapped"] = Field(
+        description="packed: behind as few routers or I/O nodes as can be; spread: behind as many; mapped: as they lie"
     )
     groups: dict[str, tuple[int, int]] = Field(
         description="by component, nodes of the job behind the busiest one, and how many are used"
@@ -61,7 +61,8 @@ class WriteTimePrediction(Prediction):
         description="most likely time; null: outside of the model, or a range alone"
     )
     low: Amount | None = Field(
-        description="seconds; the least that the placements give; null: outside of the model"
+        description="seconds; the least that the placements give, or of ten writes from nodes that are mapped, nine "
+        "take more than this and less than `high`; null: outside of the model"
     )
-    high: Amount | None = Field(description="seconds; the most that they give; null: outside of the model")
+    high: Amount | None = Field(description="seconds; see `low`; null: outside of the model")
     ends: list[WriteEnd] = Field(description="the placements looked at, with every term")

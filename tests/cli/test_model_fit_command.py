@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
@@ -96,6 +97,12 @@ HEAD = "nodes,bytes,seconds\n"
         (HEAD + "one,5,1\n", "nodes is 'one'"),
         (HEAD + "1,5,1\n" * 20, "1 samples"),
         (HEAD + "".join(f"4,{n},1\n" for n in range(1, 20)), "all samples are of one scale"),
+        (",bytes,seconds\n1,2,3\n", "has a column without a name"),
+        ("nodes,bytes,seconds,bandwidth\n1,2,3,4\n", "tells the time twice, as 'seconds' and as 'bandwidth'"),
+        (HEAD + "1,5,1e-300\n", "row 2: a write of 1e-300 s"),
+        (HEAD + "1,5,1e30\n", "row 2: a write of 1e+30 s"),
+        ("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n", "ends before its results: it is cut off"),
+        ('{"tests": [{}]}', "is no JSON of IOR (KeyError"),
     ],
 )
 def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, desk, text, part):
@@ -105,12 +112,68 @@ def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, de
     assert not (desk / "m.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Nothing but the number of nodes differs; nothing at all matters; sizes of nothing, and of 4 EiB.
+        "nodes,bytes,x,seconds\n" + "".join(f"{n},1000,7,{n * 2}\n" for n in range(1, 21)),
+        HEAD + "".join(f"{n},{b},5\n" for n in (1, 2, 4, 8) for b in (1, 2, 3)),
+        HEAD + "".join(f"{n},{b},{1 + n}\n" for n in (1, 2, 4, 8) for b in (0, 1, 10**9, 2**62)),
+        "nodes,machine,seconds\n" + "".join(f"{n},{m},{n + 1}\n" for n in (1, 2, 4, 8) for m in "ab"),
+    ],
+)
+def test_samples_at_the_edge_of_sense_give_a_model_that_answers(run, desk, text):
+    (desk / "s.csv").write_text(text)
+    done = run("model", "fit", "s.csv", "-o", "m.yaml")
+    assert (done.status, done.err) == (0, "")
+    columns = text.splitlines()[0].split(",")[:-1]
+    asked = [f"--set={name}={'a' if name == 'machine' else 8 if name == 'nodes' else 0}" for name in columns]
+    assert run("model", "predict", "--model", "m.yaml", *asked).status == 0
+    if "machine" in columns:
+        # A machine that was never measured.
+        done = run("model", "predict", "--model", "m.yaml", "--set", "nodes=8", "--set", "machine=c")
+        assert (done.status, done.line) == (2, "--set: machine is 'c'; the samples had a, b")
+
+
+def test_fewer_samples_than_features_are_not_trusted(run, desk):
+    random = np.random.default_rng(0)
+    rows = random.integers(1, 10, (8, 10))
+    text = "nodes,a,b,c,d,e,f,g,h,seconds\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (desk / "s.csv").write_text(text)
+    done = run("model", "fit", "s.csv", "-o", "m.yaml")
+    line = (
+        "s.csv: 8 samples differ in 9 columns: any model would fit; measure more writes, or leave columns out"
+    )
+    assert (done.status, done.out, done.line) == (2, "", line)
+    assert not (desk / "m.yaml").exists()
+
+
 def test_a_folder_and_what_is_no_text_are_no_samples(run, desk):
     (desk / "folder").mkdir()
-    assert run("model", "fit", "folder").line == "folder: is a directory; name a CSV file"
+    assert (
+        run("model", "fit", "folder").line == "folder: is a directory; name a CSV file, or what IOR printed"
+    )
     (desk / "s.csv").write_bytes(b"nodes,seconds\n\xff\xfe,1\n")
     done = run("model", "fit", "s.csv")
     assert (done.status, done.line.startswith("s.csv: cannot be read as CSV (")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (("schema: vani.model/1", "schema: vani.model/2"), "vani.model/2"),
+        (("scale: bytes", "scale: length"), "the scale 'length' is none of the columns"),
+        (("low: ", "low: 1000"), ""),
+        (("method: ", "method: ["), ""),
+        (("samples: 80", "samples: 0"), "samples"),
+    ],
+)
+def test_a_model_of_another_version_or_that_contradicts_itself_is_refused(run, fitted, desk, change, part):
+    (desk / "m.yaml").write_text(fitted.read_text().replace(*change))
+    for command in (("predict", "--model", "m.yaml", *ASKED), ("show", "m.yaml")):
+        done = run("model", *command)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        assert part in done.line
 
 
 def test_a_fit_that_cannot_be_trusted_is_not_written(run, desk):
@@ -126,3 +189,87 @@ def test_a_method_and_a_scale_that_are_not_there_are_refused(run):
     assert "no column 'size'" in run("model", "fit", WRITES, "--scale", "size").line
     assert "--up-to: is 'x'" in run("model", "evaluate", WRITES, "--up-to", "x").line
     assert "no samples are larger than 100" in run("model", "evaluate", WRITES, "--up-to", "100").line
+
+
+def test_runs_of_a_history_are_samples(run, desk):
+    pytest.importorskip("sqlalchemy")
+    from history.test_story import a_run  # noqa: PLC0415
+
+    from vani.database.runs import write  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+
+    runs = [
+        a_run(
+            10 * p + s,
+            processes=2**p,
+            bytes_written=s * 10**9,
+            writes=s * 1000,
+            stripes=4,
+            slowest_s=1 + 8 * s / 2**p,
+        )
+        for p in range(5)
+        for s in range(1, 7)
+    ]
+    with Store(desk / "h.sqlite").writing(make=True) as connection:
+        write.add_runs(connection, runs)
+    asked = ("model", "fit", "--application", "app", "--database", "h.sqlite")
+    assert run(*asked, "-o", "m.yaml").status == 0
+    model = WriteModel.load(desk / "m.yaml")
+    assert (model.samples, model.scale) == (30, "processes")
+    done = run(
+        "model", "predict", "--model", "m.yaml", "--set", "processes=32", "--set", "bytes=6GB",
+        "--set", "request=1MB", "--set", "stripe_count=4",
+    )  # fmt: skip
+    assert done.out.startswith("processes 32, bytes 6 GB, request 1 MB, stripe_count 4: 2.")
+    assert run(*asked[:-2], "--database", "none.sqlite").status == 2
+    done = run(*asked[:3], "ap", *asked[-2:])
+    assert (done.status, done.line) == (2, "no runs of ap; `vani history top` lists who is there")
+    assert run("model", "fit").line == "no samples; name files of writes, or --application of a history"
+    assert "name --application" in run("model", "fit", WRITES, "--user", "u").line
+
+
+REPEATED = "nodes,bytes,seconds\n" + "".join(
+    f"{n},{b * 10**9},{(1 + b / n) * factor}\n"
+    for n in (1, 2, 4, 8, 16)
+    for b in (1, 2, 4, 8)
+    for factor in ((0.98, 1.0, 1.02) if b < 8 else (0.4, 1.0, 1.6))
+)
+
+
+def test_means_that_have_not_converged_are_counted_apart(run, desk):
+    (desk / "s.csv").write_text(REPEATED)
+    assert run("model", "fit", "s.csv", "-o", "m.yaml").status == 0
+    model = WriteModel.load(desk / "m.yaml")
+    assert (model.samples, model.unconverged, model.confidence) == (15, 5, 0.9)
+    done = run("model", "evaluate", "s.csv", "--up-to", "4")
+    lines = done.out.splitlines()
+    assert lines[0] == (
+        "Off by at most 20 % / 30 %, fitted to 9 writes of smaller scales (3 more had not converged):"
+    )
+    assert lines[2].split()[-2:] == ["all", "unconverged"]
+    assert next(line for line in lines if line.startswith("writes")).split() == ["writes", "3", "3", "6", "2"]
+    line = run("model", "fit", "s.csv", "--confidence", "1.5").line
+    assert line == "--confidence: is 1.5; give 0.5 to less than 1"
+    (desk / "s.csv").write_text(REPEATED.replace("0.98", "0.1"))
+    wide = "nodes,seconds\n" + "".join(f"{n},{s}\n" for n in range(1, 9) for s in (1, 9))
+    (desk / "w.csv").write_text(wide)
+    done = run("model", "fit", "w.csv", "-o", "w.yaml")
+    assert (done.status, done.line) == (
+        2,
+        "w.csv: 8 of 8 samples have not converged; repeat these writes more often, or ask for less --confidence",
+    )
+    assert not (desk / "w.yaml").exists()
+
+
+def test_bandwidths_are_shown_with_ranges_and_what_never_binds_is_not_identified(run, desk):
+    assert (
+        run("model", "fit", WRITES, "--scale", "bytes", "--method", "stage_sum", "-o", "m.yaml").status == 0
+    )
+    done = run("model", "show", "m.yaml")
+    assert (done.status, done.err) == (0, "")
+    rows = {line.split("  ")[0]: line for line in done.out.splitlines()}
+    assert rows["bytes/nodes"].split()[1:3] == ["926", "MB/s"]
+    assert "MB/s to 1." in rows["bytes/nodes"]
+    assert "not identified" in rows["processes"]
+    assert "done" not in run("model", "show", "none.yaml").line
+    assert run("model", "show", WRITES).status == 2

@@ -46,7 +46,7 @@ def model_ask(model: PathLike | WriteModel, asked: Mapping[str, str | float]) ->
     outside = [
         f"{name} {numbers[name]:g}: the samples had {one.low:g} to {one.high:g}"
         for name, one in read.columns.items()
-        if not one.low / _NEAR <= numbers[name] <= one.high * (BEYOND if name == read.scale else _NEAR)
+        if not one.low / _NEAR <= numbers[name] <= one.high * (BEYOND if _grows(name, read) else _NEAR)
     ]
     return Document(
         version=vani.__version__,
@@ -63,6 +63,13 @@ def model_ask(model: PathLike | WriteModel, asked: Mapping[str, str | float]) ->
         low=None if outside else seconds * read.low,
         high=None if outside else seconds * read.high,
         ends=[],
+    )
+
+
+def _grows(name: str, model: WriteModel) -> bool:
+    """Whether a column is the scale, or counts nodes and what they lie behind, which grows with it."""
+    return name == model.scale or (
+        model.system is not None and model.scale == "nodes" and name.startswith(("s_", "n_"))
     )
 
 
@@ -109,7 +116,7 @@ def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str
     try:
         with np.errstate(all="ignore"):
             found = float(fitted.predict(_prepared(one, model))[0])
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"its parameters are not those of {model.method} ({type(error).__name__}: {error})",
             where=where,

@@ -33,6 +33,7 @@ def report(
     advice: PathLike | Advice | None = None,
     system: PathLike | System | None = None,
     store: PathLike | None = None,
+    model: PathLike | None = None,
     format: str = "html",
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
@@ -49,6 +50,8 @@ def report(
         The machine, for the advice (and the profile, where it is made here).
     store
         The store, or the folder of stores, for what happened when; the user's cache directory by default.
+    model
+        A model of write times that `vani model fit` wrote: what the run's writes took is held against it.
     format
         `html`: one page that needs no network and has at most 2 MB; `markdown`: for a merge request, at most 60,000
         letters; `txt`: for a terminal of 80 columns.
@@ -63,6 +66,7 @@ def report(
         advice=advice,
         system=system,
         store=store,
+        model=model,
         format=format,
         scheduler=scheduler,
         progress=progress,
@@ -75,6 +79,7 @@ def reported(
     advice: PathLike | Advice | None = None,
     system: PathLike | System | None = None,
     store: PathLike | None = None,
+    model: PathLike | None = None,
     format: str = "html",
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
@@ -86,6 +91,7 @@ def reported(
         advice=advice,
         system=system,
         store=store,
+        write_model=model,
         with_heat_map=format in WITH_PLOTS,
         scheduler=scheduler,
         progress=progress,

@@ -10,6 +10,7 @@ import vani
 from vani.api.advise import JUDGED_FILES
 from vani.api.given import PathLike, system_of
 from vani.api.heat_map import heat_map_in
+from vani.api.predicted_write import predicted_write
 from vani.api.run import Run
 from vani.api.source import profile_of
 from vani.errors import InputError, VaniError
@@ -32,13 +33,15 @@ def report_inputs(
     advice: PathLike | Advice | None = None,
     system: PathLike | System | None = None,
     store: PathLike | None = None,
+    write_model: PathLike | None = None,
     with_heat_map: bool = True,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Inputs:
     """What `report` writes from: the profile, its advice and what happened when.
 
-    Parameters are those of `report`; without `with_heat_map` the calls are not looked at, for formats without plots.
+    Parameters are those of `report`, whose `model` is `write_model`; without `with_heat_map` the calls are not looked
+    at, for formats without plots.
 
     Raises
     ------
@@ -65,6 +68,7 @@ def report_inputs(
             rule_names=_rule_names(),
             version=vani.__version__,
             rule_findings=rule_findings(),
+            prediction=None if write_model is None else predicted_write(model, write_model),
         )
 
 

@@ -43,6 +43,7 @@ class _Asked(TypedDict):
     advice: Path | None
     system: str | None
     store: Path | None
+    model: Path | None
     scheduler: Scheduler
 
 
@@ -61,6 +62,12 @@ class _Asked(TypedDict):
     help="What `vani advise` wrote about this profile; all rules are asked by default.",
 )
 @system_option()
+@click.option(
+    "--model",
+    type=FILE,
+    metavar="FILE",
+    help="A model of write times by `vani model fit`: the run's writes are held against it.",
+)
 @format_option(
     FORMATS, default=None, help="What is written; by default what the name of FILE ends in, else html."
 )
@@ -87,7 +94,7 @@ def report(
         return
     _check_machine(asked)
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
-        read = [profile, asked["advice"], *scheduler_files(asked["scheduler"])]
+        read = [profile, asked["advice"], asked["model"], *scheduler_files(asked["scheduler"])]
         check_places([output], chain(read, system_files(asked["system"])))
         made = api.reported(profile, format=format, **asked, progress=progress)
     emit(made.text, output)

@@ -10,7 +10,7 @@ from vani.render.table import table
 from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:
-    from vani.models.write_time.judged import Evaluated
+    from vani.models.write_time.judged import Evaluated, Judged
 
 __all__ = ["column_value", "evaluation_text"]
 
@@ -19,27 +19,32 @@ def column_value(name: str, value: float | str) -> str:
     """What a column of samples has, with its name: `nodes 32`, `bytes 17.2 GB`, `layout shared`."""
     if isinstance(value, str):
         return f"{name} {value}"
-    return f"{name} {format_bytes(value) if name in ('bytes', 'request') else f'{value:,g}'}"
+    return f"{name} {format_bytes(value) if name in ('bytes', 'bytes_per_process', 'request') else f'{value:,g}'}"
 
 
 def evaluation_text(found: Evaluated) -> str:
     """A table of scales and methods: share of predictions off by at most 20 and 30 %, of how many."""
     scales = list(found.by_scale)
-    head = ("method", *(column_value(found.scale, one) for one in scales), "all")
+    unsure = {one.method: one for one in found.unconverged}
+    last = ("unconverged",) if unsure else ()
+    head = ("method", *(column_value(found.scale, one) for one in scales), "all", *last)
     rows = []
     for number, judged in enumerate(found.by_scale[scales[0]]):
         of_scale = [found.by_scale[one][number] for one in scales]
         counts = [len(one.ratios) for one in of_scale]
-        cells = [f"{100 * one.within(0.2):.0f} / {100 * one.within(0.3):.0f} %" for one in of_scale]
+        cells = [_shares(one) for one in of_scale]
         whole = [
             float(np.average([one.within(share) for one in of_scale], weights=counts)) for share in (0.2, 0.3)
         ]
-        rows.append((judged.method, *cells, f"{100 * whole[0]:.0f} / {100 * whole[1]:.0f} %"))
+        apart = (_shares(unsure[judged.method]),) if unsure else ()
+        rows.append((judged.method, *cells, f"{100 * whole[0]:.0f} / {100 * whole[1]:.0f} %", *apart))
     sizes = [len(found.by_scale[one][0].ratios) for one in scales]
-    rows.append(("writes", *(f"{one:,}" for one in sizes), f"{sum(sizes):,}"))
+    apart = (f"{len(found.unconverged[0].ratios):,}",) if unsure else ()
+    rows.append(("writes", *(f"{one:,}" for one in sizes), f"{sum(sizes):,}", *apart))
+    left_out = f" ({found.left_out:,} more had not converged)" if found.left_out else ""
     return "\n".join(
         [
-            f"Off by at most 20 % / 30 %, fitted to {counted(found.trained_on, 'write')} of smaller scales:",
+            f"Off by at most 20 % / 30 %, fitted to {counted(found.trained_on, 'write')} of smaller scales{left_out}:",
             "",
             *table(head, rows),
             "",
@@ -48,3 +53,7 @@ def evaluation_text(found: Evaluated) -> str:
             "",
         ]
     )
+
+
+def _shares(judged: Judged) -> str:
+    return f"{100 * judged.within(0.2):.0f} / {100 * judged.within(0.3):.0f} %"

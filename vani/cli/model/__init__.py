@@ -15,6 +15,7 @@ _COMMANDS = {
         "vani.cli.model.evaluate:evaluate",
         "Hold all methods against scales they were not fitted to.",
     ),
+    "show": ("vani.cli.model.show:show", "Tell what a fitted model was made from, and its bandwidths."),
     "list": ("vani.cli.model.list:list_", "List the models that are bundled."),
 }
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
+from typing import Unpack
 
 import click
 
-from vani.cli.model.samples import samples_options
+from vani.cli.model.samples import Asked, samples_options
 
 __all__ = ["evaluate"]
 
@@ -17,7 +16,7 @@ __all__ = ["evaluate"]
 @click.option(
     "--up-to", type=str, required=True, metavar="VALUE", help="The largest scale that is fitted to."
 )
-def evaluate(samples: Path, scale: str, system: Literal["cetus", "titan"] | None, up_to: str) -> None:
+def evaluate(up_to: str, **asked: Unpack[Asked]) -> None:
     """Hold all methods against the larger scales of SAMPLES, side by side.
 
     They are fitted to the scales up to a value: what is printed is how they do where they were not fitted.
@@ -25,4 +24,4 @@ def evaluate(samples: Path, scale: str, system: Literal["cetus", "titan"] | None
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.evaluation import evaluation_text  # noqa: PLC0415
 
-    click.echo(evaluation_text(api.model_evaluate(samples, up_to, scale=scale, system=system)), nl=False)
+    click.echo(evaluation_text(api.model_evaluate(up_to=up_to, **asked)), nl=False)

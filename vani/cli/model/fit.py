@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Unpack
 
 import click
 
-from vani.cli.model.samples import samples_options
+from vani.cli.model.samples import Asked, samples_options
 from vani.cli.options import output_option
 from vani.cli.output import emit
 from vani.cli.places import check_places
@@ -19,19 +19,13 @@ __all__ = ["fit"]
 @samples_options
 @click.option("--method", metavar="NAME", help="Not the best one, but this.")
 @output_option("Write the model here, not to stdout.")
-def fit(
-    samples: Path,
-    scale: str,
-    system: Literal["cetus", "titan"] | None,
-    method: str | None,
-    output: Path | None,
-) -> None:
-    """Fit a model of write times to SAMPLES, a CSV file.
+def fit(method: str | None, output: Path | None, **asked: Unpack[Asked]) -> None:
+    """Fit a model of write times to SAMPLES: CSV files, or what IOR printed, as text or JSON.
 
     Each method is fitted without the largest scale and judged on it; the best one is fitted to all. A model that would
     be off by more than a factor of 3 for one write in ten is not written.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], [samples])
-    emit(api.model_fit(samples, scale=scale, system=system, method=method).to_yaml(), output)
+    check_places([output], asked["samples"])
+    emit(api.model_fit(method=method, **asked).to_yaml(), output)

@@ -31,6 +31,15 @@ __all__ = ["predict"]
     "-K", "--bytes-per-process", metavar="SIZE", help="What each writes to its file, such as 500MB."
 )
 @click.option("-W", "--stripe-count", type=int, metavar="W", help="Of each file, where there are stripes.")
+@click.option(
+    "--mapping",
+    type=FILE,
+    metavar="FILE",
+    help="What each node is behind, as CSV: node,router or node,io_node,bridge,link; a range without it.",
+)
+@click.option(
+    "--job-nodes", metavar="LIST", help="Which of the nodes mapped the job has, such as nid[001-128]; all."
+)
 @format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
 @output_option()
 def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **asked: Any) -> None:
@@ -41,7 +50,7 @@ def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], [asked["model"]])
+    check_places([output], [asked["model"], asked["mapping"]])
     found = api.model_predict(asked=_pairs(settings), **asked)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, found), output)

@@ -4,31 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, TypedDict
 
 import click
 
+from vani.cli.history.options import db_option
 from vani.cli.options import FILE
 
-__all__ = ["samples_options"]
+__all__ = ["Asked", "samples_options"]
+
+
+class Asked(TypedDict):
+    """What the library is asked as it was typed."""
+
+    samples: tuple[Path, ...]
+    scale: str | None
+    system: Literal["cetus", "titan"] | None
+    confidence: float
+    application: str | None
+    user: str | None
+    db: str | None
+
 
 _OPTIONS = (
-    click.argument("samples", type=FILE),
+    click.argument("samples", type=FILE, nargs=-1),
     click.option(
         "--scale",
-        default="nodes",
-        show_default=True,
         metavar="COLUMN",
-        help="Column by which samples are small or large.",
+        help="Column by which samples are small or large: nodes, else processes, else bytes.",
     ),
     click.option(
         "--system",
         type=click.Choice(["cetus", "titan"]),
         help="Machine whose features of Xie et al. are used, not the loads of the columns.",
     ),
+    click.option(
+        "--confidence",
+        type=float,
+        default=0.9,
+        show_default=True,
+        metavar="P",
+        help="With which a mean of repetitions lies within a tenth of the true one; others are set apart.",
+    ),
+    click.option("--application", metavar="APP", help="Runs of APP in a history as well, those that write."),
+    click.option("--user", metavar="USER", help="Only those of this user."),
+    db_option,
 )
 
 
 def samples_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command SAMPLES, `--scale` and `--system`."""
+    """Give a command SAMPLES, and what tells which of them are used and how."""
     return reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)

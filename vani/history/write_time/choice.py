@@ -2,14 +2,16 @@
 
 A model is made from small runs to predict large ones. So each method is fitted without the largest scale of the samples
 and judged on it; the best one is fitted again to all. The ratios of measured to predicted time on the scale held out
-give the interval (split conformal prediction): of new samples that are as far from the training as those, nine of ten
-lie within.
+give the interval: of new samples that are as far from the training as those, nine of ten lie within. Of many ratios
+their quantiles are taken (split conformal prediction); of few, what nine of ten draws from a normal distribution like
+theirs would hold, and where they are fewer than nine, the scale before is held out in the same way and adds its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -20,14 +22,15 @@ from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, kinds_of
 from vani.models.write_time.judged import Judged
 
-__all__ = ["NOMINAL", "Fitted", "choose", "fit_with", "judge"]
+__all__ = ["NOMINAL", "Fitted", "choose", "fit_with", "judge", "judged_by_all"]
 
 NOMINAL: Final = 0.9
 _LEAST: Final = 8
 """Samples in all below which nothing is fitted."""
 _FEW: Final = 19
-"""Held-out samples below which no quantile of 5 % is known: their extremes are taken, and widened."""
-_WIDER: Final = 1.15
+"""Held-out samples below which no quantile of 5 % is known."""
+_FEWEST: Final = 9
+"""Held-out samples below which nine of ten are not known."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Fitted:
         Measured over predicted time: nine of ten lie between.
     judged
         All methods on the scale that was held out, the best first.
+    held_out
+        Samples that the interval rests on.
     """
 
     method: str
@@ -48,6 +53,7 @@ class Fitted:
     low: float
     high: float
     judged: tuple[Judged, ...]
+    held_out: int = 0
 
     def predict(self, samples: Samples) -> Floats:
         """Seconds, shape (samples,)."""
@@ -60,6 +66,31 @@ def judge(method: str, train: Samples, scale: Floats, test: Samples) -> Judged:
     module = methods()[method]
     predicted = module.predict(module.fit(train, scale, known), test, known)
     return Judged(method, test.seconds / np.maximum(predicted, 1e-6))
+
+
+def judged_by_all(
+    train: Samples, scale: Floats, test: Samples, names: Iterable[str] | None = None
+) -> list[Judged]:
+    """Judge methods, the plain ones first.
+
+    Parameters
+    ----------
+    names
+        Which; None: all whose libraries are installed.
+
+    Raises
+    ------
+    InputError
+        A method that was named needs a library that is not installed.
+    """
+    judged = []
+    for name in names if names is not None else methods():
+        try:
+            judged.append(judge(name, train, scale, test))
+        except InputError:
+            if names is not None:
+                raise
+    return judged
 
 
 def choose(
@@ -92,36 +123,48 @@ def choose(
         )
     largest = scale == scales[-1]
     small, large = samples.only(~largest), samples.only(largest)
-    judged = []
-    for name in names if names is not None else methods():
-        try:
-            judged.append(judge(name, small, scale[~largest], large))
-        except InputError:
-            if names is not None:
-                raise
+    judged = judged_by_all(small, scale[~largest], large, names)
     judged.sort(key=lambda one: one.error)
     return fit_with(judged[0].method, samples, scale, tuple(judged))
 
 
 def fit_with(method: str, samples: Samples, scale: Floats, judged: tuple[Judged, ...]) -> Fitted:
-    """Fit one method to all samples; the interval is that of its held-out ratios among `judged`."""
+    """Fit one method to all samples; the interval is that of its held-out ratios, `judged` on the largest scale."""
     known = kinds_of(samples)
     ratios = next(one.ratios for one in judged if one.method == method)
+    for limit in np.unique(scale)[-2:1:-1]:  # Of one scale alone nothing is learnt about larger ones.
+        if len(ratios) >= _FEWEST:
+            break
+        smaller = scale < limit
+        earlier = judge(method, samples.only(smaller), scale[smaller], samples.only(scale == limit))
+        ratios = np.concatenate([ratios, earlier.ratios])
     low, high = _interval(ratios)
-    return Fitted(method, methods()[method].fit(samples, scale, known), known, low, high, judged)
+    fitted = methods()[method].fit(samples, scale, known)
+    return Fitted(method, fitted, known, low, high, judged, len(ratios))
 
 
 def _interval(ratios: Floats) -> tuple[float, float]:
     # What was off all one way without the largest scale is fitted to it in the end: the truth lies between the two.
-    low, high = _quantiles(ratios)
-    return min(low, 1.0), max(high, 1.0)
+    low, high = np.exp(_quantiles(np.sort(np.log(ratios))))
+    return min(float(low), 1.0), max(float(high), 1.0)
 
 
-def _quantiles(ratios: Floats) -> tuple[float, float]:
-    logs = np.sort(np.log(ratios))
+def _quantiles(logs: Floats) -> Floats:
+    """Two of them, shape (2,), of sorted logarithms."""
     count = len(logs)
-    if count < _FEW:
-        return float(np.exp(logs[0]) / _WIDER), float(np.exp(logs[-1]) * _WIDER)
     tail = (1 - NOMINAL) / 2
-    below = max(0, int(np.floor(tail * (count + 1))) - 1)
-    return float(np.exp(logs[below])), float(np.exp(logs[count - 1 - below]))
+    if count >= _FEW:
+        below = max(0, int(np.floor(tail * (count + 1))) - 1)
+        return logs[[below, count - 1 - below]]
+    width = float(logs.std(ddof=1)) if count > 1 else float(np.abs(logs[0]))
+    reach = _student(1 - tail, max(1, count - 1)) * width * float(np.sqrt(1 + 1 / count))
+    return np.asarray(logs.mean() + np.array([-reach, reach]))
+
+
+def _student(share: float, freedom: int) -> float:
+    """Quantile of Student's t by Fisher's expansion, right to a hundredth from five degrees of freedom on."""
+    z = NormalDist().inv_cdf(share)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3

@@ -13,7 +13,7 @@ from vani.errors import InputError
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import KNOWN, Kinds, stage_loads
 
-__all__ = ["linear_features", "predict_linear", "search"]
+__all__ = ["linear_features", "predict_linear", "search", "shrunk"]
 
 MOST_SHRINKAGE: Final = 10.0
 _MOST_SUBSETS: Final = 255
@@ -46,16 +46,9 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
     Raises
     ------
     InputError
-        scikit-learn is not installed.
+        scikit-learn is not installed, or the samples are too few.
     """
-    columns = linear_features(samples, known)
-    names = list(columns)
-    matrix = np.stack(list(columns.values()), axis=1)
-    middle, width = matrix.mean(axis=0), matrix.std(axis=0)
-    used = width > 1e-12 * np.abs(middle)
-    matrix = np.concatenate(
-        [np.ones((len(samples), 1)), (matrix[:, used] - middle[used]) / width[used]], axis=1
-    )
+    names, matrix, middle, width = _standard(samples, known)
     weights = 1.0 / samples.seconds if relative else np.ones(len(samples))
     validation = _held_out(scale)
     scales = np.unique(scale)
@@ -70,19 +63,41 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
             wrong = float((((check[0] @ coefficients - check[1]) * check[2]) ** 2).mean())
             if best is None or wrong < best[0] * (1 - 1e-9):
                 best = wrong, coefficients, tuple(scales[list(subset)].tolist()), shrinkage
-    assert best is not None
+    if best is None:
+        raise InputError(
+            "too few samples beside those that choose", where="Lasso", todo="measure more writes, or another --method"
+        )
     _, coefficients, chosen, shrinkage = best
-    found = coefficients[1:] / width[used]
+    found = coefficients[1:] / width
     return {
-        "intercept": float(coefficients[0] - found @ middle[used]),
-        "coefficients": {
-            name: float(value)
-            for name, value in zip(np.array(names)[used].tolist(), found, strict=True)
-            if value != 0
-        },
+        "intercept": float(coefficients[0] - found @ middle),
+        "coefficients": {name: float(value) for name, value in zip(names, found, strict=True) if value != 0},
         "scales": list(chosen),
         "shrinkage": shrinkage,
     }
+
+
+def shrunk(
+    parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds, *, relative: bool
+) -> dict[str, float]:
+    """The coefficients by other samples of the scales that the search chose, with its shrinkage.
+
+    Parameters
+    ----------
+    parameters
+        What `search` found.
+    """
+    names, matrix, _, width = _standard(samples, known)
+    weights = 1.0 / samples.seconds if relative else np.ones(len(samples))
+    path = _path(*_gram(matrix, samples.seconds, weights, np.isin(scale, parameters["scales"])))
+    if not path:
+        return {}
+    shrinkages = np.array([shrinkage for shrinkage, _ in path])
+    corners = np.array([coefficients[1:] for _, coefficients in path])
+    # Between its corners the path is straight; `interp` wants the shrinkages to rise.
+    at = float(parameters["shrinkage"])
+    found = [np.interp(at, shrinkages[::-1], corner[::-1]) for corner in corners.T]
+    return dict(zip(names, (np.array(found) / width).tolist(), strict=True))
 
 
 def predict_linear(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
@@ -92,6 +107,17 @@ def predict_linear(parameters: dict[str, Any], samples: Samples, known: Kinds) -
     for name, coefficient in parameters["coefficients"].items():
         seconds += coefficient * columns[name]
     return np.asarray(np.maximum(seconds, 1e-3))
+
+
+def _standard(samples: Samples, known: Kinds) -> tuple[list[str], Floats, Floats, Floats]:
+    """Names of the features that differ, a column of ones and them in standard units, their means and widths."""
+    columns = linear_features(samples, known)
+    matrix = np.stack(list(columns.values()), axis=1)
+    middle, width = matrix.mean(axis=0), matrix.std(axis=0)
+    used = width > 1e-12 * np.abs(middle)
+    inner = (matrix[:, used] - middle[used]) / width[used]
+    names = [name for name, there in zip(columns, used, strict=True) if there]
+    return names, np.concatenate([np.ones((len(samples), 1)), inner], axis=1), middle[used], width[used]
 
 
 def _held_out(scale: Floats) -> npt.NDArray[np.bool_]:

@@ -68,4 +68,4 @@ def with_paper_features(samples: Samples, pool: GpfsPool | LustrePool) -> Sample
     else:
         found = gpfs_features(patterns, pool, **placed)
     columns = {name: np.asarray(value, dtype=float) for name, value in found.items()}
-    return Samples(columns, samples.words, samples.seconds)
+    return samples.with_numbers(columns)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,16 +12,11 @@ import numpy.typing as npt
 
 from vani.errors import InputError, one_line
 
-__all__ = ["MOST_SAMPLES", "Samples", "read_samples"]
+__all__ = ["MOST_WRITES", "Floats", "Samples", "Writes", "joined", "sampled"]
 
 Floats = npt.NDArray[np.float64]
 
-MOST_SAMPLES: Final = 200_000
-_MOST_COLUMNS: Final = 100
-_MOST_WORDS: Final = 20
-"""Distinct words of a column beyond which they are names, not a setting."""
-
-_TIMES: Final = ("seconds", "time_s", "total_s")
+MOST_WRITES: Final = 200_000
 
 
 @dataclass(frozen=True)
@@ -39,22 +32,30 @@ class Samples:
         By column, the setting of each sample, shape (samples,).
     seconds
         Mean time of each, shape (samples,).
+    standard_error
+        Of each mean, as a share of it, shape (samples,): NaN where it is one measurement; None: not known of any.
     """
 
     numbers: Mapping[str, Floats]
     words: Mapping[str, npt.NDArray[np.str_]]
     seconds: Floats
+    standard_error: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> Samples:
-        """The samples where `chosen`, shape (samples,), is true."""
+    def only(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Samples:
+        """The samples where `chosen`, shape (samples,), is true, or those at its places."""
         return Samples(
             {name: column[chosen] for name, column in self.numbers.items()},
             {name: column[chosen] for name, column in self.words.items()},
             self.seconds[chosen],
+            None if self.standard_error is None else self.standard_error[chosen],
         )
+
+    def with_numbers(self, numbers: Mapping[str, Floats]) -> Samples:
+        """The same samples, told by other numbers."""
+        return replace(self, numbers=numbers)
 
     def of_scale(self, name: str) -> Floats:
         """The column that tells the scale.
@@ -70,113 +71,49 @@ class Samples:
         return self.numbers[name]
 
 
-def read_samples(path: Path) -> Samples:
-    """Read samples from CSV with a line of names.
+@dataclass(frozen=True)
+class Writes:
+    """Measured writes as a file has them, repetitions one by one; columns as in `Samples`, shape (writes,)."""
 
-    `seconds` (or `time_s`, `total_s`) is the time; `bandwidth` (bytes per second) with `bytes` does as well. Samples
-    that agree in everything else are repetitions: their mean time is one sample, as Xie et al. define it.
+    numbers: Mapping[str, Floats]
+    words: Mapping[str, npt.NDArray[np.str_]]
+    seconds: Floats
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
+    """Put the writes of several files, each with its name, into one.
 
     Raises
     ------
     InputError
-        No such file, no samples, a name twice, an empty cell, or a number that is none; names the line.
+        One file has a column that another one lacks, or words where another one has numbers; names both.
     """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(line for line in file if not line.startswith("#"))
-            head = [name.strip() for name in next(rows, [])]
-            _refuse_head(head, path)
-            columns = _columns(rows, head, path)
-    except FileNotFoundError:
-        raise InputError("no such file", where=path) from None
-    except IsADirectoryError:
-        raise InputError("is a directory", where=path, todo="name a CSV file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read as CSV ({why})", where=path) from error
-    return _grouped(columns, path)
-
-
-def _refuse_head(head: Sequence[str], path: Path) -> None:
-    if not any(head):
-        raise InputError("is empty", where=path, todo="begin it with the names of the columns")
-    for name in head:
-        if head.count(name) > 1:
-            raise InputError(f"column {name!r} is there twice", where=path, todo="leave one out")
-    if len(head) > _MOST_COLUMNS:
-        raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MOST_COLUMNS}")
-    if not set(_TIMES) & set(head) and not {"bandwidth", "bytes"} <= set(head):
-        raise InputError(
-            "has neither a column `seconds` nor `bandwidth` and `bytes`",
-            where=path,
-            todo="add the time of each write",
-        )
-
-
-def _columns(rows: Iterator[list[str]], head: Sequence[str], path: Path) -> dict[str, list[str]]:
-    columns: dict[str, list[str]] = {name: [] for name in head}
-    for number, row in enumerate(rows, 2):
-        if len(row) != len(head):
-            raise InputError(
-                f"{len(row)} cells where there are {len(head)} columns",
-                where=f"{path}: row {number}",
-                todo="complete it",
-            )
-        if number > MOST_SAMPLES:
-            raise InputError(f"has more than {MOST_SAMPLES:,} samples", where=path, todo="leave some out")
-        for name, cell in zip(head, row, strict=True):
-            if not cell.strip():
+    first, writes = parts[0]
+    for path, other in parts[1:]:
+        for here, there, one, two in ((writes, other, first, path), (other, writes, path, first)):
+            missing = (set(here.numbers) - set(there.numbers)) | (set(here.words) - set(there.words))
+            if missing:
+                name = one_line(min(missing))
                 raise InputError(
-                    f"no {one_line(name)}",
-                    where=f"{path}: row {number}",
-                    todo="fill it in or leave the row out",
+                    f"has no {'such ' if name in (*there.numbers, *there.words) else ''}column {name!r} as {one} has",
+                    where=two,
+                    todo="add it, or fit the files apart",
                 )
-            columns[name].append(cell.strip())
-    if not columns[head[0]]:
-        raise InputError("has no samples", where=path, todo="add a row per write")
-    return columns
+    if sum(len(one) for _, one in parts) > MOST_WRITES:
+        raise InputError(f"more than {MOST_WRITES:,} writes", where=parts[-1][0], todo="leave some out")
+    return Writes(
+        {name: np.concatenate([one.numbers[name] for _, one in parts]) for name in writes.numbers},
+        {name: np.concatenate([one.words[name] for _, one in parts]) for name in writes.words},
+        np.concatenate([one.seconds for _, one in parts]),
+    )
 
 
-def _grouped(columns: Mapping[str, list[str]], path: Path) -> Samples:
-    numbers: dict[str, Floats] = {}
-    words: dict[str, npt.NDArray[np.str_]] = {}
-    for name, cells in columns.items():
-        try:
-            numbers[name] = np.array([float(cell) for cell in cells])
-        except ValueError:
-            kinds = set(cells)
-            if len(kinds) > _MOST_WORDS or name in (*_TIMES, "bytes", "nodes", "processes"):
-                odd = next(cell for cell in cells if not _is_number(cell))
-                raise InputError(
-                    f"{name} is {odd[:40]!r}",
-                    where=path,
-                    todo=f"give a number (a column of words has at most {_MOST_WORDS} of them)",
-                ) from None
-            words[name] = np.array(cells)
-            continue
-        wrong = ~np.isfinite(numbers[name]) | (numbers[name] < 0) | (numbers[name] > 1e30)
-        if wrong.any():
-            row = int(np.argmax(wrong)) + 2
-            raise InputError(f"{name} is {cells[row - 2]}", where=f"{path}: row {row}", todo="give 0 or more")
-    return _means(numbers, words, _times(numbers, path))
-
-
-def _times(numbers: dict[str, Floats], path: Path) -> Floats:
-    name: str = next((name for name in _TIMES if name in numbers), "bandwidth")
-    if name == "bandwidth":
-        times = np.divide(
-            numbers["bytes"], numbers[name], out=np.zeros(len(numbers[name])), where=numbers[name] > 0
-        )
-    else:
-        times = numbers[name]
-    if not (times > 0).all():
-        row = int(np.argmax(~(times > 0))) + 2
-        raise InputError(f"a {name} of 0", where=f"{path}: row {row}", todo="leave the row out")
-    del numbers[name]
-    return times
-
-
-def _means(numbers: dict[str, Floats], words: dict[str, npt.NDArray[np.str_]], times: Floats) -> Samples:
+def sampled(writes: Writes) -> Samples:
+    """Make one sample of the writes that agree in everything but their time: its mean, as Xie et al. define it."""
+    numbers, words, times = writes.numbers, writes.words, writes.seconds
     keys = [
         *numbers.values(),
         *(np.unique(column, return_inverse=True)[1].astype(float) for column in words.values()),
@@ -186,17 +123,14 @@ def _means(numbers: dict[str, Floats], words: dict[str, npt.NDArray[np.str_]], t
     group = group.ravel()  # numpy 2.0 gives it two dimensions
     counts = np.bincount(group)
     order = np.argsort(first)
-    means = (np.bincount(group, weights=times) / counts)[order]
+    means = np.bincount(group, weights=times) / counts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.bincount(group, weights=(times - means[group]) ** 2) / (counts - 1)
+        error = np.where(counts > 1, np.sqrt(variance / counts) / means, np.nan)
     chosen = first[order]
     return Samples(
         {name: column[chosen] for name, column in numbers.items()},
         {name: column[chosen] for name, column in words.items()},
-        means,
+        means[order],
+        error[order],
     )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False

@@ -47,6 +47,10 @@ class Evaluated:
     ----------
     by_scale
         By scale, each method's ratios of measured to predicted time.
+    unconverged
+        The same of larger writes whose repetitions differ too much for a mean; empty where there are none.
+    left_out
+        Smaller writes of that kind: nothing was fitted to them.
     chosen
         The method that was chosen from the training samples alone.
     covered
@@ -56,6 +60,8 @@ class Evaluated:
     scale: str
     trained_on: int
     by_scale: dict[float, list[Judged]]
+    unconverged: list[Judged]
+    left_out: int
     chosen: str
     low: float
     high: float

@@ -31,10 +31,12 @@ from vani.render.report.structure import (
 )
 from vani.render.report.tables import Table
 from vani.render.report.unknowns import Unknown, unknowns
+from vani.render.report.write_time import measured_and_predicted
 from vani.render.verdict import is_in_libraries
 from vani.render.wording import MATTERS, judged_by, matters, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
+from vani.schema.prediction import WriteTimePrediction
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_count, format_seconds, format_share
@@ -61,6 +63,8 @@ class Inputs:
     """Vani's."""
     rule_findings: Mapping[str, str] = field(default_factory=dict)
     """What each rule looks for, in one sentence, by id."""
+    prediction: WriteTimePrediction | None = None
+    """What a model says of the time of its writes; None: no model was named."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,7 @@ def prepare(
     return Prepared(
         title=_title(profile, limits),
         damage=clip(damage(profile) or "", limits.prose),
-        facts=_facts(profile),
+        facts=(*_facts(profile), *_predicted(inputs)),
         verdict=_verdict(inputs, limits),
         todo=tuple(ordered[: len(first)]),
         advice=tuple(ordered),
@@ -272,6 +276,12 @@ def _facts(profile: Profile) -> tuple[Fact, ...]:
         Fact("I/O", _of_run(workflow.io_time_share), _slowest(profile)),
         *_values(profile),
     )
+
+
+def _predicted(inputs: Inputs) -> tuple[Fact, ...]:
+    if inputs.prediction is None:
+        return ()
+    return (Fact("Writes", *measured_and_predicted(inputs.profile, inputs.prediction)),)
 
 
 def _values(profile: Profile) -> tuple[Fact, ...]:

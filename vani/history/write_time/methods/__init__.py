@@ -5,6 +5,8 @@ Each file has `NAME`, `ABOUT`, `ORDER`, and
 - `fit(samples, scale, known)`: parameters, plain data that a document can hold; `known` are the settings of columns of
   words
 - `predict(parameters, samples, known)`: seconds, shape (samples,)
+- `refit(parameters, samples, scale, known)`, where its coefficients are costs of stages: the cost of each by other
+  samples, seconds per unit of its load
 """
 
 from __future__ import annotations

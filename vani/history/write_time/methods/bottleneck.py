@@ -5,6 +5,7 @@ What holds if a byte is on its way through one stage while the next one follows.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -23,18 +24,20 @@ _STEPS: Final = 60
 _BINDS: Final = 0.02
 """A stage that never makes up so much of a sample's time is not identified."""
 
+_Found = tuple[float, float, float, Floats]
+"""Half the sum of squared errors, norm, start, and cost of each stage."""
+
 
 def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     """Fit the stages by squared relative errors, for each norm; the best norm is kept."""
     del scale
-    if len(samples) > _MOST_SAMPLES:
-        samples = samples.only(np.arange(len(samples)) % -(-len(samples) // _MOST_SAMPLES) == 0)
+    samples = _some(samples)
     columns = only_loads(stage_loads(samples, known))
     columns.pop("1")
     matrix = np.stack(list(columns.values()), axis=1)
     begin = _beginning(matrix, samples.seconds)
     best = min((_fitted(matrix, samples.seconds, begin, norm) for norm in _NORMS), key=lambda found: found[0])
-    _, norm, start, costs = best
+    _, norm, start, costs = _fewest(matrix, samples.seconds, best)
     shares = matrix * costs / samples.seconds[:, None]
     binds = shares.max(axis=0) > _BINDS
     names = np.array(list(columns))
@@ -43,6 +46,19 @@ def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
         "start": start,
         "coefficients": {str(n): float(c) for n, c in zip(names[binds], costs[binds], strict=True)},
     }
+
+
+def refit(parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds) -> dict[str, float]:
+    """The costs of the same stages by other samples, by the same norm."""
+    del scale
+    if not parameters["coefficients"]:
+        return {}
+    samples = _some(samples)
+    columns = stage_loads(samples, known)
+    matrix = np.stack([columns[name] for name in parameters["coefficients"]], axis=1)
+    begin = np.array(list(parameters["coefficients"].values()))
+    _, _, start, costs = _fitted(matrix, samples.seconds, begin, parameters["norm"], parameters["start"])
+    return {"1": start, **dict(zip(parameters["coefficients"], costs.tolist(), strict=True))}
 
 
 def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
@@ -54,6 +70,34 @@ def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Float
     return float(parameters["start"]) + _norm(np.stack(parts, axis=1), float(parameters["norm"]))
 
 
+def _fewest(matrix: Floats, seconds: Floats, best: _Found) -> _Found:
+    """Leave out, one by one, stages without which the rest explains the samples as well (Schwarz's criterion).
+
+    Two stages whose loads are alike where it was measured share one cost in any way; beyond, they part. The fewest
+    stages promise least that no sample has shown.
+    """
+    allowed = math.log(len(seconds)) / len(seconds)
+    while (best[3] > 0).sum() > 1:
+        used = np.flatnonzero(best[3] > 0)
+        weight = (matrix[:, used] * best[3][used] / seconds[:, None]).max(axis=0)
+        for stage in used[np.argsort(weight)]:
+            begin = best[3].copy()
+            begin[stage] = 0.0
+            found = _fitted(matrix, seconds, begin, best[1], best[2])
+            if math.log(found[0] / best[0]) < allowed:
+                best = found
+                break
+        else:
+            break
+    return best
+
+
+def _some(samples: Samples) -> Samples:
+    if len(samples) <= _MOST_SAMPLES:
+        return samples
+    return samples.only(np.arange(len(samples)) % -(-len(samples) // _MOST_SAMPLES) == 0)
+
+
 def _beginning(matrix: Floats, seconds: Floats) -> Floats:
     """What the sum of stages says; of stages that it leaves out, a hundredth of what they could cost at most."""
     summed = non_negative_fit(matrix, seconds, 1.0 / seconds)
@@ -63,8 +107,8 @@ def _beginning(matrix: Floats, seconds: Floats) -> Floats:
 
 
 def _fitted(
-    matrix: Floats, seconds: Floats, begin: Floats, norm: float
-) -> tuple[float, float, float, Floats]:
+    matrix: Floats, seconds: Floats, begin: Floats, norm: float, start: float | None = None
+) -> _Found:
     from scipy.optimize import least_squares  # noqa: PLC0415 - heavy
 
     used = begin > 0
@@ -81,11 +125,16 @@ def _fitted(
         )
         return np.concatenate([np.full((len(seconds), 1), np.exp(logs[0])), each], axis=1) / seconds[:, None]
 
-    first = np.concatenate([[np.log(max(1e-6, 0.2 * float(seconds.min())))], np.log(begin[used])])
-    found = least_squares(wrong, first, jac=slope, max_nfev=_STEPS, x_scale=1.0, loss="soft_l1", f_scale=0.2)
+    start = max(1e-6, 0.2 * float(seconds.min()) if start is None else start)
+    first = np.concatenate([[np.log(start)], np.log(begin[used])])
+    # A step that leads out of all numbers is taken back.
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = least_squares(
+            wrong, first, jac=slope, max_nfev=_STEPS, x_scale=1.0, loss="soft_l1", f_scale=0.2
+        )
     costs = np.zeros(matrix.shape[1])
     costs[used] = np.exp(found.x[1:])
-    return float(found.cost), norm, float(np.exp(found.x[0])), costs
+    return max(float(found.cost), 1e-300), norm, float(np.exp(found.x[0])), costs
 
 
 def _norm(parts: Floats, norm: float) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from vani.history.write_time.lasso_search import predict_linear, search
+from vani.history.write_time.lasso_search import predict_linear, search, shrunk
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds
 
@@ -20,6 +20,11 @@ ORDER: Final = 6
 def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     """Search; see `lasso_search.search`."""
     return search(samples, scale, known, relative=False)
+
+
+def refit(parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds) -> dict[str, float]:
+    """The coefficients by other samples of the same scales, with the same shrinkage."""
+    return shrunk(parameters, samples, scale, known, relative=False)
 
 
 def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:

@@ -1,0 +1,149 @@
+"""Where no model of write times can be good: one run's time, another machine, machines told by a few submissions.
+
+From `../shared/data`: the daily probes of TOKIO-ABC, submissions to IO500; and each machine of the other cases by the
+other one.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vani.errors import InputError
+from vani.history.write_time.choice import judge
+from vani.history.write_time.methods import methods
+from vani.history.write_time.samples import Samples
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+LAST = 7
+FIRST = 0.7
+"""Share of a benchmark's runs, in order of time, that comes before what is predicted."""
+LEAST_RUNS = 20
+
+
+@dataclass(frozen=True)
+class Held:
+    """Measured over predicted times, shape (writes,), and an interval of 90 % that was made without them.
+
+    Parameters
+    ----------
+    within
+        Whether each ratio lies in its interval.
+    """
+
+    name: str
+    ratios: np.ndarray
+    within: np.ndarray
+
+    def __str__(self) -> str:
+        off = np.abs(1 / self.ratios - 1)
+        return (
+            f"{self.name}: {len(off):,} writes, {100 * (off <= 0.3).mean():.0f} ({100 * (off <= 0.2).mean():.0f}); "
+            f"its interval holds {100 * self.within.mean():.0f} %"
+        )
+
+
+def daily(machine: str, file: str) -> Held | None:
+    """The last 30 % of each benchmark's runs, by the median of the last seven; the interval is that of those before.
+
+    The time is that of the slowest process.
+    """
+    path = DATA / "tokio-abc" / file
+    if not path.exists():
+        return None
+    series: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
+    with gzip.open(path, "rt", newline="") as lines:
+        for row in csv.DictReader(lines):
+            written, read, rate, start = (
+                float(row[name] or "nan")
+                for name in (
+                    "darshan_tot_bytes_written_posix", "darshan_tot_bytes_read_posix",
+                    "darshan_agg_perf_by_slowest_posix", "darshan_start_time",
+                )
+            )  # fmt: skip
+            way = "write" if written > read else "read"
+            shared = "shared" if float(row[f"darshan_biggest_{way}_api_files"] or 0) < 10 else "own files"
+            if rate > 0 and np.isfinite(start):
+                kind = (row["app"], row["_file_system"], way, shared, row["darshan_nprocs"])
+                series[kind].append((start, (written + read) / 2**20 / rate))
+    ratios, within = [], []
+    for runs in series.values():
+        if len(runs) < LEAST_RUNS:
+            continue
+        seconds = np.array([one for _, one in sorted(runs)])
+        found = np.array([seconds[n] / np.median(seconds[n - LAST : n]) for n in range(LAST, len(seconds))])
+        before, after = np.split(found, [int(FIRST * len(seconds)) - LAST])
+        low, high = np.quantile(before, [0.05, 0.95])
+        ratios.append(after)
+        within.append((after >= low) & (after <= high))
+    return Held(f"{machine}, same benchmark daily", np.concatenate(ratios), np.concatenate(within))
+
+
+def io500() -> Held | None:
+    """The largest number of nodes of a system from its smaller ones, by its next; the interval is that of others."""
+    path = DATA / "io500" / "io500_ior_runs.csv"
+    if not path.exists():
+        return None
+    systems: dict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            tasks, per_node = float(row["tasks"] or 0), float(row["clients_per_node"] or 0)
+            nodes = float(row["nodes"] or 0) or (tasks / per_node if per_node else 0.0)
+            rate = float(row["bw_mib_s"] or 0) * 2**20
+            if row["op"] == "write" and min(tasks, nodes, rate) > 0:
+                key = (row["institution"], row["system"], row["fs"], row["phase"])
+                systems[key].append((nodes, tasks, rate))
+    ratios = [ratio for rows in systems.values() for ratio in _largest(np.array(rows))]
+    logs = np.log(ratios)
+    bounds = [np.quantile(np.delete(logs, n), [0.05, 0.95]) for n in range(len(logs))]
+    within = np.array([low <= one <= high for one, (low, high) in zip(logs, bounds, strict=True)])
+    return Held("IO500, largest number of nodes of a system", np.array(ratios), within)
+
+
+def _largest(rows: np.ndarray) -> list[float]:
+    """Measured over predicted times on most nodes, by the median rate on the next fewer ones."""
+    nodes, _, rates = rows.T
+    fewer = nodes[nodes < nodes.max()]
+    if not len(fewer):
+        return []
+    return (np.median(rates[nodes == fewer.max()]) / rates[nodes == nodes.max()]).tolist()
+
+
+def transferred(machines: dict[str, Samples]) -> Iterator[tuple[str, str, float]]:
+    """From one machine to one that was never measured: names, and the largest share within 30 % of any method."""
+    for here, train in machines.items():
+        for there, test in machines.items():
+            shared = [name for name in train.numbers if name in test.numbers]
+            if here == there:
+                continue
+            small, large = (
+                Samples({name: one.numbers[name] for name in shared}, {}, one.seconds)
+                for one in (train, test)
+            )
+            found = []
+            for method in methods():
+                try:
+                    found.append(judge(method, small, small.numbers["nodes"], large).within(0.3))
+                except InputError:
+                    continue
+            yield here, there, max(found)
+
+
+def print_limits(machines: dict[str, Samples]) -> None:
+    """Print all of it."""
+    print("\nLimits:")
+    for held in (
+        daily("Edison", "edison_2017-02_2018-02.csv.gz"),
+        daily("Mira", "mira_2017-02_2017-10.csv.gz"),
+        io500(),
+    ):
+        if held is not None:
+            print(f"  {held}")
+    for here, there, share in transferred(machines):
+        print(f"  fitted to {here}, asked for {there}: at most {100 * share:.0f} within 30 %, by any method")

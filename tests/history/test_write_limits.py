@@ -1,0 +1,41 @@
+"""What the benchmark of write times prints beside its cases: costs of stages, the search's time, the limits."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("scipy")
+pytest.importorskip("sklearn")
+
+from benchmarks.write_time_limits import DATA, daily, io500
+from benchmarks.write_time_paper import search_seconds, stage_parameters
+
+
+def test_stages_that_bind_are_found_within_a_twentieth():
+    for name, ratios in stage_parameters():
+        assert len(ratios) == 3, name
+        for ratio in ratios.values():
+            assert ratio == pytest.approx(1, abs=0.05), name
+
+
+def test_the_search_of_all_subsets_takes_no_more_than_half_a_minute():
+    count, seconds = search_seconds()
+    assert count >= 3_000
+    assert seconds <= 30
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
+def test_the_time_of_one_run_has_a_limit_that_intervals_know():
+    for machine, file, least in (
+        ("Edison", "edison_2017-02_2018-02.csv.gz", (0.86, 0.81)),
+        ("Mira", "mira_2017-02_2017-10.csv.gz", (0.89, 0.86)),
+    ):
+        held = daily(machine, file)
+        off = abs(1 / held.ratios - 1)
+        assert (off <= 0.3).mean() >= least[0]
+        assert (off <= 0.2).mean() >= least[1]
+        assert 0.8 <= held.within.mean() <= 0.95
+    held = io500()
+    off = abs(1 / held.ratios - 1)
+    assert 0.42 <= (off <= 0.3).mean() <= 0.6
+    assert 0.8 <= held.within.mean() <= 0.95

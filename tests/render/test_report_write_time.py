@@ -1,0 +1,74 @@
+"""`vani report --model`: what a run's writes took beside what a model of write times says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from render.report_inputs import GOLDEN, golden
+
+pytest.importorskip("scipy")
+pytest.importorskip("sklearn")
+
+from vani import api
+from vani.api.predicted_write import predicted_write
+from vani.errors import InputError
+from vani.render.report.write_time import measured_and_predicted
+from vani.schema.profile import Profile
+
+
+def samples(folder: Path, profile, factor: float = 1.0, more: str = "") -> Path:
+    """Writes of other sizes by other numbers of processes, `factor` times as slow as the run."""
+    slowest = max(app.balance.slowest_io_time_s for app in profile.apps if app.balance is not None)
+    size, processes = profile.workflow.io.bytes.written, profile.workflow.processes
+    rows = "".join(
+        f"{p},{b},{factor * slowest * (b / size) * processes / p * (1 + n % 3 / 10)}{more}\n"
+        for p in (processes // 4, processes // 2, processes)
+        for n, b in enumerate((size // 4, size // 2, size, 2 * size))
+    )
+    path = folder / "samples.csv"
+    path.write_text(f"processes,bytes,seconds{',x' if more else ''}\n{rows}")
+    return path
+
+
+def fitted(folder: Path, profile, factor: float = 1.0, more: str = "") -> Path:
+    model = folder / "model.yaml"
+    model.write_text(api.model_fit(samples(folder, profile, factor, more), method="stage_sum").to_yaml())
+    return model
+
+
+@pytest.fixture
+def run_that_writes():
+    return GOLDEN / "v3-cm1like-16r.yaml", golden()
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [(1.0, "as expected"), (5.0, "faster than nine of ten"), (0.2, "slower than nine of ten")],
+)
+def test_a_report_holds_a_runs_writes_against_the_model(tmp_path, run_that_writes, factor, verdict):
+    path, profile = run_that_writes
+    text = api.report(path, model=fitted(tmp_path, profile, factor), format="txt")
+    line = next(line for line in text.splitlines() if line.strip().startswith("Writes"))
+    assert "predicted" in line
+    assert verdict in text
+    for format in ("markdown", "html"):
+        assert "predicted" in api.report(path, model=tmp_path / "model.yaml", format=format)
+
+
+def test_outside_of_the_model_nothing_is_promised(tmp_path, run_that_writes):
+    path, profile = run_that_writes
+    tree = profile.model_dump(by_alias=True)
+    tree["workflow"]["io"]["bytes"]["written"] *= 100
+    larger = Profile.model_validate(tree)
+    model = fitted(tmp_path, profile)
+    value, note = measured_and_predicted(larger, predicted_write(larger, model))
+    assert value.endswith("no promise of the model")
+    assert note.startswith("outside of it: bytes")
+    assert "predicted" not in api.report(path, format="txt")
+
+
+def test_a_model_that_asks_for_what_no_profile_tells_is_refused(tmp_path, run_that_writes):
+    path, profile = run_that_writes
+    with pytest.raises(InputError, match="the model asks for x, which this profile does not tell"):
+        api.report(path, model=fitted(tmp_path, profile, more=",1"), format="txt")

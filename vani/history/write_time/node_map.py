@@ -1,0 +1,127 @@
+"""Which router, or link, bridge and I/O node, each compute node is behind: a CSV file of the site."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from vani.errors import InputError, one_line
+from vani.models.write_time.placement import Groups, groups_of
+from vani.schema.host_list import expand
+
+__all__ = ["NodeMap", "read_mapping"]
+
+_MOST_NODES: Final = 1_000_000
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True)
+class NodeMap:
+    """What each node is behind.
+
+    Parameters
+    ----------
+    behind
+        By node, the name of the component of each kind, in the order of `kinds`.
+    """
+
+    kinds: tuple[str, ...]
+    behind: Mapping[str, tuple[str, ...]]
+    path: Path
+
+    def groups(self, nodes: Sequence[str]) -> dict[str, Groups]:
+        """The groups that these nodes of a job make, by kind of component.
+
+        Raises
+        ------
+        InputError
+            A node is not in the map; names the first ones.
+        """
+        unknown = [node for node in nodes if node not in self.behind]
+        if unknown:
+            some = ", ".join(one_line(node) for node in unknown[:_SHOWN])
+            more = f" and {len(unknown) - _SHOWN:,} more" if len(unknown) > _SHOWN else ""
+            raise InputError(f"has no node {some}{more}", where=self.path, todo="add a row for each node")
+        return {
+            kind: groups_of(self.behind[node][number] for node in nodes)
+            for number, kind in enumerate(self.kinds)
+        }
+
+    def of_job(self, hosts: str | None, count: int | None) -> list[str]:
+        """The nodes of a job: those of a host list, or all that are mapped.
+
+        Parameters
+        ----------
+        hosts
+            As Slurm writes them: `nid[00001-00128]`.
+        count
+            How many there have to be; None: as many as there are.
+
+        Raises
+        ------
+        InputError
+            No such list, or another number of nodes.
+        """
+        nodes = expand(hosts) if hosts is not None else list(self.behind)
+        if count is not None and len(nodes) != count:
+            what = "--job-nodes" if hosts is not None else str(self.path)
+            todo = "leave -n out" if hosts is not None else "name those of the job with --job-nodes"
+            raise InputError(f"names {len(nodes):,} nodes where the job has {count:,}", where=what, todo=todo)
+        return nodes
+
+
+def read_mapping(path: Path, kinds: Sequence[str]) -> NodeMap:
+    """Read a CSV file with a column `node` and one for each kind: `router`, or `io_node`, `bridge`, `link`.
+
+    Raises
+    ------
+    InputError
+        No such file, a column missing or twice, an empty cell, or a node twice; names the line.
+    """
+    columns = [kind.lower().replace("/", "").replace(" ", "_") for kind in kinds]
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            rows = ((reader.line_num, row) for row in reader if row and not row[0].startswith("#"))
+            head = [name.strip() for name in next(rows, (1, []))[1]]
+            places = [_place(name, head, path) for name in ("node", *columns)]
+            behind = _behind(rows, head, places, path)
+    except FileNotFoundError:
+        raise InputError("no such file", where=path) from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read as CSV ({why})", where=path) from error
+    if not behind:
+        raise InputError("maps no node", where=path, todo="add a row for each node")
+    return NodeMap(tuple(kinds), behind, path)
+
+
+def _place(name: str, head: Sequence[str], path: Path) -> int:
+    if head.count(name) != 1:
+        what = f"column {name!r} is there twice" if name in head else f"has no column {name!r}"
+        raise InputError(what, where=path, todo="begin it with the names of the columns, each once")
+    return head.index(name)
+
+
+def _behind(
+    rows: Iterator[tuple[int, list[str]]], head: Sequence[str], places: Sequence[int], path: Path
+) -> dict[str, tuple[str, ...]]:
+    behind: dict[str, tuple[str, ...]] = {}
+    for line, row in rows:
+        where = f"{path}: line {line}"
+        if len(row) != len(head):
+            raise InputError(
+                f"{len(row)} cells where there are {len(head)} columns", where=where, todo="complete it"
+            )
+        node, *components = (row[place].strip() for place in places)
+        if not node or not all(components):
+            raise InputError("has an empty cell", where=where, todo="fill it in or leave the row out")
+        if node in behind:
+            raise InputError(f"node {one_line(node)} is there twice", where=where, todo="leave one out")
+        if len(behind) == _MOST_NODES:
+            raise InputError(f"maps more than {_MOST_NODES:,} nodes", where=path, todo="leave some out")
+        behind[node] = tuple(components)
+    return behind

@@ -1,0 +1,107 @@
+"""What each stage of a path costs, with ranges: the reciprocal of a cost is the bandwidth of the stage.
+
+The range is that of a bootstrap: the samples are drawn anew, with replacement, and the costs fitted again. A stage that
+makes up little of the time of every sample, or whose cost such drawings change by more than a factor of ten, is not
+identified: the samples do not tell how fast it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.history.write_time.methods import methods
+from vani.history.write_time.samples import Floats, Samples
+from vani.history.write_time.stages import only_loads, stage_loads
+
+if TYPE_CHECKING:
+    from vani.history.write_time.choice import Fitted
+
+__all__ = ["Stage", "stage_costs"]
+
+_DRAWINGS: Final = 100
+_TAIL: Final = 0.05
+_LEAST_SHARE: Final = 0.02
+_MOST_WIDTH: Final = 10.0
+_SEED: Final = 0
+_SAME: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage and its cost in seconds per unit of load; None where it is not identified.
+
+    Parameters
+    ----------
+    low, high
+        Nine of ten drawings lie between.
+    share
+        The largest share of a sample's measured time that it makes up, 0..1.
+    """
+
+    stage: str
+    cost: float | None
+    low: float | None
+    high: float | None
+    share: float
+
+
+def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
+    """The stages of a fitted method that has any, those first that count most.
+
+    Parameters
+    ----------
+    samples, scale
+        What it was fitted to.
+    """
+    module = methods()[fitted.method]
+    if not hasattr(module, "refit"):
+        return []
+    loads = only_loads(stage_loads(samples, fitted.known))
+    costs: Mapping[str, float] = module.refit(fitted.parameters, samples, scale, fitted.known)
+    drawn = _drawn(fitted, samples, scale, list(loads))
+    together = _in_proportion(np.stack(list(loads.values()), axis=1))
+    drawn = drawn @ together
+    whole = np.array([costs.get(name, 0.0) for name in loads]) @ together
+    found = []
+    for number, (name, load) in enumerate(loads.items()):
+        if not together[number, number]:
+            continue
+        cost = max(float(whole[number]), 0.0)
+        share = float(min(1.0, (load * cost / samples.seconds).max()))
+        low, high = np.quantile(drawn[:, number], (_TAIL, 1 - _TAIL))
+        if share >= _LEAST_SHARE and low > 0 and high <= low * _MOST_WIDTH:
+            found.append(Stage(name, cost, float(min(low, cost)), float(max(high, cost)), share))
+        else:
+            found.append(Stage(name, None, None, None, share))
+    return sorted(found, key=lambda one: (one.cost is None, -one.share))
+
+
+def _in_proportion(loads: Floats) -> Floats:
+    """What a unit of cost of each load (row) is worth as a cost of another (column), shape (stages, stages).
+
+    Loads in proportion to each other, such as bytes and requests of one size, cannot be told apart: their costs are one
+    cost, of the first of them.
+    """
+    worth = np.zeros((loads.shape[1], loads.shape[1]))
+    size = np.maximum(np.abs(loads).max(axis=0), 1e-300)
+    scaled = loads / size
+    for number in range(len(worth)):
+        first = int(np.argmax(np.abs(scaled[:, : number + 1] - scaled[:, [number]]).max(axis=0) < _SAME))
+        worth[number, first] = size[number] / size[first]
+    return worth
+
+
+def _drawn(fitted: Fitted, samples: Samples, scale: Floats, names: list[str]) -> Floats:
+    """Costs of each drawing, shape (drawings, stages)."""
+    random = np.random.default_rng(_SEED)
+    refit = methods()[fitted.method].refit
+    found = np.zeros((_DRAWINGS, len(names)))
+    for row in found:
+        chosen = random.integers(len(samples), size=len(samples))
+        costs = refit(fitted.parameters, samples.only(chosen), scale[chosen], fitted.known)
+        row[:] = [costs.get(name, 0.0) for name in names]
+    return found

@@ -1,0 +1,35 @@
+"""Predicted against measured time of a run's writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.units import format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.prediction import WriteTimePrediction
+    from vani.schema.profile import Profile
+
+__all__ = ["measured_and_predicted"]
+
+
+def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) -> tuple[str, str]:
+    """What the slowest process took, and what the model says of it."""
+    slowest = [app.balance.slowest_io_time_s for app in profile.apps if app.balance is not None]
+    measured = max((one for one in slowest if one is not None), default=None)
+    if prediction.seconds is None or prediction.low is None or prediction.high is None:
+        return (
+            f"{format_seconds(measured)}; no promise of the model",
+            one_line(f"outside of it: {'; '.join(prediction.outside)}"),
+        )
+    low, high = format_seconds(prediction.low), format_seconds(prediction.high)
+    value = f"{format_seconds(measured)}; {low} to {high} predicted"
+    if measured is None:
+        return value, f"{prediction.model}"
+    where = (
+        "faster than nine of ten" if measured < prediction.low
+        else "slower than nine of ten" if measured > prediction.high
+        else "as expected"
+    )  # fmt: skip
+    return value, f"{where}; most likely {format_seconds(prediction.seconds)}, by {prediction.model}"

@@ -1,0 +1,55 @@
+"""A fitted model of write times, for people: how it was chosen, and what each stage of the path costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.render.evaluation import column_value
+from vani.render.table import table
+from vani.units import counted, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.write_model import StageCost, WriteModel
+
+__all__ = ["model_text"]
+
+_MEGABYTE = 1e6
+_BYTES_OF_PAPER = ("K", "s_oss", "s_ost")
+
+
+def model_text(model: WriteModel) -> str:
+    """The method, what it was held against, and the bandwidth of each stage with its range."""
+    scale = column_value(model.scale, model.columns[model.scale].high)
+    lines = [
+        f"{model.method}, fitted to {counted(model.samples, 'write')}, {scale} at most"
+        + (f"; {model.unconverged:,} left out that had not converged" if model.unconverged else "")
+        + ".",
+        f"Nine of ten writes take {model.low:.2f} to {model.high:.2f} times what it says, by "
+        f"{model.held_out:,} that it had not seen.",
+        "",
+    ]
+    if not model.stages:
+        return "\n".join([*map(one_line, lines), f"The method {model.method} tells no stages apart.", ""])
+    rows = [
+        (one_line(one.stage), *_cost(one, paper=model.system is not None), f"{100 * one.share:.0f} %")
+        for one in model.stages
+    ]
+    return "\n".join(
+        [*map(one_line, lines), *table(("load", "bandwidth", "range", "share at most"), rows), ""]
+    )
+
+
+def _cost(one: StageCost, *, paper: bool) -> tuple[str, str]:
+    if one.cost is None or one.low is None or one.high is None:
+        return "not identified", ""
+    load = one.stage.split(" [")[0]
+    is_bytes = load.startswith("bytes") or (paper and (load in _BYTES_OF_PAPER or load.endswith("*K")))
+    if load == "1":
+        return format_seconds(one.cost), f"{format_seconds(one.low)} to {format_seconds(one.high)}"
+    if is_bytes:
+        unit = _MEGABYTE if paper else 1.0
+        return format_rate(
+            unit / one.cost
+        ), f"{format_rate(unit / one.high)} to {format_rate(unit / one.low)}"
+    return f"{1 / one.cost:,.4g} /s", f"{1 / one.high:,.4g} to {1 / one.low:,.4g} /s"
