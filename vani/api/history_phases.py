@@ -25,7 +25,8 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
 
     Returns
     -------
-    A record of each run, the oldest first; those of which it is not known when they began stay in order, at the end.
+    list of RunPhases
+        The oldest run first; where it is not known when a run began, it comes last.
 
     Raises
     ------

@@ -26,12 +26,16 @@ class Score:
 
     Attributes
     ----------
-    per_run, per_category
-        Share of the runs that were predicted rightly, and the mean of that share over categories.
+    per_run
+        Share of the runs that were predicted rightly.
+    per_category
+        Mean of that share over categories.
     brier
         Mean square of probability less outcome of the most likely behaviour.
-    sure, sure_right
-        Share of the runs whose probability is at least `SURE`, and how many of them were right (None: there are none).
+    sure
+        Share of the runs whose probability is at least `SURE`.
+    sure_right
+        Share of these that were right; None where there are none.
     """
 
     name: str
