@@ -131,17 +131,17 @@ class IOShare(Rule):
             f"{format_seconds(time.calls_s)} of {format_seconds(time.runtime_s)} ({format_share(time.share)})"
         )
         words = _Words(time, alone=profile.workflow.processes == 1)
+        if self.is_short(time):
+            return (
+                f"Too short to judge: {words.who} spends {what} {words.where}{words.of_these}. Trace a run of at least "
+                f"{format_seconds(self.least_run_s)}, with {format_seconds(self.least_io_s)} of I/O."
+            )
         inflated = inflated_by(profile)
         if inflated is not None and time.share >= self.hardly:
             tool, much = inflated
             return (
                 f"I/O may matter: as {tool} saw it, it takes {what}, but {tool} adds {much} to each call. Counts and "
                 "bytes are exact, seconds are not: none are promised below. A trace of Recorder tells them."
-            )
-        if self.is_short(time):
-            return (
-                f"Too short to judge: {words.who} spends {what} {words.where}{words.of_these}. Trace a run of at least "
-                f"{format_seconds(self.least_run_s)}, with {format_seconds(self.least_io_s)} of I/O."
             )
         if time.share >= self.hardly:
             return f"I/O matters: at most {what} could be won, {words.source}"

@@ -45,6 +45,7 @@ from vani.api.plot import plot
 from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
 from vani.api.save_baseline import save_baseline
+from vani.api.trace import Trace, trace
 
 __all__ = [
     "JUDGED_FILES",
@@ -52,6 +53,7 @@ __all__ = [
     "Characterised",
     "Reported",
     "Stored",
+    "Trace",
     "advise",
     "baseline_figures",
     "characterise",
@@ -90,4 +92,5 @@ __all__ = [
     "reported",
     "save_baseline",
     "snapshots",
+    "trace",
 ]
