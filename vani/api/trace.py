@@ -78,17 +78,18 @@ def trace(
     if not command:
         raise InputError("no command was given", todo="vani trace -- COMMAND...")
     program = list(command)
-    launcher = launcher_of(command, env) if shutil.which(command[0]) else None
+    found = shutil.which(command[0], path=env.get("PATH"))
+    if found is None and not dry_run:
+        raise InputError(
+            "cannot be run: there is no such program", where=command[0], todo="look how it is spelled"
+        )
+    launcher = launcher_of(command, env)
     if launcher is not None:
         try:
             program = list(command[program_at(command, launcher) :])
         except InputError:
             # Its name is all that is lost, where strace need not stand in front of it.
             program = []
-    elif shutil.which(command[0], path=env.get("PATH")) is None:
-        raise InputError(
-            "cannot be run: there is no such program", where=command[0], todo="look how it is spelled"
-        )
     folder = (output or free_name(app_of(program) or "run")).absolute()
     if os.path.lexists(folder):
         raise InputError(
@@ -101,7 +102,8 @@ def trace(
             todo="name it with --recorder or RECORDER_ROOT (docs/tracing.md)",
         )
     remark = ""
-    if library is not None and program and (found := shutil.which(program[0])) and is_static(Path(found)):
+    file = shutil.which(program[0], path=env.get("PATH")) if program else None
+    if library is not None and file is not None and is_static(Path(file)):
         remark = (
             f"{program[0]} is linked statically: Recorder cannot see its calls; link it dynamically, or "
             "use --tracer strace"

@@ -10,19 +10,7 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["RANK_VARIABLES", "Launcher", "launcher_of", "program_at", "with_variables"]
-
-RANK_VARIABLES = (
-    "OMPI_COMM_WORLD_RANK",
-    "PMIX_RANK",
-    "PMI_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "FLUX_TASK_RANK",
-    "ALPS_APP_PE",
-    "JSM_NAMESPACE_RANK",
-    # Last: a batch script has it, too.
-    "SLURM_PROCID",
-)
+__all__ = ["Launcher", "launcher_of", "program_at", "with_variables"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from vani.collect.tracing.launchers import launcher_of, program_at, with_variables
 from vani.errors import InputError
 
-__all__ = ["LOG", "STRACE", "TracedLine", "recorder_line", "strace_line", "strace_words"]
+__all__ = ["LOG", "STRACE", "TracedLine", "recorder_line", "strace_line"]
 
 LOG = "run.strace"
 """The log of a command that no launcher starts; of MPI ranks, `rank-N.strace`."""
@@ -91,13 +91,8 @@ def strace_line(command: Sequence[str], folder: Path, environment: Mapping[str, 
         )
     launcher = launcher_of(command, environment)
     if launcher is None:
-        return TracedLine("strace", strace_words(strace, folder / LOG, command))
+        return TracedLine("strace", [strace, *STRACE, "-o", str(folder / LOG), "--", *command])
     at = program_at(command, launcher)
     # Which rank a process is, only it knows.
-    begin = [sys.executable, "-m", "vani.collect.tracing.rank", strace, str(folder)]
-    return TracedLine("strace", [*command[:at], *begin, *command[at:]])
-
-
-def strace_words(strace: str, log: Path, command: Sequence[str]) -> list[str]:
-    """What traces one process and all that it begins into a log."""
-    return [strace, *STRACE, "-o", str(log), "--", *command]
+    begin = [sys.executable, "-I", "-S", str(Path(__file__).with_name("rank.py")), str(folder)]
+    return TracedLine("strace", [*command[:at], *begin, strace, *STRACE, "--", *command[at:]])

@@ -138,7 +138,7 @@ class Processes:
                 where = folder[0].as_py()
                 if name == "chdir":
                     where = _below(folders.at(one, row), str(spelled[0].as_py()))
-                folders.change(one, row, where)
+                folders.change(one, row + 1, where)
         self._folder = folders.last()
         for pid, changes in self._gone.items():
             del self._of_pid[pid]

@@ -52,7 +52,7 @@ _SECOND_NAME = (
 )
 _OPEN_FLAGS = r'^[^"]*"(?:[^"\\]|\\.)*", (?:\{flags=)?(?P<flags>[A-Z0-9_|x]+)'
 _SECOND_DESCRIPTOR = (
-    r"^\d+<[^<>]*>(?:\(deleted\))?, (?P<one>[^<>]*, )?"
+    r"^\d+<[^<>]*>(?:\(deleted\))?, (?:(?P<one>NULL|\[[^\]]*\](?: => \[[^\]]*\])?), )?"
     r"\d+<(?P<dir>[^<>]*)>(?:\(deleted\))?(?:, (?P<two>[^,]*))?"
 )
 _LOCKS = r"^[^<]*(?:<[^<>]*>)?[^,]*, F_(?:OFD_)?(?:SETLK|SETLKW|GETLK)(?:64)?\b"
