@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -88,7 +88,7 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
         raise InputError(
             f"cannot be started ({error.strerror})", where=line.words[0], todo="look how it is spelled"
         ) from error
-    with _signals_to(process):
+    with _signals_to(process, watched=Path(line.words[0]).name == "strace"):
         status = process.wait()
     left = [path for path in folder.rglob("*") if path.is_file() and path not in before]
     return Traced(
@@ -100,12 +100,21 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
 
 
 @contextmanager
-def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Signals end the command, not this process: it still has to tell where the trace is."""
+def _signals_to(process: subprocess.Popen[bytes], *, watched: bool) -> Iterator[None]:
+    """Signals end the command, not this process: it still has to tell where the trace is.
+
+    Parameters
+    ----------
+    watched
+        The process is strace; signals are for the program.
+    """
 
     def forward(number: int, frame: FrameType | None) -> None:
         del frame
-        process.send_signal(number)
+        # strace blocks signals, and would let the program run on without it.
+        for one in (_begun_by(process.pid) if watched else []) or [process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(one, number)
 
     def ignore(number: int, frame: FrameType | None) -> None:
         """Ctrl-C is sent to all processes of a terminal: the command has it already."""
@@ -117,6 +126,14 @@ def _signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _begun_by(pid: int) -> list[int]:
+    """The processes that a process began, as Linux tells."""
+    try:
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (OSError, ValueError):
+        return []
 
 
 def is_static(program: Path) -> bool:
