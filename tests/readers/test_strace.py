@@ -192,7 +192,7 @@ def test_calls_that_fail_move_nothing_and_files_that_are_not_there_are_none(tmp_
         "/run/folder": FileClass.DATASET,
         "/run/out": FileClass.DATASET,
     }
-    assert found.moved == [("/run/out", None, 0)]
+    assert found.moved == []
     flags = found.table["flags"].to_pylist()
     assert flags[0] == 0
     assert flags[2] & Flag.DIRECTORY
@@ -342,6 +342,33 @@ def test_no_seconds_are_promised_of_times_that_strace_made_longer(tmp_path):
     assert {one.rule for one in advice.recommendations} >= {"MAT001", "POS002"}
     assert all(one.expected is None for one in advice.recommendations)
     assert "strace adds some 50 us to each call" in advice.recommendations[0].reason
+
+
+def test_processes_that_are_no_ranks_are_not_asked_to_share_their_work(tmp_path):
+    text = [f"7 clone(child_stack=NULL, flags=SIGCHLD) = {pid} <0.000010>" for pid in range(10, 15)]
+    text += [
+        '%d openat(AT_FDCWD</data>, "in", O_RDONLY) = 3</data/in> <0.000010>' % pid for pid in range(10, 15)
+    ]
+    text += [
+        "7 " + OPEN.replace("/run", "/data"),
+        '7 write(3</data/out>, ""..., 50000000) = 50000000 <0.900000>',
+    ]
+    profile = vani.profile(written(tmp_path, *text), store=tmp_path / "store")
+    assert profile.workflow.processes == 6
+    why = {one.rule: one.why for one in vani.advise(profile).no_recommendation}
+    assert why["POS004"] == why["POS006"] == "the processes of log are no ranks of MPI"
+
+
+def test_a_read_that_finds_the_end_of_the_file_has_no_size(tmp_path):
+    log = written(
+        tmp_path,
+        f"7 {OPEN.replace('/run', '/data')}",
+        '7 pwrite64(3</data/out>, ""..., 100, 0) = 100 <0.000010>',
+        '7 read(3</data/out>, ""..., 4096) = 100 <0.000010>',
+        '7 read(3</data/out>, "", 4096) = 0 <0.000010>',
+    )
+    io = vani.profile(log, store=tmp_path / "store").workflow.io
+    assert (io.ops.read, io.bytes.read, io.transfer_size.read.min) == (2, 100, 100)
 
 
 PROGRAM = """

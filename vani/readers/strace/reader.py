@@ -25,7 +25,7 @@ from vani.readers.identity import identity_of
 from vani.readers.signatures import Signatures
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import app_of, command_of
-from vani.readers.strace.probe import logs_of
+from vani.readers.strace.probe import logs_of, rank_of
 from vani.readers.strace.rows import ROWS
 from vani.readers.strace.scan import Known, scan
 from vani.readers.strace.system_calls import CALLS
@@ -66,7 +66,6 @@ class StraceReader:
     """One log of strace, or a folder of logs of one run."""
 
     tool = "strace"
-    layout = "strace"
     format = "-ttt -T -y"
 
     def __init__(self, path: Path) -> None:
@@ -86,6 +85,11 @@ class StraceReader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path.absolute(),)
+
+    @property
+    def layout(self) -> str:
+        """`ranks` where each rank of MPI has its log, else `processes`."""
+        return "ranks" if rank_of(logs_of(self.path)[0]) is not None else "processes"
 
     @property
     def app(self) -> str:

@@ -101,8 +101,11 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     )
     kind = _by_name([int(CALLS[n].kind) for n in _NAMES])[name]
     moves = (kind == Kind.READ) | (kind == Kind.WRITE)
-    found.bytes[moves] = np.where(ok, value, 0)[moves]
+    # What moves nothing has no size: the read that finds the end of a file says nothing of how large requests are.
+    some = moves & (value > 0)
+    found.bytes[some] = value[some]
     found.bytes[~believed(found.bytes)] = NO_VALUE
+    found.rule[moves & ~some] = PositionRule.NONE
     _files(found, name, args, calls.real.take(to_arrow(order)), ok, thread[order], order, folders, spellings)
     _offsets(found, name, args, value, ok)
     _opens(found, name, args, ok)
@@ -267,7 +270,7 @@ def _second_files(
     in_at = np.where(sends, offsets[1], offsets[0])
     found.file[rows], found.value[rows] = out, out_at
     advance, at, none = (int(one) for one in (PositionRule.ADVANCE, PositionRule.AT, PositionRule.NONE))
-    moved = ok[rows]
+    moved = ok[rows] & (found.bytes[rows] != NO_VALUE)
     found.rule[rows] = np.where(moved, np.where(out_at == NO_VALUE, advance, at), none)
     reads = np.array([_CODE.get(f"{n}:read", -1) for n in _NAMES])[name[rows]]
     return rows, {
