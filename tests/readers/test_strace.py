@@ -347,7 +347,7 @@ def test_no_seconds_are_promised_of_times_that_strace_made_longer(tmp_path):
 def test_processes_that_are_no_ranks_are_not_asked_to_share_their_work(tmp_path):
     text = [f"7 clone(child_stack=NULL, flags=SIGCHLD) = {pid} <0.000010>" for pid in range(10, 15)]
     text += [
-        '%d openat(AT_FDCWD</data>, "in", O_RDONLY) = 3</data/in> <0.000010>' % pid for pid in range(10, 15)
+        f'{pid} openat(AT_FDCWD</data>, "in", O_RDONLY) = 3</data/in> <0.000010>' for pid in range(10, 15)
     ]
     text += [
         "7 " + OPEN.replace("/run", "/data"),
