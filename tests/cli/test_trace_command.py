@@ -183,3 +183,22 @@ def test_a_real_recorder_traces_a_program(run, desk, tmp_path):
     assert profile["traces"][0]["tool"] == "recorder"
     (file,) = [one for one in profile["files"] if one["path"] == str(desk / "out")]
     assert (file["io"]["bytes"]["written"], file["io"]["ops"]["write"]) == (102400, 25)
+
+
+@pytest.mark.usefixtures("no_recorder")
+def test_a_process_that_a_signal_ended_is_whole(run, desk):
+    strace_or_skip()
+    done = run(
+        "trace",
+        "-o",
+        "t",
+        "--no-collect",
+        "--",
+        "sh",
+        "-c",
+        "echo x >out; sh -c 'echo y >more; kill -TERM $$'; true",
+    )
+    assert done.status == 0
+    assert run("profile", "t", "-o", "p.yaml", "-q").status == 0
+    (trace,) = yaml.safe_load((desk / "p.yaml").read_text())["traces"]
+    assert (trace["complete"], trace["problems"]) == (True, [])

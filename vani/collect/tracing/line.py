@@ -38,8 +38,6 @@ STRACE = (
     "0",
     "-e",
     "trace=?" + _CALLS.replace(",", ",?"),
-    "-e",
-    "signal=none",
 )
 
 
