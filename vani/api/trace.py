@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from vani.errors import InputError, VaniError
-
-if TYPE_CHECKING:
-    from vani.collect.tracing.line import TracedLine
-    from vani.collect.tracing.run import Traced
 
 __all__ = ["Trace", "trace"]
 
@@ -25,12 +21,20 @@ class Trace:
     """How a command is traced, and what came of it."""
 
     folder: Path
-    line: TracedLine
-    """What is run."""
+    tracer: str
+    """`recorder` or `strace`."""
+    words: list[str]
+    """The line that is run."""
+    variables: dict[str, str]
+    """What is added to its environment."""
     remark: str
     """What keeps the trace from being whole; empty where nothing is known to."""
-    ran: Traced | None
-    """None where the line was only made."""
+    status: int | None = None
+    """Exit status of the command, 128 and the number of a signal that ended it; None where nothing was run."""
+    files: int = 0
+    """Files of the trace that the run left."""
+    bytes: int = 0
+    """Their size."""
 
 
 def trace(
@@ -42,7 +46,6 @@ def trace(
     dry_run: bool = False,
     collect: bool = True,
     environment: Mapping[str, str] | None = None,
-    begins: Callable[[Trace], None] | None = None,
 ) -> Trace:
     """Run a command under Recorder where it is found, else under strace.
 
@@ -60,8 +63,6 @@ def trace(
         Also write `job.yaml` into the folder: what only the running job knows.
     environment
         Variables; those of this process by default.
-    begins
-        Called before the command is run.
 
     Raises
     ------
@@ -111,19 +112,18 @@ def trace(
     line = (
         strace_line(command, folder, env) if library is None else recorder_line(command, library, folder, env)
     )
-    planned = Trace(folder, line, remark, None)
+    planned = Trace(folder, line.tracer, line.words, line.variables, remark)
     if dry_run:
         return planned
     begin_folder(folder, line, program or command)
     if collect:
         _collect(folder, env)
-    if begins is not None:
-        begins(planned)
     try:
-        return Trace(folder, line, remark, run_line(line, folder, env))
+        ran = run_line(line, folder, env)
     except InputError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    return replace(planned, status=ran.status, files=ran.files, bytes=ran.bytes)
 
 
 def _collect(folder: Path, environment: Mapping[str, str]) -> None:

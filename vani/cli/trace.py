@@ -61,30 +61,30 @@ def trace(
     )
     if done.remark:
         click.echo(f"vani: {one_line(done.remark)}", err=True)
-    if done.ran is None:
+    if done.status is None:
         click.echo(_as_typed(done))
         return
-    if not quiet or not done.ran.files:
+    if not quiet or not done.files:
         click.echo(_told(done), err=True)
-    ctx.exit(done.ran.status)
+    ctx.exit(done.status)
 
 
 def _as_typed(done: Trace) -> str:
     """The line as a shell takes it."""
-    variables = [f"{name}={shlex.quote(value)}" for name, value in done.line.variables.items()]
-    return " ".join([*(["env", *variables] if variables else []), shlex.join(done.line.words)])
+    variables = [f"{name}={shlex.quote(value)}" for name, value in done.variables.items()]
+    return " ".join([*(["env", *variables] if variables else []), shlex.join(done.words)])
 
 
 def _told(done: Trace) -> str:
     """Where the trace is and what to do with it."""
-    ran, folder = done.ran, _near(done.folder)
-    if ran is None or not ran.files:
+    folder = _near(done.folder)
+    if not done.files:
         return (
             f"vani: {folder}: the run left no trace; was it ended before its end, is it linked statically, or did it "
             "start on a node that does not see this folder (docs/tracing.md)?"
         )
     return (
-        f"Trace  {folder}: {counted(ran.files, 'file')}, {format_bytes(ran.bytes)}, by {_TRACERS[done.line.tracer]}\n"
+        f"Trace  {folder}: {counted(done.files, 'file')}, {format_bytes(done.bytes)}, by {_TRACERS[done.tracer]}\n"
         f"Next   vani advise {shlex.quote(folder)} --format text"
     )
 

@@ -32,7 +32,6 @@ class Traced:
     files: int
     """Files of the trace."""
     bytes: int
-    seconds: float
 
 
 def free_name(name: str) -> Path:
@@ -81,38 +80,36 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
         It cannot be started.
     """
     before = set(folder.rglob("*"))
-    began = time.monotonic()
     try:
         process = subprocess.Popen(line.words, env={**environment, **line.variables})
     except OSError as error:
         raise InputError(
             f"cannot be started ({error.strerror})", where=line.words[0], todo="look how it is spelled"
         ) from error
-    with _signals_to(process, watched=Path(line.words[0]).name == "strace"):
+    with _signals_to(process, traced=Path(line.words[0]).name == "strace"):
         status = process.wait()
     left = [path for path in folder.rglob("*") if path.is_file() and path not in before]
     return Traced(
         128 - status if status < 0 else status,
         len(left),
         sum(path.stat().st_size for path in left),
-        time.monotonic() - began,
     )
 
 
 @contextmanager
-def _signals_to(process: subprocess.Popen[bytes], *, watched: bool) -> Iterator[None]:
+def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[None]:
     """Signals end the command, not this process: it still has to tell where the trace is.
 
     Parameters
     ----------
-    watched
+    traced
         The process is strace; signals are for the program.
     """
 
     def forward(number: int, frame: FrameType | None) -> None:
         del frame
         # strace blocks signals, and would let the program run on without it.
-        for one in (_begun_by(process.pid) if watched else []) or [process.pid]:
+        for one in (_begun_by(process.pid) if traced else []) or [process.pid]:
             with suppress(ProcessLookupError):
                 os.kill(one, number)
 

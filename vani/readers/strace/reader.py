@@ -1,4 +1,4 @@
-"""A run that strace watched: one log, or a folder with a log for each process or MPI rank.
+"""A run under strace: one log, or a folder with a log for each process or MPI rank.
 
 Each process is a rank, its threads are the rank's threads; where `vani trace` wrote a log per MPI rank, all processes
 of a log are that rank. All lines are parsed once; rows of numbers are kept (see `spool`), since lines of processes that
