@@ -359,7 +359,7 @@ def test_processes_that_are_no_ranks_are_not_asked_to_share_their_work(tmp_path)
     assert why["POS004"] == why["POS006"] == "the processes of log are no ranks of MPI"
 
 
-def test_a_read_that_finds_the_end_of_the_file_has_no_size(tmp_path):
+def test_a_read_that_finds_the_end_of_the_file_moves_no_data(tmp_path):
     log = written(
         tmp_path,
         f"7 {OPEN.replace('/run', '/data')}",
@@ -368,7 +368,24 @@ def test_a_read_that_finds_the_end_of_the_file_has_no_size(tmp_path):
         '7 read(3</data/out>, "", 4096) = 0 <0.000010>',
     )
     io = vani.profile(log, store=tmp_path / "store").workflow.io
-    assert (io.ops.read, io.bytes.read, io.transfer_size.read.min) == (2, 100, 100)
+    assert (io.ops.read, io.bytes.read, io.transfer_size.read.min) == (1, 100, 100)
+    # The open and the read at the end.
+    assert io.ops.metadata == 2
+
+
+def test_bytes_that_one_program_hands_to_another_are_known(tmp_path):
+    (tmp_path / "traces").mkdir()
+    for name, lines_ in (
+        ("1-make", [OPEN.replace("/run", "/data"), 'write(3</data/out>, ""..., 900) = 900 <0.000010>']),
+        ("2-use", ['openat(AT_FDCWD</data>, "out", O_RDONLY) = 3</data/out> <0.000010>',
+                   'read(3</data/out>, ""..., 4096) = 900 <0.000010>', 'read(3</data/out>, "", 4096) = 0 <0.000010>']),
+    ):  # fmt: skip
+        folder = tmp_path / "traces" / name
+        folder.mkdir()
+        (folder / "vani-trace.json").write_text(f'{{"command": ["{name[2:]}"]}}')
+        written(folder, *(f"7 {line}" for line in lines_), name="run.strace")
+    (one,) = vani.profile(tmp_path / "traces", store=tmp_path / "store").workflow.app_dependencies
+    assert (one.producer, one.consumer, one.bytes_written, one.bytes_read) == ("make", "use", 900, 900)
 
 
 PROGRAM = """

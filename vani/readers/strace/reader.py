@@ -22,6 +22,7 @@ from vani.columns import small_table, texts, to_numpy
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.identity import identity_of
+from vani.readers.plausible import NO_VALUE
 from vani.readers.signatures import Signatures
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import app_of, command_of
@@ -189,10 +190,13 @@ def _rows(parts: list[dict[str, NDArray[Any]]], known: Known) -> Rows:
     order = np.lexsort((column["start"], rank))
     column = {name: values[order] for name, values in column.items()}
     n, func = len(order), column["func"]
+    kind = np.array(_KINDS, np.int8)[func]
+    # A call that moves no bytes is no data operation: a read at the end of a file, and one that fails.
+    kind[((kind == Kind.READ) | (kind == Kind.WRITE)) & (column["bytes"] == NO_VALUE)] = Kind.METADATA
     signatures = Signatures(
         func=func,
         layer=np.full(n, Layer.POSIX, np.int8),
-        kind=np.array(_KINDS, np.int8)[func],
+        kind=kind,
         depth=np.zeros(n, np.int8),
         site=np.full(n, -1, np.int32),
         thread=column["pid"],

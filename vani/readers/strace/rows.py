@@ -101,7 +101,7 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     )
     kind = _by_name([int(CALLS[n].kind) for n in _NAMES])[name]
     moves = (kind == Kind.READ) | (kind == Kind.WRITE)
-    # What moves nothing has no size: the read that finds the end of a file says nothing of how large requests are.
+    # What moves nothing has no size: the read that finds the end of a file does not tell how large requests are.
     some = moves & (value > 0)
     found.bytes[some] = value[some]
     found.bytes[~believed(found.bytes)] = NO_VALUE
