@@ -41,6 +41,7 @@ from vani.schema.advice import (
     Target,
 )
 from vani.schema.damage import damage, whole_share
+from vani.schema.inflated import inflated_by
 from vani.schema.profile import Profile
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
@@ -266,7 +267,10 @@ def _recommendation(
             for item in finding.evidence
         ],
         reason=finding.reason,
-        expected=None if finding.gain is None else _expected(finding.gain, profile),
+        # Seconds that a tracer made longer are nothing to promise.
+        expected=None
+        if finding.gain is None or inflated_by(profile) is not None
+        else _expected(finding.gain, profile),
         apply=list(finding.apply),
         source=list(rule.sources),
     )

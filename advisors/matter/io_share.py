@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
 from vani.models.io_time import HARDLY, IOTime, io_time
 from vani.schema.damage import damage
+from vani.schema.inflated import inflated_by
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class IOShare(Rule):
         other recommendations are lowered to `info`; not so of a trace that lost processes or calls. A run below
         `least_run_s`, or with less than `least_io_s` of I/O, is too short to judge: what it spends is that of its
         start, and every recommendation is taken for half as sure.
+        Of a trace whose tracer makes calls longer (strace), no seconds are promised; "hardly" holds all the more.
     Stays silent when
         The profile was made without reading time stamps, so that it has no times.
     Source
@@ -133,6 +135,13 @@ class IOShare(Rule):
             return (
                 f"Too short to judge: {words.who} spends {what} {words.where}{words.of_these}. Trace a run of at least "
                 f"{format_seconds(self.least_run_s)}, with {format_seconds(self.least_io_s)} of I/O."
+            )
+        inflated = inflated_by(profile)
+        if inflated is not None and time.share >= self.hardly:
+            tool, much = inflated
+            return (
+                f"I/O may matter: as {tool} saw it, it takes {what}, but {tool} adds {much} to each call. Counts and "
+                "bytes are exact, seconds are not: none are promised below. A trace of Recorder tells them."
             )
         if time.share >= self.hardly:
             return f"I/O matters: at most {what} could be won, {words.source}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import gathers
+from vani.advisors.plain_processes import are_plain
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
 
@@ -79,6 +80,8 @@ class Imbalance(Rule):
     def _objection(self, app: App, balance: RankBalance, profile: Profile) -> str | None:
         if app.processes < 2:
             return f"{app.name} has one process"
+        if are_plain(app, profile):
+            return f"the processes of {app.name} are no ranks of MPI"
         times = seconds(balance.slowest_io_time_s) >= self.min_ratio * seconds(balance.mean_io_time_s)
         least = self.min_share * seconds(app.runtime_s)
         if not times and not self._is_uneven(balance):

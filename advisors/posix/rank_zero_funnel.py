@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import gathers
+from vani.advisors.plain_processes import are_plain
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import PROCESS_RATE
 from vani.units import MiB, format_bytes, format_count, format_rate, format_seconds
@@ -60,6 +61,8 @@ class RankZeroFunnel(Rule):
                 reasons.append(f"apps[{number}].balance is not known: {app.name} has no I/O")
             elif app.processes < self.min_processes * app.instances:
                 reasons.append(f"{app.name} has fewer than {format_count(self.min_processes)} processes")
+            elif are_plain(app, profile):
+                reasons.append(f"the processes of {app.name} are no ranks of MPI")
             elif balance.writing_processes != 1:
                 reasons.append(
                     f"{format_count(balance.writing_processes)} processes of {app.name} write"

@@ -53,6 +53,7 @@ from vani.api.profile import profile
 from vani.api.report import Reported, report, reported
 from vani.api.save_baseline import save_baseline
 from vani.api.table import table
+from vani.api.trace import Trace, trace
 
 __all__ = [
     "JUDGED_FILES",
@@ -60,6 +61,7 @@ __all__ = [
     "Characterised",
     "Reported",
     "Stored",
+    "Trace",
     "advise",
     "advise_next",
     "baseline_figures",
@@ -107,4 +109,5 @@ __all__ = [
     "save_baseline",
     "snapshots",
     "table",
+    "trace",
 ]

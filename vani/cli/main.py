@@ -22,6 +22,7 @@ __all__ = ["main"]
 
 # Name, module and help of each command: `vani --help` shows them without importing what they need.
 _COMMANDS = {
+    "trace": ("vani.cli.trace:trace", "Run a command so that its I/O is traced."),
     "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
     "advise": ("vani.cli.advise:advise", "Recommend storage settings for a profile."),
     "report": ("vani.cli.report:report", "Write what a profile and its advice say as one page."),

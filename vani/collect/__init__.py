@@ -103,7 +103,9 @@ def collect(
         facts["dataset"] = sample_dataset(dataset, bounds or Bounds(), raw_type=type_, unknown=unknown)
     reasons = _REASONS | allocation.unknown | unknown
     # A name with a place in it is of a part, and is there only where the part is.
-    missing = {name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None}
+    missing = {
+        name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None
+    }
     return Job(**facts, unknown=missing)
 
 

@@ -91,7 +91,9 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
         found.append(values)
     values = random.permutation(np.concatenate(found))
     if time.monotonic() > ends_at:
-        problems.append(f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read")
+        problems.append(
+            f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read"
+        )
     return Drawn(values, files, problems)
 
 

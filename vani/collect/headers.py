@@ -309,12 +309,16 @@ def netcdf_array(head: bytes) -> Stored | None:
     stored, is_record = best
     if is_record:
         stored = replace(
-            stored, piece=math.prod(stored.shape[1:]), stride=_record_bytes([s for s, record in found if record])
+            stored,
+            piece=math.prod(stored.shape[1:]),
+            stride=_record_bytes([s for s, record in found if record]),
         )
     return replace(stored, datasets=len(found))
 
 
 def _record_bytes(variables: list[Stored]) -> int:
     """Bytes of one record: of each variable its part, padded to 4 bytes unless there is a single one."""
-    parts = [math.prod(one.shape[1:]) * (one.type.itemsize if one.type is not None else 0) for one in variables]
+    parts = [
+        math.prod(one.shape[1:]) * (one.type.itemsize if one.type is not None else 0) for one in variables
+    ]
     return parts[0] if len(parts) == 1 else sum(-(-part // 4) * 4 for part in parts)

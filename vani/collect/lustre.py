@@ -126,7 +126,9 @@ def read_software(device: str, ask: Ask) -> Software:
     if client is not None:
         # A new client may talk to an old server.
         known = f"the client is {'.'.join(map(str, client))}"
-        return Software(None, None, f"{known}, and of the servers nothing is told: {told or 'lctl is silent'}")
+        return Software(
+            None, None, f"{known}, and of the servers nothing is told: {told or 'lctl is silent'}"
+        )
     return Software(version, None, why or "lfs --version does not say")
 
 
@@ -156,7 +158,12 @@ def _component(text: str) -> str:
     words = ["-E", "-1" if end.upper() == "EOF" else end]
     if pattern == "mdt":
         return " ".join([*words, "-L", "mdt"])
-    for option, key in (("-z", "extension_of"), ("-c", "stripe_count"), ("-S", "stripe_size"), ("-p", "pool")):
+    for option, key in (
+        ("-z", "extension_of"),
+        ("-c", "stripe_count"),
+        ("-S", "stripe_size"),
+        ("-p", "pool"),
+    ):
         value = _value(key, text)
         words += [option, value] if value else []
     return " ".join(words)

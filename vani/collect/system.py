@@ -231,7 +231,9 @@ def _gpfs(
     gpfs, problems = read_gpfs(mount.dir, mount.device or mount.dir, programs)
     for key in ("block_size", "subblock_size"):
         known = getattr(gpfs, key) is not None
-        told = f"mmlsfs {gpfs.device}" if known else f"not known: {'; '.join(problems) or 'mmlsfs does not say'}"
+        told = (
+            f"mmlsfs {gpfs.device}" if known else f"not known: {'; '.join(problems) or 'mmlsfs does not say'}"
+        )
         sources[f"{place}.{key}"] = told
     missing += [f"{mount.dir}: {problem}" for problem in problems]
     return {"block_size": gpfs.block_size, "subblock_size": gpfs.subblock_size, "version": gpfs.version}
@@ -280,7 +282,9 @@ def _fill_in(
     """Put the rates where the folder lies: on a shared file system, else on storage of the node, new if need be."""
     folder = os.path.realpath(measured.folder)
     rates = {"read": measured.read, "write": measured.write}
-    told = f"measured in {folder} on {date.today().isoformat()}: {'; '.join((measured.method, *measured.notes))}"
+    told = (
+        f"measured in {folder} on {date.today().isoformat()}: {'; '.join((measured.method, *measured.notes))}"
+    )
     mount = max(
         (one for one in mounts if is_below(folder, one.dir)), key=lambda one: len(one.dir), default=None
     )
@@ -292,7 +296,9 @@ def _fill_in(
                 return
     buffers = facts["burst_buffers"]
     device = mount and (mount.type, mount.device or mount.dir)
-    same = [index for index, one in enumerate(buffers) if _device_of(one["dir"], mounts) == device is not None]
+    same = [
+        index for index, one in enumerate(buffers) if _device_of(one["dir"], mounts) == device is not None
+    ]
     if not same:
         kind = mount.type if mount else "unknown"
         name = _unique(PurePosixPath(folder).name or "root", {one["name"] for one in buffers})

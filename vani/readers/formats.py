@@ -15,6 +15,7 @@ from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_dar
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.strace.probe import is_named_strace, is_strace, is_strace_part
 from vani.readers.trace_reader import Format, TraceReader
 
 __all__ = ["BUILT_IN", "ENTRY_POINTS", "format_of", "formats", "has_plug_ins", "unusable"]
@@ -31,11 +32,18 @@ def _open_darshan(path: Path) -> TraceReader:
     return ParserTextReader(path) if is_parser_text(path) else DarshanReader(path)
 
 
+def _open_strace(path: Path) -> TraceReader:
+    from vani.readers.strace.reader import StraceReader  # noqa: PLC0415
+
+    return StraceReader(path)
+
+
 BUILT_IN = (
     # A Recorder trace may hold converted copies of itself; the original has more to tell.
     Format("recorder", is_recorder, RecorderReader, is_recorder_part, has_recorder_parts),
     Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
     Format("darshan", is_darshan, _open_darshan, is_darshan_part, is_named_darshan),
+    Format("strace", is_strace, _open_strace, is_strace_part, is_named_strace),
 )
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from vani.errors import TraceError
 from vani.readers.app_names import app_name
+from vani.readers.delivery import Delivery, Rows
 from vani.readers.identity import identity_of
-from vani.readers.parquet.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
 from vani.readers.paths import PathTable
 from vani.readers.some_ranks import some_ranks

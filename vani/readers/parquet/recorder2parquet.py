@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
+from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
 from vani.readers.handles import HandleTable
 from vani.readers.interpret import interpret
-from vani.readers.parquet.delivery import Rows
 from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,

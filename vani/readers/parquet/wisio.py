@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
+from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
-from vani.readers.parquet.delivery import Rows
 from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,

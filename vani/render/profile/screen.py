@@ -14,6 +14,7 @@ from vani.render.verdict import HARDLY, cause, how_much, library_words, most_sha
 from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
+from vani.schema.inflated import inflated_by
 from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -169,6 +170,9 @@ def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:
 def _remarks(profile: Profile) -> list[str]:
     """What keeps the numbers above from being what they seem."""
     remarks = []
+    inflated = inflated_by(profile)
+    if inflated is not None:
+        remarks.append(f"{inflated[0]} adds {inflated[1]} to each call: counts and bytes are exact, times too long")
     low, high = profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))
     if high:
         remarks.append(

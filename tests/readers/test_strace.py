@@ -1,0 +1,473 @@
+"""Logs of strace. Expected values were counted by hand in the lines, or by the traced program itself."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import vani
+from tests.readers.strace_logs import read, strace_or_skip, written
+from vani.calls import FileClass, Flag
+from vani.errors import TraceError
+from vani.readers import open_trace
+from vani.readers.strace import lines
+from vani.readers.strace.app import app_of, command_in
+
+OPEN = 'openat(AT_FDCWD</run>, "out", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</run/out> <0.000010>'
+
+
+def test_bytes_are_what_calls_returned_and_offsets_follow(tmp_path):
+    log = written(
+        tmp_path,
+        f"7 {OPEN}",
+        '7 write(3</run/out>, ""..., 100) = 60 <0.000020>',
+        '7 write(3</run/out>, ""..., 40) = 40 <0.000020>',
+        "7 lseek(3</run/out>, -10, SEEK_CUR) = 90 <0.000001>",
+        '7 read(3</run/out>, ""..., 4096) = 10 <0.000005>',
+        '7 pwrite64(3</run/out>, ""..., 8, 1000) = 8 <0.000005>',
+        '7 writev(3</run/out>, [{iov_base=""..., iov_len=3}, {iov_base=""..., iov_len=4}], 2) = 7 <0.000005>',
+        '7 preadv2(3</run/out>, [{iov_base=""..., iov_len=5}], 1, 20, 0) = 5 <0.000005>',
+        '7 pwritev2(3</run/out>, [{iov_base=""..., iov_len=5}], 1, -1, RWF_DSYNC) = 5 <0.000005>',
+        "7 +++ exited with 0 +++",
+    )
+    found = read(log)
+    assert found.moved == [
+        ("/run/out", 0, 60),
+        ("/run/out", 60, 40),
+        ("/run/out", 90, 10),
+        ("/run/out", 1000, 8),
+        ("/run/out", 100, 7),
+        ("/run/out", 20, 5),
+        ("/run/out", 107, 5),
+    ]
+    assert found.table["start_ns"].to_pylist() == [i * 1_000_000 for i in range(9)]
+    assert found.table["duration_ns"].to_pylist()[:2] == [10_000, 20_000]
+    assert found.reader.start_unix_s == 1700000000
+    assert not found.reader.problems
+
+
+def test_calls_of_threads_that_overlap_are_put_together(tmp_path):
+    log = written(
+        tmp_path,
+        f"7 {OPEN}",
+        "7 clone3({flags=CLONE_VM|CLONE_THREAD, exit_signal=0}, 88 <unfinished ...>",
+        '8 write(3</run/out>, ""..., 5 <unfinished ...>',
+        "7 <... clone3 resumed> => {parent_tid=[8]}, 88) = 8 <0.000050>",
+        "7 pread64(3</run/out>,  <unfinished ...>",
+        "8 <... write resumed>) = 5 <0.003000>",
+        '7 <... pread64 resumed>""..., 9, 4) = 1 <0.002000>',
+        "8 +++ exited with 0 +++",
+        "7 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---",
+        "7 +++ exited with 0 +++",
+    )
+    found = read(log)
+    assert found.rows == [
+        (0, "openat", "/run/out", None, None),
+        (0, "write", "/run/out", 0, 5),
+        (0, "pread64", "/run/out", 4, 1),
+    ]
+    assert found.table["thread"].to_pylist() == [7, 8, 7]
+    assert found.table["duration_ns"].to_pylist() == [10_000, 3_000_000, 2_000_000]
+
+
+def test_what_is_cut_between_blocks_is_put_together(tmp_path, monkeypatch):
+    log = written(
+        tmp_path,
+        f"7 {OPEN}",
+        *(
+            line
+            for number in range(50)
+            for line in (
+                f'7 write(3</run/out>, ""..., {number} <unfinished ...>',
+                "8 read(0<pipe:[1]>,  <unfinished ...>",
+                f"7 <... write resumed>) = {number} <0.000001>",
+                '8 <... read resumed>"", 1) = 0 <0.000001>',
+            )
+        ),
+    )
+    whole = read(log)
+    monkeypatch.setattr(lines, "_BLOCK", 97)
+    pieces = read(log)
+    assert pieces.table.equals(whole.table)
+    assert sum(size or 0 for _, _, size in whole.moved) == sum(range(50))
+
+
+def test_a_number_that_is_given_away_again_is_another_process(tmp_path):
+    log = written(
+        tmp_path,
+        "7 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000010>",
+        f"8 {OPEN}",
+        "8 +++ exited with 0 +++",
+        "7 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000010>",
+        f"8 {OPEN}",
+        "8 +++ exited with 0 +++",
+        f"7 {OPEN}",
+        "7 +++ exited with 0 +++",
+    )
+    found = read(log)
+    assert found.reader.ranks == 3
+    assert not found.reader.problems
+
+
+def test_names_are_taken_in_the_folder_that_the_process_is_in(tmp_path):
+    log = written(
+        tmp_path,
+        f"7 {OPEN}",
+        '7 unlink("a") = 0 <0.000001>',
+        '7 chdir("sub") = 0 <0.000001>',
+        '7 unlink("b") = 0 <0.000001>',
+        "7 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000010>",
+        '8 mkdir("c", 0777) = 0 <0.000001>',
+        "7 fchdir(4</other>) = 0 <0.000001>",
+        '7 rename("d", "/e") = 0 <0.000001>',
+        '7 renameat2(5</x>, "f", AT_FDCWD</other>, "g", RENAME_NOREPLACE) = 0 <0.000001>',
+        '8 openat(6</y>, "h", O_RDONLY) = 3</real/h> <0.000001>',
+    )
+    assert [row[2] for row in read(log).rows] == [
+        "/run/out",
+        "/run/a",
+        "/run/sub",
+        "/run/sub/b",
+        "/other",
+        "/other/d",
+        "/x/f",
+        "/run/sub/c",
+        "/real/h",
+    ]
+
+
+def test_names_with_quotes_brackets_and_other_letters_are_whole(tmp_path):
+    name = r"we\"ird \74n\76) = 5\n\303\251"
+    log = written(
+        tmp_path,
+        rf'7 openat(AT_FDCWD</run>, "we\"ird <n>) = 5\n\303\251", O_WRONLY|O_CREAT, 0644) = 4</run/{name}> <0.000377>',
+        rf'7 write(4</run/{name}>, "\") = 9 <0.1>", 12) = 12 <0.000441>',
+        rf'7 write(4</run/{name}>(deleted), ""..., 1) = 1 <0.000441>',
+    )
+    assert read(log).moved == [('/run/we"ird <n>) = 5\né', 0, 12), ('/run/we"ird <n>) = 5\né', 12, 1)]
+
+
+def test_data_that_goes_from_file_to_file_is_read_and_written(tmp_path):
+    log = written(
+        tmp_path,
+        '7 openat(AT_FDCWD</run>, "in", O_RDONLY) = 3</run/in> <0.000010>',
+        '7 openat(AT_FDCWD</run>, "out", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 4</run/out> <0.000010>',
+        "7 copy_file_range(3</run/in>, NULL, 4</run/out>, NULL, 9223372035781033984, 0) = 1000 <0.000441>",
+        "7 copy_file_range(3</run/in>, [64] => [74], 4</run/out>, [5] => [15], 10, 0) = 10 <0.000441>",
+        "7 sendfile(4</run/out>, 3</run/in>, [0] => [500], 500) = 500 <0.000028>",
+        "7 sendfile(5<socket:[9]>, 3</run/in>, NULL, 20) = 20 <0.000028>",
+    )
+    assert read(log).rows[2:] == [
+        (0, "copy_file_range:read", "/run/in", 0, 1000),
+        (0, "copy_file_range", "/run/out", 0, 1000),
+        (0, "copy_file_range:read", "/run/in", 64, 10),
+        (0, "copy_file_range", "/run/out", 5, 10),
+        (0, "sendfile:read", "/run/in", 0, 500),
+        (0, "sendfile", "/run/out", 1000, 500),
+        (0, "sendfile:read", "/run/in", 1000, 20),
+        (0, "sendfile", "socket:[9]", None, 20),
+    ]
+
+
+def test_calls_that_fail_move_nothing_and_files_that_are_not_there_are_none(tmp_path):
+    log = written(
+        tmp_path,
+        '7 openat(AT_FDCWD</run>, "none", O_RDWR|O_CREAT) = -1 EACCES (Permission denied) <0.000010>',
+        '7 newfstatat(AT_FDCWD</run>, "looked", 0x7ff, 0) = -1 ENOENT (No such file or directory) <0.000010>',
+        '7 newfstatat(AT_FDCWD</run>, "folder", {st_mode=S_IFDIR|0755, st_size=4096, ...}, 0) = 0 <0.000010>',
+        f"7 {OPEN}",
+        "7 read(3</run/out>, 0x7ffd, 10) = -1 EIO (Input/output error) <0.000010>",
+        "7 read(3</run/out>, 0x7ffd, 10) = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <0.000010>",
+    )
+    found = read(log)
+    files = dict(
+        zip(found.reader.files()["path"].to_pylist(), found.reader.files()["class"].to_pylist(), strict=True)
+    )
+    assert files == {
+        "/run/none": FileClass.PROBE,
+        "/run/looked": FileClass.PROBE,
+        "/run/folder": FileClass.DATASET,
+        "/run/out": FileClass.DATASET,
+    }
+    assert found.moved == []
+    flags = found.table["flags"].to_pylist()
+    assert flags[0] == 0
+    assert flags[2] & Flag.DIRECTORY
+
+
+def test_what_never_reaches_a_file_system_is_no_call(tmp_path):
+    log = written(
+        tmp_path,
+        f"7 {OPEN}",
+        "7 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7efd27563000 <0.000014>",
+        "7 mmap(NULL, 8192, PROT_READ, MAP_SHARED, 3</run/out>, 0) = 0x7efd27563000 <0.000014>",
+        "7 fcntl(3</run/out>, F_GETFL) = 0x8002 (flags O_RDWR|O_LARGEFILE) <0.000001>",
+        "7 fcntl(3</run/out>, F_SETLK, {l_type=F_RDLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = 0 <0.000001>",
+        "7 dup2(3</run/out>, 1</dev/pts/0>) = 1</run/out> <0.000001>",
+        "7 futex(0x7f, FUTEX_WAIT, 2, NULL) = 0 <0.500000>",
+        "7 getpid() = 7 <0.000001>",
+        "7 exit_group(0) = ?",
+        "7 +++ exited with 0 +++",
+    )
+    assert [row[1] for row in read(log).rows] == ["openat", "mmap", "fcntl"]
+
+
+def test_pipes_system_files_and_shared_libraries_are_counted_apart(tmp_path):
+    log = written(
+        tmp_path,
+        '7 openat(AT_FDCWD</run>, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3</etc/ld.so.cache> <0.000010>',
+        '7 openat(AT_FDCWD</run>, "/lib/libc.so.6", O_RDONLY|O_CLOEXEC) = 3</usr/lib/libc.so.6> <0.000010>',
+        '7 read(3</usr/lib/libc.so.6>, ""..., 832) = 832 <0.000010>',
+        '7 write(1<pipe:[17]>, ""..., 3) = 3 <0.000010>',
+        '7 read(4</proc/meminfo>, ""..., 1024) = 1024 <0.000010>',
+        f"7 {OPEN}",
+        '7 write(3</run/out>, ""..., 5) = 5 <0.000010>',
+    )
+    profile = vani.profile(log, store=tmp_path / "store")
+    assert (profile.workflow.io.bytes.total, profile.workflow.io.ops.metadata) == (5, 1)
+    assert profile.excluded.io.bytes.total == 832 + 3 + 1024
+
+
+def test_a_log_that_is_cut_says_so(tmp_path):
+    log = written(tmp_path, f"7 {OPEN}", '7 write(3</run/out>, ""..., 5) = 5 <0.000010>')
+    log.write_text(log.read_text() + "7 1700000000.123456 write(3</run/o")
+    profile = vani.profile(log, store=tmp_path / "store")
+    (trace,) = profile.traces
+    assert trace.complete is False
+    assert trace.problems == [
+        "log: ends in the middle of a line, what followed is missing",
+        "1 thread of 1 still ran where the log ends: it is cut off, or strace was ended before them",
+    ]
+    assert profile.workflow.io.bytes.written == 5
+
+
+def test_lines_that_are_none_of_straces_are_counted(tmp_path):
+    log = written(tmp_path, f"7 {OPEN}", "7 +++ exited with 0 +++")
+    log.write_bytes(log.read_bytes() + b"\xff\xfe garbage\n\n")
+    assert open_trace(log).problems == ["log: 1 line left out, strace writes none like it"]
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ('7 1700000000.000000 openat(AT_FDCWD, "out", O_RDWR) = 3 <0.000010>\n', "-y"),
+        ('7 1700000000.000000 openat(AT_FDCWD</r>, "out", O_RDWR) = 3</r/out>\n', "-T"),
+        ('7 12:00:00 openat(AT_FDCWD</r>, "out", O_RDWR) = 3</r/out> <0.000010>\n', "-ttt"),
+        ('openat(AT_FDCWD</r>, "out", O_RDWR) = 3</r/out>\n', "-ttt"),
+    ],
+)
+def test_a_log_without_what_is_needed_is_refused_with_the_option_that_writes_it(tmp_path, line, option):
+    log = tmp_path / "log"
+    log.write_text(line + ("7 1700000000.000001 read(3, ..., 5) = 5 <0.000100>\n" if option == "-y" else ""))
+    with pytest.raises(TraceError, match=f"which strace writes with {option}"):
+        read(log)
+
+
+def test_a_log_for_each_rank_makes_these_ranks(tmp_path):
+    for rank in (0, 2):
+        written(
+            tmp_path,
+            f"{7 + rank} {OPEN}",
+            f"{7 + rank} clone(child_stack=NULL, flags=SIGCHLD) = 99 <0.000010>",
+            '99 write(3</run/out>, ""..., 5) = 5 <0.000010>',
+            "99 +++ exited with 0 +++",
+            f"{7 + rank} +++ exited with 0 +++",
+            name=f"rank-{rank:05}.strace",
+        )
+    (tmp_path / "vani-trace.json").write_text('{"command": ["mpi-io", "-x"]}')
+    found = read(tmp_path)
+    assert found.reader.app == "mpi-io"
+    assert [row[0] for row in found.rows] == [0, 0, 2, 2]
+    assert found.reader.problems == ["ranks 1: left out, their logs are missing"]
+
+
+def test_a_log_for_each_process_is_one_trace(tmp_path):
+    begin = [
+        'execve("/usr/bin/python3", ["python3", "train.py"], 0x7ffd /* 3 vars */) = 0 <0.000200>',
+        "clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000010>",
+        OPEN,
+        "+++ exited with 0 +++",
+    ]
+    other = [OPEN, 'write(3</run/out>, ""..., 5) = 5 <0.000010>', "+++ exited with 0 +++"]
+    for pid, some in ((7, begin), (8, other)):
+        text = "".join(f"{1700000000 + n}.000000 {line}\n" for n, line in enumerate(some))
+        (tmp_path / f"log.{pid}").write_text(text)
+    found = read(tmp_path)
+    assert found.reader.app == "train.py"
+    assert [row[:2] for row in found.rows] == [(0, "openat"), (1, "openat"), (1, "write")]
+    assert not found.reader.problems
+
+
+def test_a_reader_can_be_sent_to_another_process(tmp_path):
+    log = written(tmp_path, f"7 {OPEN}", '7 write(3</run/out>, ""..., 5) = 5 <0.000010>')
+    reader = open_trace(log)
+    assert reader.ranks == 1
+    assert pickle.loads(pickle.dumps(reader)).ranks == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "app"),
+    [
+        (["/usr/bin/python3.11", "-u", "dir/train.py", "x"], "train.py"),
+        (["python", "-m", "train.main"], "train.main"),
+        (["/bin/sh", "-c", "a | b"], "sh"),
+        (["Rscript", "fit.R"], "fit.R"),
+        (["/opt/xhpl"], "xhpl"),
+        ([], ""),
+    ],
+)
+def test_an_interpreters_run_is_called_by_its_script(command, app):
+    assert app_of(command) == app
+
+
+def test_the_command_is_read_off_the_execve():
+    assert command_in(r'"/bin/a\"b", ["b", "c]d", "e"...], 0x7ffd /* 3 vars */') == ['/bin/a"b', "c]d", "e"]
+
+
+def test_no_seconds_are_promised_of_times_that_strace_made_longer(tmp_path):
+    lines_ = ["7 " + OPEN.replace("/run", "/data")]
+    lines_ += ['7 write(3</data/out>, ""..., 100) = 100 <0.000900>'] * 2000
+    log = tmp_path / "log"
+    log.write_text(
+        "".join(
+            f"7 {1700000000 + n // 500}.{n % 500 * 2:03}000 {line[2:]}\n" for n, line in enumerate(lines_)
+        )
+    )
+    profile = vani.profile(log, store=tmp_path / "store")
+    assert profile.provenance["io.time_s"].startswith("inflated: strace")
+    advice = vani.advise(profile)
+    assert {one.rule for one in advice.recommendations} >= {"MAT001", "POS002"}
+    assert all(one.expected is None for one in advice.recommendations)
+    assert "strace adds some 50 us to each call" in advice.recommendations[0].reason
+
+
+def test_processes_that_are_no_ranks_are_not_asked_to_share_their_work(tmp_path):
+    text = [f"7 clone(child_stack=NULL, flags=SIGCHLD) = {pid} <0.000010>" for pid in range(10, 15)]
+    text += [
+        f'{pid} openat(AT_FDCWD</data>, "in", O_RDONLY) = 3</data/in> <0.000010>' for pid in range(10, 15)
+    ]
+    text += [
+        "7 " + OPEN.replace("/run", "/data"),
+        '7 write(3</data/out>, ""..., 50000000) = 50000000 <0.900000>',
+    ]
+    profile = vani.profile(written(tmp_path, *text), store=tmp_path / "store")
+    assert profile.workflow.processes == 6
+    why = {one.rule: one.why for one in vani.advise(profile).no_recommendation}
+    assert why["POS004"] == why["POS006"] == "the processes of log are no ranks of MPI"
+
+
+def test_a_read_that_finds_the_end_of_the_file_moves_no_data(tmp_path):
+    log = written(
+        tmp_path,
+        f"7 {OPEN.replace('/run', '/data')}",
+        '7 pwrite64(3</data/out>, ""..., 100, 0) = 100 <0.000010>',
+        '7 read(3</data/out>, ""..., 4096) = 100 <0.000010>',
+        '7 read(3</data/out>, "", 4096) = 0 <0.000010>',
+    )
+    io = vani.profile(log, store=tmp_path / "store").workflow.io
+    assert (io.ops.read, io.bytes.read, io.transfer_size.read.min) == (1, 100, 100)
+    # The open and the read at the end.
+    assert io.ops.metadata == 2
+
+
+def test_bytes_that_one_program_hands_to_another_are_known(tmp_path):
+    (tmp_path / "traces").mkdir()
+    for name, lines_ in (
+        ("1-make", [OPEN.replace("/run", "/data"), 'write(3</data/out>, ""..., 900) = 900 <0.000010>']),
+        ("2-use", ['openat(AT_FDCWD</data>, "out", O_RDONLY) = 3</data/out> <0.000010>',
+                   'read(3</data/out>, ""..., 4096) = 900 <0.000010>', 'read(3</data/out>, "", 4096) = 0 <0.000010>']),
+    ):  # fmt: skip
+        folder = tmp_path / "traces" / name
+        folder.mkdir()
+        (folder / "vani-trace.json").write_text(f'{{"command": ["{name[2:]}"]}}')
+        written(folder, *(f"7 {line}" for line in lines_), name="run.strace")
+    (one,) = vani.profile(tmp_path / "traces", store=tmp_path / "store").workflow.app_dependencies
+    assert (one.producer, one.consumer, one.bytes_written, one.bytes_read) == ("make", "use", 900, 900)
+
+
+PROGRAM = """
+import multiprocessing, os, threading
+
+def work(name):
+    with open(name, "wb", buffering=0) as file:
+        for _ in range(50):
+            file.write(b"x" * 1000)
+
+def main():
+    names = [f"t{i}" for i in range(4)]
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    children = [multiprocessing.get_context("fork").Process(target=work, args=(f"p{i}",)) for i in range(3)]
+    for one in threads + children:
+        one.start()
+    for one in threads + children:
+        one.join()
+    one = os.open("in", os.O_RDWR | os.O_CREAT)
+    os.write(one, b"y" * 700)
+    os.lseek(one, 0, 0)
+    os.read(one, 4096)
+    two = os.open("é\\n'\\"<>) = 1", os.O_WRONLY | os.O_CREAT)
+    os.sendfile(two, one, 0, 500)
+    os.rename("in", "moved")
+    os._exit(5)
+
+main()
+"""
+
+
+def test_a_real_program_of_threads_and_processes_is_counted_exactly(tmp_path):
+    strace = strace_or_skip()
+    run = tmp_path / "run"
+    run.mkdir()
+    log = tmp_path / "log"
+    done = subprocess.run(
+        [strace, "-f", "-ttt", "-T", "-y", "-o", str(log), sys.executable, "-c", PROGRAM],
+        cwd=run,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 5
+    found = read(log)
+    assert not found.reader.problems
+    assert found.reader.ranks == 4
+    mine = [row for row in found.rows if row[2] and row[2].startswith(f"{run}/")]
+    written_ = {}
+    for _, name, path, offset, size in mine:
+        if name == "write":
+            written_.setdefault(path.removeprefix(f"{run}/"), []).append((offset, size))
+    blocks = [(i * 1000, 1000) for i in range(50)]
+    assert written_ == {
+        **{f"t{i}": blocks for i in range(4)},
+        **{f"p{i}": blocks for i in range(3)},
+        "in": [(0, 700)],
+    }
+    assert {row[0] for row in mine if "/t" in row[2].removeprefix(str(run))} == {0}
+    assert [row[4] for row in mine if row[1] in ("read", "sendfile:read", "sendfile")] == [700, 500, 500]
+    assert f"{run}/é\n'\"<>) = 1" in {row[2] for row in mine}
+
+
+def test_a_log_that_is_cut_anywhere_is_read_up_to_there(tmp_path):
+    strace = strace_or_skip()
+    log = tmp_path / "log"
+    command = [
+        strace,
+        "-f",
+        "-ttt",
+        "-T",
+        "-y",
+        "-o",
+        str(log),
+        "sh",
+        "-c",
+        "cat /etc/passwd | wc -c >out; ls",
+    ]
+    subprocess.run(command, cwd=tmp_path, timeout=60, check=True, capture_output=True)
+    data = log.read_bytes()
+    part = tmp_path / "part"
+    for size in range(len(data) // 3, len(data), len(data) // 17):
+        part.write_bytes(data[:size])
+        found = read(part)
+        assert found.reader.problems
+        assert found.table.num_rows

@@ -1,0 +1,97 @@
+"""`vani trace`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vani.cli.options import FILE, quiet_option
+from vani.errors import one_line
+from vani.units import counted, format_bytes
+
+if TYPE_CHECKING:
+    from vani.api.trace import Trace, Tracer
+
+__all__ = ["trace"]
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="DIR",
+    help="Folder of the trace, which must not be there. [default: PROGRAM.trace]",
+)
+@click.option("--recorder", type=FILE, metavar="PATH", help="Recorder's library, or where it was installed.")
+@click.option(
+    "--tracer",
+    type=click.Choice(["auto", "recorder", "strace"]),
+    default="auto",
+    show_default=True,
+    help="Recorder where it is found, else strace; or one of them.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the line, as a shell takes it, and run nothing.")
+@click.option("--no-collect", is_flag=True, help="Do not write job.yaml into the folder.")
+@quiet_option
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.pass_context
+def trace(
+    ctx: click.Context,
+    output: Path | None,
+    recorder: Path | None,
+    tracer: Tracer,
+    dry_run: bool,
+    no_collect: bool,
+    quiet: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Run COMMAND so that its I/O is traced, and keep its exit status.
+
+    With Recorder, whose library is found by --recorder, RECORDER_ROOT or a loaded module, and loaded in the way of the
+    launcher that COMMAND begins with (srun, mpirun, mpiexec, jsrun, flux run, aprun); without it, with strace.
+    """
+    from vani import api  # noqa: PLC0415
+
+    done = api.trace(
+        command, output, recorder=recorder, tracer=tracer, dry_run=dry_run, collect=not no_collect
+    )
+    if done.remark:
+        click.echo(f"vani: {one_line(done.remark)}", err=True)
+    if done.status is None:
+        click.echo(_as_typed(done))
+        return
+    if not quiet or not done.files:
+        click.echo(_told(done), err=True)
+    ctx.exit(done.status)
+
+
+def _as_typed(done: Trace) -> str:
+    """The line as a shell takes it."""
+    variables = [f"{name}={shlex.quote(value)}" for name, value in done.variables.items()]
+    return " ".join([*(["env", *variables] if variables else []), shlex.join(done.words)])
+
+
+def _told(done: Trace) -> str:
+    """Where the trace is and what to do with it."""
+    folder = _near(done.folder)
+    if not done.files:
+        return (
+            f"vani: {folder}: the run left no trace; was it ended before its end, is it linked statically, or did it "
+            "start on a node that does not see this folder (docs/tracing.md)?"
+        )
+    return (
+        f"Trace  {folder}: {counted(done.files, 'file')}, {format_bytes(done.bytes)}, by {_TRACERS[done.tracer]}\n"
+        f"Next   vani advise {shlex.quote(folder)} --format text"
+    )
+
+
+_TRACERS = {"recorder": "Recorder", "strace": "strace"}
+
+
+def _near(folder: Path) -> str:
+    """The folder as it is shortest from here."""
+    return str(folder.relative_to(Path.cwd())) if folder.is_relative_to(Path.cwd()) else str(folder)

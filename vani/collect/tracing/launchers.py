@@ -1,0 +1,222 @@
+"""Launchers of parallel programs: how each passes variables on, and where in its line the program begins."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vani.errors import InputError
+
+__all__ = ["Launcher", "launcher_of", "program_at", "with_variables"]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """How one launcher is called."""
+
+    name: str
+    pass_on: Callable[[str, str], list[str]]
+    """The options that set a variable, by its name and value, in each process of the program."""
+    words: int = 1
+    """So many words begin its line (`flux run`)."""
+    takes_one: frozenset[str] = frozenset()
+    """Options that take the next word."""
+    takes_two: frozenset[str] = frozenset()
+
+
+def _options(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+_OPEN_MPI = Launcher(
+    "Open MPI",
+    lambda name, value: ["-x", f"{name}={value}"],
+    takes_one=_options(
+        "-n -np -c -N -x -H -host --host -hostfile --hostfile -machinefile --machinefile -npernode --npernode",
+        "-npersocket --npersocket -wdir --wdir -wd --wd -path --path --prefix -prefix --map-by -map-by",
+        "--bind-to -bind-to --rank-by -rank-by --output-filename -output-filename --output --stdin -stdin -am",
+        "--am -rf --rankfile -rankfile --timeout -timeout --tune -tune --pset --runtime-options --personality",
+        "--n --np -cpu-list --cpu-list -D",
+    ),
+    takes_two=_options(
+        "-mca --mca -gmca --gmca -omca --omca --prtemca --pmixmca",
+    ),
+)
+_HYDRA = Launcher(
+    "MPICH",
+    lambda name, value: ["-genv", name, value],
+    takes_one=_options(
+        "-n -np -ppn -f -hosts -host -wdir -path -genvlist -envlist -launcher -launcher-exec -bootstrap -rmk",
+        "-iface -arch -bind-to -map-by -membind -topolib -demux -configfile -machinefile -hostlist",
+        "-outfile-pattern -errfile-pattern -prefix -pmi-port -timeout -perhost -gpus-per-proc -usize",
+        "-hostfile -hostsfile -envexcl",
+    ),
+    takes_two=_options(
+        "-env -genv",
+    ),
+)
+_SRUN = Launcher(
+    "srun",
+    lambda name, value: [f"--export=ALL,{name}={value}"],
+    takes_one=_options(
+        "-A -a -B -b -c -C -d -D -e -G -i -I -J -K -L -m -M -n -N -o -p -q -r -S -t -T -w -W -x --account",
+        "--chdir --constraint --cpu-bind --cpus-per-task --distribution --error --exclude --export --gpus",
+        "--gpus-per-node --gpus-per-task --gres --het-group --hint --input --job-name --jobid --licenses",
+        "--mail-type --mail-user --mem --mem-bind --mem-per-cpu --mem-per-gpu --mpi --multi-prog --network",
+        "--nodefile --nodelist --nodes --ntasks --ntasks-per-core --ntasks-per-node --ntasks-per-socket",
+        "--open-mode --output --partition --pty --qos --relative --reservation --signal --time --time-min",
+        "--tres-bind --tres-per-task --wait",
+    )
+    # Their values are optional, and joined to them.
+    - {"--pty", "--multi-prog", "-I", "-K"},
+)
+_JSRUN = Launcher(
+    "jsrun",
+    lambda name, value: ["-E", f"{name}={value}"],
+    takes_one=_options(
+        "-n -a -c -g -r -K -l -b -d -E -F -D -e -h -i -k -L -m -M -o -p -P -S -t -U -X -A -f -x --nrs",
+        "--tasks_per_rs --cpu_per_rs --gpu_per_rs --rs_per_host --rs_per_socket --latency_priority --bind",
+        "--launch_distribution --env --env_eval --chdir --stdio_mode --stdio_input --stdio_stdout",
+        "--stdio_stderr --np --smpiargs --memory_per_rs --use_reservation --use_resources --spread",
+        "--erf_input --exit_on_error",
+    ),
+)
+_FLUX = Launcher(
+    "flux run",
+    lambda name, value: [f"--env={name}={value}"],
+    words=2,
+    takes_one=_options(
+        "-n -c -g -N -t -o -q -B -x --ntasks --cores --cores-per-task --gpus-per-task --nodes --nslots",
+        "--time-limit --queue --bank --env --env-remove --env-file --input --output --error --job-name",
+        "--setopt --setattr --tasks-per-node --tasks-per-core --cores-per-node --gpus-per-node --cwd",
+        "--dependency --requires --begin-time --signal --taskmap --rlimit --conf --add-file --urgency --flags",
+    ),
+)
+_APRUN = Launcher(
+    "aprun",
+    lambda name, value: ["-e", f"{name}={value}"],
+    takes_one=_options(
+        "-n -N -d -S -cc -L -m -e -j -p -r -sn -sl -t -w -E",
+    ),
+)
+_BY_NAME = {
+    "srun": _SRUN,
+    "jsrun": _JSRUN,
+    "aprun": _APRUN,
+    "orterun": _OPEN_MPI,
+    "prterun": _OPEN_MPI,
+    "mpirun.openmpi": _OPEN_MPI,
+    "mpiexec.openmpi": _OPEN_MPI,
+    "mpirun.mpich": _HYDRA,
+    "mpiexec.mpich": _HYDRA,
+    "mpiexec.hydra": _HYDRA,
+    "mpirun_rsh": _HYDRA,
+}
+_ASKED = ("mpirun", "mpiexec")
+
+
+def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Launcher | None:
+    """What launches the command's program; None where it is started as it stands.
+
+    `mpirun` and `mpiexec` are asked for their version, since both of the large families call themselves that.
+
+    Raises
+    ------
+    InputError
+        It is an mpirun of neither family.
+    """
+    name = Path(command[0]).name
+    if name == "flux":
+        return _FLUX if len(command) > 1 and command[1] == "run" else None
+    if name not in _ASKED:
+        return _BY_NAME.get(name)
+    said = _version(command[0], environment)
+    if "Open MPI" in said or "OpenRTE" in said or "PRRTE" in said:
+        return _OPEN_MPI
+    if any(word in said for word in ("HYDRA", "Hydra", "MPICH", "Intel(R) MPI", "MVAPICH")):
+        return _HYDRA
+    raise InputError(
+        "is of neither Open MPI nor MPICH, as it says itself",
+        where=command[0],
+        todo="set LD_PRELOAD and RECORDER_TRACES_DIR by its own options (docs/tracing.md), without vani trace",
+    )
+
+
+def with_variables(command: Sequence[str], launcher: Launcher, variables: Mapping[str, str]) -> list[str]:
+    """The line with options that set variables in each process of the program.
+
+    Raises
+    ------
+    InputError
+        srun is told to pass no variables on.
+    """
+    first, rest = list(command[: launcher.words]), list(command[launcher.words :])
+    if launcher is not _SRUN:
+        return (
+            first
+            + [word for name, value in variables.items() for word in launcher.pass_on(name, value)]
+            + rest
+        )
+    added = ",".join(f"{name}={value}" for name, value in variables.items())
+    for at, word in enumerate(rest):
+        follows = word == "--export" and at + 1 < len(rest)
+        if follows or word.startswith("--export="):
+            place = at + 1 if follows else at
+            if rest[place].rpartition("=")[2] in ("NONE", "NIL"):
+                raise InputError(
+                    "--export=NONE keeps LD_PRELOAD from the program", todo="leave it out for this run"
+                )
+            rest[place] = f"{rest[place]},{added}"
+            return first + rest
+    return [*first, f"--export=ALL,{added}", *rest]
+
+
+def program_at(command: Sequence[str], launcher: Launcher) -> int:
+    """Where in a launcher's line the program stands.
+
+    Raises
+    ------
+    InputError
+        It cannot be told, or there are several programs.
+    """
+    at = launcher.words
+    while at < len(command):
+        word = command[at]
+        if word == "--":
+            at += 1
+            break
+        if not word.startswith("-"):
+            break
+        at += 1 + (word in launcher.takes_one) + 2 * (word in launcher.takes_two)
+    if at >= len(command) or shutil.which(command[at]) is None:
+        shown = repr(command[at]) if at < len(command) else "nothing"
+        raise InputError(
+            f"{launcher.name}: where the program begins cannot be told, {shown} is none that can be run",
+            todo="write -- in front of the program, or its whole path",
+        )
+    if ":" in command[at:]:
+        raise InputError(
+            f"{launcher.name}: several programs in one line cannot be traced with strace",
+            todo="install Recorder (docs/tracing.md), or start them by a script",
+        )
+    return at
+
+
+def _version(program: str, environment: Mapping[str, str] | None) -> str:
+    try:
+        asked = subprocess.run(
+            [program, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env=None if environment is None else dict(environment),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"cannot be run ({error})", where=Path(program)) from error
+    return asked.stdout + asked.stderr

@@ -1,0 +1,96 @@
+"""The line that runs a command under a tracer: a list of words, none of which a shell sees."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vani.collect.tracing.launchers import launcher_of, program_at, with_variables
+from vani.errors import InputError
+
+__all__ = ["LOG", "STRACE", "TracedLine", "recorder_line", "strace_line"]
+
+LOG = "run.strace"
+"""The log of a command that no launcher starts; of MPI ranks, `rank-N.strace`."""
+
+_CALLS = (
+    "open,openat,openat2,creat,close,read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,pwritev2,"
+    "lseek,fsync,fdatasync,sync,sync_file_range,syncfs,msync,truncate,ftruncate,fallocate,stat,lstat,fstat,"
+    "newfstatat,statx,access,faccessat,faccessat2,readlink,readlinkat,statfs,fstatfs,getdents,getdents64,mkdir,"
+    "mkdirat,rmdir,unlink,unlinkat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,mknod,mknodat,chmod,"
+    "fchmod,fchmodat,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,chdir,fchdir,fcntl,flock,"
+    "fadvise64,readahead,mmap,sendfile,copy_file_range,splice,getxattr,lgetxattr,fgetxattr,setxattr,lsetxattr,"
+    "fsetxattr,listxattr,llistxattr,flistxattr,removexattr,lremovexattr,fremovexattr,io_uring_setup,"
+    "io_uring_enter,io_submit,clone,clone3,fork,vfork,execve,execveat"
+)
+# A question mark: no error where a machine has no such call.
+STRACE = (
+    "--seccomp-bpf",
+    "-f",
+    "-ttt",
+    "-T",
+    "-y",
+    # Contents of files are nobody's business.
+    "-s",
+    "0",
+    "-e",
+    "trace=?" + _CALLS.replace(",", ",?"),
+)
+
+
+@dataclass(frozen=True)
+class TracedLine:
+    """What is run."""
+
+    tracer: str
+    """`recorder` or `strace`."""
+    words: list[str]
+    variables: dict[str, str] = field(default_factory=dict)
+    """To be added to the environment."""
+
+
+def recorder_line(
+    command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str]
+) -> TracedLine:
+    """The line with Recorder's library loaded before all others, in the way of the command's launcher.
+
+    Raises
+    ------
+    InputError
+        A launcher that is not known, or that is told to pass no variables on.
+    """
+    before = environment.get("LD_PRELOAD", "")
+    variables = {
+        "LD_PRELOAD": f"{library}:{before}" if before else str(library),
+        "RECORDER_TRACES_DIR": str(folder),
+    }
+    launcher = launcher_of(command, environment)
+    if launcher is None:
+        return TracedLine("recorder", list(command), variables | {"RECORDER_WITH_NON_MPI": "1"})
+    return TracedLine("recorder", with_variables(command, launcher, variables))
+
+
+def strace_line(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> TracedLine:
+    """The line with strace in front of the program: of one that a launcher starts, in front of each of its ranks.
+
+    Raises
+    ------
+    InputError
+        strace is not installed, or where in a launcher's line the program begins cannot be told.
+    """
+    strace = shutil.which("strace", path=environment.get("PATH"))
+    if strace is None:
+        raise InputError(
+            "neither Recorder's library nor strace was found",
+            todo="name the library with --recorder or RECORDER_ROOT (docs/tracing.md), or install strace",
+        )
+    launcher = launcher_of(command, environment)
+    if launcher is None:
+        return TracedLine("strace", [strace, *STRACE, "-o", str(folder / LOG), "--", *command])
+    at = program_at(command, launcher)
+    # Which rank a process is, only it knows.
+    begin = [sys.executable, "-I", "-S", str(Path(__file__).with_name("rank.py")), str(folder)]
+    return TracedLine("strace", [*command[:at], *begin, strace, *STRACE, "--", *command[at:]])

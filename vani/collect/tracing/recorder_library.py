@@ -1,0 +1,67 @@
+"""Where Recorder's library is: named by the user, or where builds, Spack and modules say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from vani.errors import InputError
+
+__all__ = ["find_recorder"]
+
+_NAME = "librecorder.so"
+_BELOW = ("", "lib", "lib64", "build/lib", "build/bin")
+_NAMED = ("RECORDER_ROOT", "RECORDER_INSTALL_PATH")
+"""Variables that Recorder's own documentation uses: who set one means it."""
+_MODULES = ("RECORDER_DIR", "RECORDER_HOME", "RECORDER_PREFIX", "RECORDER_PATH", "EBROOTRECORDER")
+"""What modules of sites and of EasyBuild set."""
+
+
+def find_recorder(named: Path | None, environment: Mapping[str, str]) -> Path | None:
+    """Recorder's library; None where nothing tells of one.
+
+    Parameters
+    ----------
+    named
+        The library or the folder that Recorder was installed to, as the user named it.
+
+    Raises
+    ------
+    InputError
+        There is none where the user, or one of `RECORDER_ROOT` and `RECORDER_INSTALL_PATH`, says.
+    """
+    if named is not None:
+        return _library_at(named) or _missing(named, "--recorder")
+    for variable in _NAMED:
+        if value := environment.get(variable):
+            return _library_at(Path(value)) or _missing(Path(value), variable)
+    return next((found for place in _places(environment) if (found := _library_at(place))), None)
+
+
+def _places(environment: Mapping[str, str]) -> Iterator[Path]:
+    for variable in _MODULES:
+        if value := environment.get(variable):
+            yield Path(value)
+    # Spack and most modules extend these; Recorder's tools lie beside its library.
+    for variable, above in (("LD_LIBRARY_PATH", False), ("CMAKE_PREFIX_PATH", False), ("PATH", True)):
+        for folder in environment.get(variable, "").split(":"):
+            if folder and not above:
+                yield Path(folder)
+            elif folder and (Path(folder) / "recorder2text").is_file():
+                yield Path(folder).parent
+
+
+def _library_at(place: Path) -> Path | None:
+    if place.is_file():
+        return place.resolve()
+    return next(
+        ((place / below / _NAME).resolve() for below in _BELOW if (place / below / _NAME).is_file()), None
+    )
+
+
+def _missing(place: Path, by: str) -> Path:
+    raise InputError(
+        f"holds no {_NAME}, which {by} says",
+        where=place,
+        todo=f"name the library, or the folder whose lib/ holds it (docs/tracing.md); without {by}, strace is used",
+    )

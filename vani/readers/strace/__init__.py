@@ -1,0 +1,1 @@
+"""Logs of strace: system calls as text, a line each."""

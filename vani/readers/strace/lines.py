@@ -1,0 +1,258 @@
+"""Lines of strace's output as columns: who called what, when, what came back, how long it took.
+
+A line is `PID TIME name(arguments) = value <seconds>`. Where lines of several threads meet, a call is in two: what
+strace knew as the call began (`name(... <unfinished ...>`), and the rest (`<... name resumed>...`). strace escapes `<`,
+`>`, `"` and all bytes that are not printable in names of files, so that the end of a line is not mistaken for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.columns import scalar, to_arrow, to_numpy
+from vani.errors import TraceError
+from vani.readers.plausible import NO_VALUE
+
+__all__ = ["Block", "Calls", "Exits", "LineReader"]
+
+_BLOCK = 1 << 23
+"""Bytes that are parsed at a time: what parsing takes besides is some ten times as much."""
+_LONGEST = 1 << 26
+"""No line of strace is longer: arguments are abbreviated."""
+
+_HEAD = (
+    r"^(?:(?:\[pid +)?(?P<pid>\d{1,9})\]? +)?(?P<s>\d{9,11})\.(?P<f>\d{6,9}) "
+    r"(?P<mark><\.\.\. |--- |\+\+\+ )?(?P<name>\w+)"
+)
+_CALL = (
+    r"^[^(]*\((?P<args>.*)\) += (?P<ret>-?\d{1,19}|0x[0-9a-f]{1,16}|\?)"
+    r"(?:<(?P<real>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?)?"
+    r"(?: E[A-Z0-9_]+ \([^()]*\)| \([^\n]*\))?(?: <(?P<s>\d{1,9})\.(?P<f>\d{6,9})>)?\n?$"
+)
+_ENDS = ("exited", "killed", "superseded")
+_UNFINISHED = "<unfinished ...>\n"
+_RESUMED = r" resumed> ?"
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls that returned, in the order in which they began; shape (n,) each."""
+
+    row: Ints
+    """Number of the line in its block at which the call began."""
+    pid: Ints
+    """Of the thread."""
+    name: pa.DictionaryArray
+    args: pa.Array
+    value: Ints
+    """What was returned, addresses as numbers; `NO_VALUE` where a call was interrupted and begins anew."""
+    real: pa.Array
+    """Path of the descriptor that was returned; null for none."""
+    start: Ints
+    """Nanoseconds since 1970."""
+    took: Ints
+    """Nanoseconds; -1 where it is not in the log."""
+
+
+@dataclass(frozen=True)
+class Exits:
+    """Threads that ended, shape (n,) each."""
+
+    row: Ints
+    pid: Ints
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some lines of a log."""
+
+    calls: Calls
+    exits: Exits
+    pids: Ints
+    """Thread of each line, shape (lines,)."""
+
+
+@dataclass
+class LineReader:
+    """Reads the lines of one log that are about certain system calls, some MiB at a time."""
+
+    path: Path
+    wanted: frozenset[str]
+    """Names of system calls."""
+    pid: int = 0
+    """The thread of lines that name none."""
+    strange: int = 0
+    """Lines that are none of strace's."""
+    cut: bool = False
+    """The last line has no end."""
+    untimed: int = 0
+    """Lines without a time stamp."""
+    first_ns: int | None = None
+    last_ns: int = 0
+    _begun: dict[int, bytes] = field(default_factory=dict)
+    """By thread, the beginning of a call that has not returned."""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the log's blocks in order.
+
+        Raises
+        ------
+        TraceError
+            The file cannot be read, or has no lines.
+        """
+        try:
+            with self.path.open("rb") as file:
+                rest = b""
+                while data := file.read(_BLOCK):
+                    data = rest + data
+                    end = data.rfind(b"\n") + 1
+                    rest = data[end:]
+                    if len(rest) > _LONGEST:
+                        raise TraceError("is no text: a line is longer than 64 MiB", where=self.path)
+                    if end:
+                        yield self._block(data[:end])
+                self.cut = bool(rest)
+        except OSError as error:
+            raise TraceError(f"cannot be read ({error.strerror})", where=self.path) from error
+
+    @property
+    def unfinished(self) -> list[int]:
+        """Threads in a call of those wanted at the end of what was read."""
+        return list(self._begun)
+
+    def _block(self, data: bytes) -> Block:
+        begun = b"".join(self._begun.values())
+        lines = _lines(begun + data)
+        head = pc.extract_regex(lines, _HEAD)
+        seen = to_numpy(pc.is_valid(head))
+        if not seen.all():
+            lost = np.flatnonzero(~seen)
+            short = lines.take(to_arrow(lost))
+            blank = to_numpy(pc.equal(pc.utf8_trim_whitespace(short), scalar("")))
+            plain = to_numpy(
+                pc.match_substring_regex(
+                    short, r"^(?:\[?(?:pid +)?\d{1,9}\]? +)?(?:\d\d:\d\d:\d\d\S* )?[a-z_]\w*\("
+                )
+            )
+            self.untimed += int(plain.sum())
+            self.strange += int((~plain & ~blank).sum())
+            keep = to_arrow(np.flatnonzero(seen))
+            lines, head = lines.take(keep), head.take(keep)
+        start = _nanoseconds(pc.struct_field(head, "s"), pc.struct_field(head, "f"))
+        pid = _numbers(pc.struct_field(head, "pid"), self.pid)
+        if len(start):
+            low, high = int(start.min()), int(start.max())
+            self.first_ns = low if self.first_ns is None else min(self.first_ns, low)
+            self.last_ns = max(self.last_ns, high)
+        mark = pc.struct_field(head, "mark")
+        name = pc.dictionary_encode(pc.struct_field(head, "name"))
+        known = name.dictionary.to_pylist()
+        codes = to_numpy(name.indices)
+        is_wanted = (
+            np.array([one in self.wanted for one in known], np.bool_)[codes]
+            if known
+            else np.zeros(0, np.bool_)
+        )
+        ends = np.array([one in _ENDS for one in known], np.bool_)[codes] if known else is_wanted
+        marks = to_numpy(pc.utf8_length(mark), 0)
+        resumed = np.zeros(len(lines), np.bool_)
+        marked = np.flatnonzero(marks > 0)
+        of_marked = mark.take(to_arrow(marked))
+        resumed[marked] = to_numpy(pc.equal(of_marked, scalar("<... ")))
+        is_exit = np.zeros(len(lines), np.bool_)
+        is_exit[marked] = to_numpy(pc.equal(of_marked, scalar("+++ ")))
+        is_exit &= ends
+        exits = Exits(np.flatnonzero(is_exit), pid[is_exit])
+        rows = np.flatnonzero(is_wanted & (marks == 0) | is_wanted & resumed)
+        rows, text = self._joined(rows, resumed[rows], pid[rows], lines.take(to_arrow(rows)))
+        for one in exits.pid.tolist():
+            self._begun.pop(one, None)
+        return Block(_calls(rows, pid, name, text, start), exits, pid)
+
+    def _joined(
+        self, rows: Ints, resumed: NDArray[np.bool_], pid: Ints, text: pa.Array
+    ) -> tuple[Ints, pa.Array]:
+        """Lines of whole calls: those in two become one, in the place of the first."""
+        begins = to_numpy(pc.ends_with(text, _UNFINISHED))
+        halves = np.flatnonzero(begins | resumed)
+        self._begun = {}
+        if not len(halves):
+            return rows, text
+        order = halves[np.argsort(pid[halves], kind="stable")]
+        first, second = order[:-1], order[1:]
+        pairs = begins[first] & resumed[second] & (pid[first] == pid[second])
+        one, two = first[pairs], second[pairs]
+        left = np.setdiff1d(np.flatnonzero(begins), one)
+        for at in left.tolist():
+            self._begun[int(pid[at])] = text[at].as_py().encode()
+        head = pc.replace_substring_regex(text.take(to_arrow(one)), r" <unfinished \.\.\.>\n$", "")
+        tail = pc.struct_field(
+            pc.extract_regex(text.take(to_arrow(two)), rf"^[^>]*{_RESUMED}(?P<rest>.*\n)$"), "rest"
+        )
+        joined = pc.binary_join_element_wise(head, tail, scalar(""))
+        whole = np.flatnonzero(~(begins | resumed))
+        at = np.concatenate((rows[whole], rows[one]))
+        order = np.argsort(at, kind="stable")
+        both = pa.concat_arrays([text.take(to_arrow(whole)), joined])
+        return at[order], both.take(to_arrow(order))
+
+
+def _calls(rows: Ints, pid: Ints, name: pa.DictionaryArray, text: pa.Array, start: Ints) -> Calls:
+    found = pc.extract_regex(text, _CALL)
+    whole = to_numpy(pc.is_valid(found))
+    if not whole.all():
+        keep = np.flatnonzero(whole)
+        rows, found = rows[keep], found.take(to_arrow(keep))
+    real = pc.struct_field(found, "real")
+    took = _nanoseconds(pc.struct_field(found, "s"), pc.struct_field(found, "f"), missing=-1)
+    return Calls(
+        row=rows,
+        pid=pid[rows],
+        name=name.take(to_arrow(rows)),
+        args=pc.struct_field(found, "args"),
+        value=_values(pc.struct_field(found, "ret")),
+        real=pc.if_else(pc.equal(real, scalar("")), pa.scalar(None, real.type), real),
+        start=start[rows],
+        took=took,
+    )
+
+
+def _lines(data: bytes) -> pa.Array:
+    """Lines with their ends; bytes that strace never writes become question marks."""
+    raw = np.frombuffer(data, np.uint8)
+    if len(raw) and int(raw.max()) > 127:
+        raw = np.where(raw > 127, ord("?"), raw).astype(np.uint8)
+    ends = np.flatnonzero(raw == ord("\n")) + 1
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.StringArray.from_buffers(
+        len(ends), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(raw))
+    )
+
+
+def _numbers(column: pa.Array, missing: int) -> Ints:
+    filled = pc.if_else(pc.equal(column, scalar("")), scalar(str(missing)), column)
+    return to_numpy(pc.cast(filled, pa.int64()), missing).astype(np.int64)
+
+
+def _nanoseconds(seconds: pa.Array, fraction: pa.Array, *, missing: int = 0) -> Ints:
+    """Of two texts of digits each; `missing` where they are empty."""
+    none = to_numpy(pc.equal(seconds, scalar("")))
+    whole = _numbers(seconds, 0) * 1_000_000_000 + _numbers(pc.utf8_rpad(fraction, 9, "0"), 0)
+    return np.where(none, missing, whole)
+
+
+def _values(column: pa.Array) -> Ints:
+    """Numbers; addresses as 0, `NO_VALUE` where nothing was returned."""
+    plain = pc.match_substring_regex(column, r"^-?\d{1,18}$")
+    numbers = to_numpy(pc.cast(pc.if_else(plain, column, scalar("0")), pa.int64())).astype(np.int64)
+    lost = to_numpy(pc.equal(column, scalar("?")))
+    return np.where(lost, NO_VALUE, numbers)

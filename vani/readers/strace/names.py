@@ -1,0 +1,76 @@
+"""Names of files in strace's output: taken apart, joined to their folders, and given their codes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.columns import scalar, to_numpy
+from vani.readers.paths import PathTable
+
+__all__ = ["Spellings", "named_first", "plain"]
+
+# A name in quotes, of which strace escapes quotes and backslashes.
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_FIRST = (
+    r"^(?:(?:AT_FDCWD|-?\d+)(?:<(?P<dir>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?)?(?:, )?)?"
+    r'(?:"(?P<name>(?:[^"\\]|\\.)*)")?'
+)
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
+_BETWEEN = "\n"
+"""Stands in no line."""
+
+
+def plain(escaped: str) -> str:
+    r"""A name without strace's escapes: `\303\251` is é, `\n` a line feed."""
+    if "\\" not in escaped:
+        return escaped
+    raw = _ESCAPE.sub(_unescaped, escaped.encode())
+    return raw.decode("utf-8", "replace")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    what = match[1]
+    if what[:1].isdigit():
+        return bytes([int(what, 8) & 255])
+    return _LETTERS.get(what, what)
+
+
+def named_first(args: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Path of the descriptor that a call's arguments begin with, and the name behind it; empty for none."""
+    found = pc.extract_regex(args, _FIRST)
+    return pc.struct_field(found, "dir"), pc.struct_field(found, "name")
+
+
+class Spellings:
+    """Gives codes to files as they are spelled: a folder and a name in it, each perhaps empty."""
+
+    def __init__(self, paths: PathTable) -> None:
+        self._paths = paths
+        self._known: dict[str, int] = {_BETWEEN: -1}
+
+    def codes(self, folder: pa.Array, name: pa.Array) -> NDArray[np.int32]:
+        """Codes, shape (n,); -1 where nothing is named. Every distinct spelling of a block is looked at once."""
+        both = pc.dictionary_encode(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)))
+        lookup = np.array([self._code(one) for one in both.dictionary.to_pylist()], np.int32)
+        found: NDArray[np.int32] = lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
+        return found
+
+    def _code(self, spelling: str) -> int:
+        code = self._known.get(spelling)
+        if code is None:
+            code = self._paths.code(joined(*spelling.split(_BETWEEN)))
+            self._known[spelling] = code
+        return code
+
+
+def joined(folder: str, name: str) -> str:
+    """The path that a name stands for in a folder."""
+    if not folder or name.startswith("/"):
+        return plain(name)
+    return plain(f"{folder.rstrip('/')}/{name}" if name else folder)

@@ -1,0 +1,90 @@
+"""Which files are logs of strace, and which process a log is of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from vani.errors import TraceError
+from vani.readers.natural_order import natural
+
+__all__ = ["MARK", "SUFFIX", "is_named_strace", "is_strace", "is_strace_part", "logs_of", "pid_of", "rank_of"]
+
+MARK = "vani-trace.json"
+"""What `vani trace` writes beside the logs of one run."""
+SUFFIX = ".strace"
+
+_HEAD = 1 << 16
+_LINE = re.compile(
+    rb"^(?:\[pid +\d+\] +|\d+ +)?(?P<time>\d+\.\d+ |\d\d:\d\d:\d\d(?:\.\d+)? )?"
+    rb"(?:[a-z_]\w*\(.*?(?:= (?:-?\d|0x|\?)|<unfinished \.\.\.>)|<\.\.\. \w+ resumed>|--- SIG\w+ |\+\+\+ )",
+    re.MULTILINE,
+)
+_PID = re.compile(r"\.(\d+)$")
+_RANK = re.compile(rf"^rank-(\d+){re.escape(SUFFIX)}$")
+
+
+def is_strace(path: Path) -> bool:
+    """Tell whether a path that the user named is a log of strace, or a folder of them, damaged or not."""
+    if path.is_dir():
+        return (path / MARK).is_file() or bool(logs_of(path))
+    return _begins_like_one(path)
+
+
+def is_named_strace(path: Path) -> bool:
+    """Tell the same of a path that nobody named, by names alone."""
+    if path.is_dir():
+        return (path / MARK).is_file() and bool(logs_of(path))
+    return path.name.endswith(SUFFIX) and path.is_file()
+
+
+def is_strace_part(name: str) -> bool:
+    """Tell whether a file of this name in a trace is a part of it."""
+    return name == MARK or name.endswith(SUFFIX)
+
+
+def logs_of(path: Path) -> list[Path]:
+    """The logs of a trace, in natural order.
+
+    Raises
+    ------
+    TraceError
+        The folder cannot be listed.
+    """
+    if not path.is_dir():
+        return [path]
+    try:
+        files = [entry for entry in path.iterdir() if entry.is_file()]
+    except OSError as error:
+        raise TraceError(f"cannot be listed ({error.strerror})", where=path) from error
+    named = [file for file in files if file.name.endswith(SUFFIX)]
+    # `strace -ff -o NAME` writes NAME.PID.
+    return sorted(
+        named or [file for file in files if _PID.search(file.name) and _begins_like_one(file)],
+        key=lambda file: natural(file.name),
+    )
+
+
+def rank_of(log: Path) -> int | None:
+    """The MPI rank whose processes a log is of; None where its name does not say."""
+    match = _RANK.match(log.name)
+    return int(match[1]) if match else None
+
+
+def pid_of(log: Path) -> int:
+    """The process that all lines of a log are of that name none; 0 where its name does not say."""
+    match = _PID.search(log.name)
+    return int(match[1]) if match else 0
+
+
+def _begins_like_one(path: Path) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    first = [line for line in head.split(b"\n")[:20] if line.strip()]
+    fitting = sum(_LINE.match(line) is not None for line in first)
+    return bool(first) and 2 * fitting > len(first)

@@ -1,0 +1,197 @@
+"""Which process made a call: threads belong to the process that began them, numbers are given away again.
+
+Also the working directory of each process, for names that begin at none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.columns import to_arrow, to_numpy
+from vani.readers.strace.lines import Block, Calls
+from vani.readers.strace.names import named_first
+from vani.readers.strace.system_calls import FAMILY
+
+__all__ = ["Folders", "Processes"]
+
+Ints = NDArray[np.int64]
+
+_RARE = FAMILY | {"execve", "execveat", "chdir", "fchdir"}
+
+
+class Folders:
+    """Working directories by thread and place among the calls of a block."""
+
+    def __init__(self, before: dict[int, str], first: str) -> None:
+        self._rows = {thread: [-1] for thread in before}
+        self._spelled = {thread: [folder] for thread, folder in before.items()}
+        self.first = first
+        """Of a thread of which nothing is known."""
+
+    def at(self, thread: int, row: int) -> str:
+        """The working directory of a thread at a call, as strace spells it; empty where it is not known."""
+        rows = self._rows.get(thread)
+        if rows is None:
+            return self.first
+        return self._spelled[thread][max(0, bisect_right(rows, row) - 1)]
+
+    def of(self, thread: Ints, rows: Ints) -> pa.Array:
+        """The working directories of many calls, shape (n,)."""
+        # Which of a thread's folders it is: looked up once for all calls between two changes.
+        key = np.zeros(len(rows), np.int64)
+        spelled: list[str] = []
+        for one in np.unique(thread).tolist():
+            mine = np.flatnonzero(thread == one)
+            changes = self._rows.get(one, [-1])
+            which = np.maximum(np.searchsorted(np.array(changes), rows[mine], side="right") - 1, 0)
+            key[mine] = which + len(spelled)
+            spelled += self._spelled.get(one, [self.first])
+        return pa.array(spelled or [""], pa.string()).take(to_arrow(key))
+
+    def change(self, thread: int, row: int, folder: str) -> None:
+        """From this call on, a thread is in another folder."""
+        if row < 0:
+            self._rows[thread], self._spelled[thread] = [-1], [folder]
+        else:
+            self._rows.setdefault(thread, [-1]).append(row)
+            self._spelled.setdefault(thread, [self.first]).append(folder)
+
+    def last(self) -> dict[int, str]:
+        """Where each thread is behind the block."""
+        return {thread: spelled[-1] for thread, spelled in self._spelled.items()}
+
+
+def _below(folder: str, name: str) -> str:
+    return name if name.startswith("/") or not folder else f"{folder.rstrip('/')}/{name}"
+
+
+@dataclass
+class Processes:
+    """Threads by number, in the order in which they are seen; a number of the system's may be that of several."""
+
+    reused: bool = True
+    """Numbers of processes that ended may be given to others; not so where each has a log of its own."""
+    begun_by: list[int] = field(default_factory=list)
+    """By thread: the thread of the same process that began it, or itself."""
+    ended: list[bool] = field(default_factory=list)
+    program: list[str] = field(default_factory=list)
+    """By thread: what it executed last, and that program's arguments."""
+    _of_pid: dict[int, int] = field(default_factory=dict)
+    _folder: dict[int, str] = field(default_factory=dict)
+    """Working directory by thread, as strace spells it."""
+    _first_folder: str = ""
+
+    _gone: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """By number of the system's, where in the block it ended, and the thread that has it from there on, -1 for none."""
+
+    def next_log(self) -> None:
+        """What comes is of another host: the same number is another process."""
+        self._of_pid.clear()
+
+    def threads(self, block: Block) -> Ints:
+        """Number the threads of a block's calls, shape (calls,)."""
+        pids = block.pids
+        present, where = np.unique(pids, return_inverse=True)
+        numbers = np.array([self._number(pid) for pid in present.tolist()], np.int64)
+        # Of each line: what counts is that of lines with wanted calls.
+        thread = numbers[where] if len(numbers) else np.zeros(0, np.int64)
+        if len(block.exits.pid):
+            last = np.zeros(len(present), np.int64)
+            last[where] = np.arange(len(pids))
+            for row, pid in zip(block.exits.row.tolist(), block.exits.pid.tolist(), strict=True):
+                number = self._gone[pid][-1][1] if pid in self._gone else self._of_pid.get(pid)
+                if number is None:
+                    continue
+                self.ended[number] = True
+                if not self.reused:
+                    continue
+                at = int(np.searchsorted(present, pid))
+                following = self._new() if last[at] > row else -1
+                if following >= 0:
+                    thread[np.flatnonzero(pids[row + 1 :] == pid) + row + 1] = following
+                self._gone.setdefault(pid, []).append((row, following))
+        return thread[block.calls.row]
+
+    def learn(self, calls: Calls, thread: Ints) -> Folders:
+        """Note who began whom and what was executed; returns where working directories change in these calls."""
+        names = calls.name.dictionary.to_pylist()
+        rare = np.array([name in _RARE for name in names], np.bool_)
+        at = np.flatnonzero(rare[to_numpy(calls.name.indices)]) if len(names) else np.zeros(0, np.int64)
+        folders = Folders(self._folder, self._first_folder)
+        self._annotated(calls, thread, folders)
+        # Processes begin and change folders rarely.
+        for row in at.tolist():
+            value, one = int(calls.value[row]), int(thread[row])
+            name, args = str(calls.name[row].as_py()), str(calls.args[row].as_py())
+            if name in FAMILY and value > 0:
+                self._family(folders, row, one, self._begun(value, int(calls.row[row])), args)
+            elif name in ("execve", "execveat") and value == 0:
+                self.program[one] = args
+            elif name in ("chdir", "fchdir") and value == 0:
+                folder, spelled = named_first(pa.array([args], pa.string()))
+                where = folder[0].as_py()
+                if name == "chdir":
+                    where = _below(folders.at(one, row), str(spelled[0].as_py()))
+                folders.change(one, row + 1, where)
+        self._folder = folders.last()
+        for pid, changes in self._gone.items():
+            del self._of_pid[pid]
+            if changes[-1][1] >= 0:
+                self._of_pid[pid] = changes[-1][1]
+        self._gone.clear()
+        return folders
+
+    def _begun(self, pid: int, row: int) -> int:
+        """The thread that has a number when a call that begins at a row of the block begins it."""
+        changes = self._gone.get(pid, [])
+        behind = [number for at, number in changes if at < row]
+        if not behind:
+            return self._number(pid)
+        if behind[-1] < 0:
+            # It begins here, and nothing of it is in the block.
+            changes[-1] = (changes[-1][0], self._new())
+            return changes[-1][1]
+        return behind[-1]
+
+    def _family(self, folders: Folders, row: int, parent: int, child: int, args: str) -> None:
+        if "CLONE_THREAD" in args:
+            self.begun_by[child] = parent
+        folders.change(child, -1, folders.at(parent, row))
+
+    def _annotated(self, calls: Calls, thread: Ints, folders: Folders) -> None:
+        """strace tells the working directory where a call has AT_FDCWD: of those without one, the first."""
+        rows = np.flatnonzero(to_numpy(pc.starts_with(calls.args, "AT_FDCWD<")))
+        some, first = np.unique(thread[rows], return_index=True)
+        for one, row in zip(some.tolist(), rows[first].tolist(), strict=True):
+            if not folders.at(one, row) or one not in self._folder:
+                folder, _ = named_first(calls.args.slice(row, 1))
+                folders.change(one, -1, str(folder[0].as_py()))
+                self._first_folder = self._first_folder or folders.at(one, row)
+                folders.first = self._first_folder
+
+    def leaders(self) -> Ints:
+        """By thread, the first thread of its process; shape (threads,)."""
+        leader = np.array(self.begun_by, np.int64)
+        while True:
+            further = leader[leader]
+            if (further == leader).all():
+                return leader
+            leader = further
+
+    def _number(self, pid: int) -> int:
+        number = self._of_pid.get(pid)
+        if number is None:
+            number = self._of_pid[pid] = self._new()
+        return number
+
+    def _new(self) -> int:
+        self.begun_by.append(len(self.begun_by))
+        self.ended.append(False)
+        self.program.append("")
+        return len(self.begun_by) - 1

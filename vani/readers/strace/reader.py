@@ -1,0 +1,221 @@
+"""A run under strace: one log, or a folder with a log for each process or MPI rank.
+
+Each process is a rank, its threads are the rank's threads; where `vani trace` wrote a log per MPI rank, all processes
+of a log are that rank. All lines are parsed once; rows of numbers are kept (see `spool`), since lines of processes that
+run at once are mixed in a log and calls are delivered process by process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.calls import FILES, FUNCTIONS, FileClass, Kind, Layer
+from vani.columns import small_table, texts, to_numpy
+from vani.errors import TraceError
+from vani.readers.delivery import Delivery, Rows
+from vani.readers.identity import identity_of
+from vani.readers.plausible import NO_VALUE
+from vani.readers.signatures import Signatures
+from vani.readers.strace import system_calls
+from vani.readers.strace.app import app_of, command_of
+from vani.readers.strace.probe import logs_of, rank_of
+from vani.readers.strace.rows import ROWS
+from vani.readers.strace.scan import Known, scan
+from vani.readers.strace.system_calls import CALLS
+from vani.readers.tables import file_table
+from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
+
+__all__ = ["StraceReader"]
+
+Ints = NDArray[np.int64]
+
+_GROUP_ROWS = 4 * BATCH_ROWS
+_LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
+"""Read to load shared libraries, as those are."""
+_KINDS = tuple(Kind.READ if name.endswith(":read") else CALLS[name].kind for name in system_calls.FUNCTIONS)
+_LIMITS = (
+    Limit(
+        "io.time_s",
+        "inflated: strace stops the program at each call, which adds some 50 us; counts, bytes and order are exact, "
+        "trace with Recorder for times",
+    ),
+    Limit(
+        "io.bytes",
+        "bytes are what calls moved, as they returned it; what goes through mapped memory and io_uring is in no call",
+    ),
+    Limit("io.access_pattern", "a process has one position per path: two descriptors of one path share it"),
+    Limit(
+        "interfaces",
+        "strace sees system calls only: stdio, MPI-IO, HDF5 and netCDF are seen as the calls they make",
+    ),
+    Limit(
+        "workflow.processes",
+        "each process with an I/O call counts, or each MPI rank where `vani trace` began one log per rank",
+    ),
+)
+
+
+class StraceReader:
+    """One log of strace, or a folder of logs of one run."""
+
+    tool = "strace"
+    format = "-ttt -T -y"
+
+    def __init__(self, path: Path) -> None:
+        """Find the logs; reads no line yet.
+
+        Raises
+        ------
+        TraceError
+            There is none.
+        """
+        self.path = path
+        self._identity = identity_of(path, logs_of, with_ends=True)
+        self._lock = threading.Lock()
+        self._known: Known | None = None
+        if not logs_of(path):
+            raise TraceError("holds no log of strace", where=path, todo="trace the run again")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path.absolute(),)
+
+    @property
+    def layout(self) -> str:
+        """`ranks` where each rank of MPI has its log, else `processes`."""
+        return "ranks" if rank_of(logs_of(self.path)[0]) is not None else "processes"
+
+    @property
+    def app(self) -> str:
+        # What `vani trace` noted is whole, strace cuts long arguments off.
+        return app_of(command_of(self.path)) or app_of(self.known.command) or self.path.stem
+
+    @property
+    def ranks(self) -> int:
+        return len(self.known.calls)
+
+    @property
+    def start_unix_s(self) -> float | None:
+        return self.known.first_ns / 1e9
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return _LIMITS
+
+    @property
+    def problems(self) -> list[str]:
+        return self.known.problems
+
+    def digest(self) -> str:
+        return self._identity.digest()
+
+    def changed(self) -> bool:
+        return identity_of(self.path, logs_of, with_ends=True) != self._identity
+
+    def calls_per_rank(self) -> Ints:
+        return self.known.calls
+
+    def functions(self) -> pa.Table:
+        names = system_calls.FUNCTIONS
+        return small_table(
+            [range(len(names)), names, [int(Layer.POSIX)] * len(names), [int(k) for k in _KINDS]], FUNCTIONS
+        )
+
+    def files(self) -> pa.Table:
+        table = file_table(self.known.paths, self.known.probes)
+        loading = pc.is_in(table["path"], value_set=texts(_LOADER))
+        classes = pc.if_else(loading, pa.scalar(int(FileClass.SHARED_LIBRARY), pa.int8()), table["class"])
+        return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
+
+    def facts(self) -> list[tuple[str, list[str], int]]:
+        """System calls tell none."""
+        return []
+
+    @property
+    def known(self) -> Known:
+        """The tables and rows, from one pass over all lines."""
+        with self._lock:
+            if self._known is None:
+                self._known = scan(self.path)
+            return self._known
+
+    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """See `TraceReader.batches`."""
+        known = self.known
+        private = known.users == 1
+        for group in _groups(ranks, known.calls):
+            delivery = Delivery(private, list(system_calls.FUNCTIONS), piece, by_time=False)
+            wanted = np.zeros(len(known.rank_of_thread), np.bool_)
+            wanted[(known.rank_of_thread >= group.start) & (known.rank_of_thread < group.stop)] = True
+            alone = int(known.calls[group.start : group.stop].sum()) > _GROUP_ROWS
+            held: list[dict[str, NDArray[Any]]] = []
+            for batch in known.rows.batches(wanted):
+                mine = np.flatnonzero(wanted[to_numpy(batch.column("thread"))])
+                held.append({name: _column(batch, name)[mine] for name in ROWS.names})
+                # A process with many calls is delivered as it comes.
+                if alone and sum(len(one["start"]) for one in held) >= _GROUP_ROWS:
+                    yield from delivery.batches(_rows(held, known))
+                    held = []
+            if held:
+                yield from delivery.batches(_rows(held, known))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
+    return to_numpy(batch.column(name))
+
+
+def _groups(ranks: range, calls: Ints) -> Iterator[range]:
+    """Cut a range of ranks where about `_GROUP_ROWS` calls are reached."""
+    first, rows = ranks.start, 0
+    for rank in range(ranks.start, ranks.stop):
+        if rows and rows + int(calls[rank]) > _GROUP_ROWS:
+            yield range(first, rank)
+            first, rows = rank, 0
+        rows += int(calls[rank])
+    if rows:
+        yield range(first, ranks.stop)
+
+
+def _rows(parts: list[dict[str, NDArray[Any]]], known: Known) -> Rows:
+    """Rows of some ranks, rank by rank in the order in which they began."""
+    column = {name: np.concatenate([part[name] for part in parts]) for name in ROWS.names}
+    rank = known.rank_of_thread[column["thread"]]
+    order = np.lexsort((column["start"], rank))
+    column = {name: values[order] for name, values in column.items()}
+    n, func = len(order), column["func"]
+    kind = np.array(_KINDS, np.int8)[func]
+    # A call that moves no bytes is no data operation: a read at the end of a file, and one that fails.
+    kind[((kind == Kind.READ) | (kind == Kind.WRITE)) & (column["bytes"] == NO_VALUE)] = Kind.METADATA
+    signatures = Signatures(
+        func=func,
+        layer=np.full(n, Layer.POSIX, np.int8),
+        kind=kind,
+        depth=np.zeros(n, np.int8),
+        site=np.full(n, -1, np.int32),
+        thread=column["pid"],
+        file=column["file"],
+        bytes=column["bytes"],
+        rule=column["rule"],
+        flags=column["flags"],
+        value=column["value"],
+        slope=np.zeros(n, np.int64),
+        slope_group=np.full(n, -1, np.int8),
+        running=np.full(n, -1, np.int8),
+        handle=np.full(n, -1, np.int32),
+        binds=np.zeros(n, np.bool_),
+        rename_to=column["rename_to"],
+    )
+    return Rows(
+        rank[order],
+        signatures,
+        np.arange(n, dtype=np.int32),
+        column["start"] - known.first_ns,
+        column["took"],
+    )

@@ -1,0 +1,295 @@
+"""From calls as strace wrote them to rows of numbers: file, bytes, offset, effect on the file position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.calls import Flag, Kind
+from vani.columns import scalar, to_arrow, to_numpy
+from vani.readers.functions import PositionRule
+from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
+from vani.readers.strace.lines import Calls
+from vani.readers.strace.names import Spellings, named_first
+from vani.readers.strace.processes import Folders
+from vani.readers.strace.system_calls import CALLS, FUNCTIONS, Names, Offset
+
+__all__ = ["ROWS", "rows_of"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ROWS = pa.schema(
+    [
+        ("thread", pa.int32()),
+        ("pid", pa.int32()),
+        ("func", pa.int16()),
+        ("flags", pa.int16()),
+        ("rule", pa.int8()),
+        ("there", pa.bool_()),
+        ("file", pa.int32()),
+        ("rename_to", pa.int32()),
+        ("bytes", pa.int64()),
+        ("value", pa.int64()),
+        ("start", pa.int64()),
+        ("took", pa.int64()),
+    ]
+)
+"""`there`: the call shows that its file exists; the other columns are those of `vani.readers.signatures.Signatures`."""
+
+_NAMES = tuple(CALLS)
+_CODE = {name: code for code, name in enumerate(FUNCTIONS)}
+_LAST = r", (?P<n>-?\d{1,19})$"
+_BEFORE_FLAGS = r", (?P<n>-?\d{1,19}), [^,]*$"
+_MAPPED = r", \d+<(?P<dir>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
+_SECOND_NAME = (
+    r'^(?:[^"]*)"(?:[^"\\]|\\.)*", (?:(?:AT_FDCWD|-?\d+)(?:<(?P<dir>[^<>]*)>)?, )?"(?P<name>(?:[^"\\]|\\.)*)"'
+)
+_OPEN_FLAGS = r'^[^"]*"(?:[^"\\]|\\.)*", (?:\{flags=)?(?P<flags>[A-Z0-9_|x]+)'
+_SECOND_DESCRIPTOR = (
+    r"^\d+<[^<>]*>(?:\(deleted\))?, (?:(?P<one>NULL|\[[^\]]*\](?: => \[[^\]]*\])?), )?"
+    r"\d+<(?P<dir>[^<>]*)>(?:\(deleted\))?(?:, (?P<two>[^,]*))?"
+)
+_LOCKS = r"^[^<]*(?:<[^<>]*>)?[^,]*, F_(?:OFD_)?(?:SETLK|SETLKW|GETLK)(?:64)?\b"
+_OPEN_BITS = {
+    "O_CREAT": Flag.CREATE,
+    "O_TRUNC": Flag.TRUNCATE,
+    "O_APPEND": Flag.APPEND,
+    "O_WRONLY": Flag.WRITABLE,
+    "O_RDWR": Flag.WRITABLE,
+    "O_DIRECTORY": Flag.DIRECTORY,
+    # Opened as a place, not to be read.
+    "O_PATH": Flag.DIRECTORY,
+}
+
+
+@dataclass
+class _Columns:
+    """The columns of some calls, shape (n,) each, while they are filled."""
+
+    func: NDArray[np.int16]
+    flags: NDArray[np.int16]
+    rule: NDArray[np.int8]
+    there: Bools
+    file: NDArray[np.int32]
+    rename_to: NDArray[np.int32]
+    bytes: Ints
+    value: Ints
+
+
+def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) -> pa.RecordBatch:
+    """The rows of a block's calls that work on files, in the order in which they began; `ROWS`."""
+    wanted = _on_files(calls)
+    order, name = np.flatnonzero(wanted >= 0), wanted[wanted >= 0]
+    args = calls.args.take(to_arrow(order))
+    value = calls.value[order]
+    ok = value >= 0
+    found = _Columns(
+        func=name.astype(np.int16),
+        flags=np.where(ok, _by_name([int(CALLS[n].flags) for n in _NAMES])[name], 0).astype(np.int16),
+        rule=np.where(ok, _by_name([int(CALLS[n].rule) for n in _NAMES])[name], 0).astype(np.int8),
+        there=ok.copy(),
+        file=np.full(len(name), -1, np.int32),
+        rename_to=np.full(len(name), -1, np.int32),
+        bytes=np.full(len(name), NO_VALUE),
+        value=np.full(len(name), NO_VALUE),
+    )
+    kind = _by_name([int(CALLS[n].kind) for n in _NAMES])[name]
+    moves = (kind == Kind.READ) | (kind == Kind.WRITE)
+    # What moves nothing has no size: the read that finds the end of a file does not tell how large requests are.
+    some = moves & (value > 0)
+    found.bytes[some] = value[some]
+    found.bytes[~believed(found.bytes)] = NO_VALUE
+    found.rule[moves & ~some] = PositionRule.NONE
+    _files(found, name, args, calls.real.take(to_arrow(order)), ok, thread[order], order, folders, spellings)
+    _offsets(found, name, args, value, ok)
+    _opens(found, name, args, ok)
+    second = _second_files(found, name, args, ok, spellings)
+    took = np.maximum(calls.took[order], 0)
+    batch = {
+        "thread": thread[order].astype(np.int32),
+        "pid": calls.pid[order].astype(np.int32),
+        "start": calls.start[order],
+        "took": took,
+        **vars(found),
+    }
+    if second is not None:
+        batch = _with_reads(batch, *second)
+    return pa.RecordBatch.from_arrays([_column(batch[field.name], field.type) for field in ROWS], schema=ROWS)
+
+
+def _column(values: NDArray[np.generic], kind: pa.DataType) -> pa.Array:
+    return pa.array(values) if pa.types.is_boolean(kind) else to_arrow(values)
+
+
+def _by_name(values: Sequence[int]) -> Ints:
+    return np.array(values, np.int64)
+
+
+def _on_files(calls: Calls) -> Ints:
+    """Number of each call's name in `CALLS`, -1 for calls that do not count."""
+    names = calls.name.dictionary.to_pylist()
+    lookup = np.array([_CODE[n] if n in CALLS else -1 for n in names] or [-1], np.int64)
+    found = lookup[to_numpy(calls.name.indices)] if len(calls.row) else np.zeros(0, np.int64)
+    found[calls.value == NO_VALUE] = -1
+    for name, pattern in (("fcntl", _LOCKS), ("mmap", _MAPPED), ("mmap2", _MAPPED)):
+        at = np.flatnonzero(found == _CODE[name])
+        # Memory that is no file's, and what only changes a descriptor.
+        counts = to_numpy(pc.match_substring_regex(calls.args.take(to_arrow(at)), pattern))
+        found[at[~counts]] = -1
+    return found
+
+
+def _of(name: Ints, *wanted: Names) -> Bools:
+    found: Bools = np.array([CALLS[n].names in wanted for n in _NAMES], np.bool_)[name]
+    return found
+
+
+def _files(
+    found: _Columns,
+    name: Ints,
+    args: pa.Array,
+    real: pa.Array,
+    ok: Bools,
+    thread: Ints,
+    order: Ints,
+    folders: Folders,
+    spellings: Spellings,
+) -> None:
+    folder, spelled = named_first(args)
+    by_path = _of(name, Names.PATH)
+    empty = scalar("")
+    # What stands in quotes behind a descriptor is data.
+    spelled = pc.if_else(pa.array(by_path), spelled, empty)
+    if len(name):
+        rows = np.flatnonzero(_of(name, Names.MAPPED))
+        mapped = pc.struct_field(pc.extract_regex(args.take(to_arrow(rows)), _MAPPED), "dir")
+        folder = pc.replace_with_mask(folder, pa.array(_of(name, Names.MAPPED)), mapped)
+        folder = pc.if_else(pa.array(_of(name, Names.NONE)), empty, folder)
+    free = by_path & to_numpy(
+        pc.and_(
+            pc.equal(folder, empty), pc.invert(pc.or_(pc.equal(spelled, empty), pc.starts_with(spelled, "/")))
+        )
+    )
+    rows = np.flatnonzero(free)
+    if len(rows):
+        folder = pc.replace_with_mask(folder, pa.array(free), folders.of(thread[rows], order[rows]))
+    # What was opened has the name by which all later calls know it, links followed.
+    opened = (
+        by_path
+        & ok
+        & np.array([CALLS[n].opens for n in _NAMES], np.bool_)[name]
+        & to_numpy(pc.is_valid(real))
+    )
+    folder = pc.if_else(pa.array(opened), real, folder)
+    spelled = pc.if_else(pa.array(opened), empty, spelled)
+    found.file[:] = spellings.codes(folder, spelled)
+    renames = np.flatnonzero(np.array([CALLS[n].renames for n in _NAMES], np.bool_)[name] & ok)
+    if len(renames):
+        both = pc.extract_regex(args.take(to_arrow(renames)), _SECOND_NAME)
+        where, new = (pc.fill_null(pc.struct_field(both, part), "") for part in ("dir", "name"))
+        here = folders.of(thread[renames], order[renames])
+        begins = pc.or_(pc.starts_with(new, "/"), pc.not_equal(where, empty))
+        found.rename_to[renames] = spellings.codes(pc.if_else(begins, where, here), new)
+
+
+def _offsets(found: _Columns, name: Ints, args: pa.Array, value: Ints, ok: Bools) -> None:
+    where = np.array([CALLS[n].offset.value for n in _NAMES])[name]
+    for kind, pattern in ((Offset.LAST, _LAST), (Offset.BEFORE_FLAGS, _BEFORE_FLAGS)):
+        rows = np.flatnonzero((where == kind.value) & ok)
+        if len(rows):
+            found.value[rows] = _numbers(args.take(to_arrow(rows)), pattern, "n")
+    at_position = (where == Offset.BEFORE_FLAGS.value) & (found.value == -1)
+    found.rule[at_position], found.value[at_position] = PositionRule.ADVANCE, NO_VALUE
+    returned = (where == Offset.RETURNED.value) & ok
+    found.value[returned] = value[returned]
+    found.value[(found.value >= MOST_OFFSET) | (found.value < 0)] = NO_VALUE
+
+
+def _opens(found: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
+    rows = np.flatnonzero(np.array([CALLS[n].opens for n in _NAMES], np.bool_)[name])
+    if len(rows):
+        bits = pc.dictionary_encode(
+            pc.struct_field(pc.extract_regex(args.take(to_arrow(rows)), _OPEN_FLAGS), "flags")
+        )
+        lookup = np.array([_open_flags(one or "") for one in bits.dictionary.to_pylist()] + [0], np.int16)
+        codes = np.where(
+            to_numpy(pc.is_valid(bits)), to_numpy(pc.fill_null(bits.indices, 0)), len(lookup) - 1
+        )
+        found.flags[rows] |= lookup[codes]
+        failed = rows[~ok[rows]]
+        found.flags[failed] &= int(Flag.DIRECTORY)
+    asks = np.flatnonzero((found.flags & Flag.STAT) != 0)
+    if len(asks):
+        folders = to_numpy(pc.match_substring(args.take(to_arrow(asks)), "st_mode=S_IFDIR|"))
+        folders |= to_numpy(pc.match_substring(args.take(to_arrow(asks)), "stx_mode=S_IFDIR|"))
+        found.flags[asks[folders]] |= int(Flag.DIRECTORY)
+
+
+def _open_flags(text: str) -> int:
+    flags = Flag(0)
+    for bit in text.split("|"):
+        flags |= _OPEN_BITS.get(bit, Flag(0))
+    return int(flags)
+
+
+def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
+    column = pc.struct_field(pc.extract_regex(args, pattern), part)
+    good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
+    return to_numpy(
+        pc.cast(pc.if_else(good, column, pa.scalar(None, column.type)), pa.int64()), NO_VALUE
+    ).copy()
+
+
+def _second_files(
+    found: _Columns, name: Ints, args: pa.Array, ok: Bools, spellings: Spellings
+) -> tuple[Ints, dict[str, NDArray[np.generic]]] | None:
+    """Calls with two files: the columns become those of the file that is written; returned are those of the other."""
+    rows = np.flatnonzero(_of(name, Names.TWO))
+    if not len(rows):
+        return None
+    text = args.take(to_arrow(rows))
+    both = pc.extract_regex(text, _SECOND_DESCRIPTOR)
+    second = spellings.codes(
+        pc.fill_null(pc.struct_field(both, "dir"), ""), pa.array([""] * len(rows), pa.string())
+    )
+    first = found.file[rows].copy()
+    sends = np.array([n.startswith("sendfile") for n in _NAMES], np.bool_)[name[rows]]
+    # sendfile(out, in, offset, n); the others (in, offset, out, offset, n).
+    offsets = [
+        _numbers(pc.fill_null(pc.struct_field(both, part), ""), r"^\[(?P<n>\d{1,18})", "n")
+        for part in ("one", "two")
+    ]
+    out, source = np.where(sends, first, second), np.where(sends, second, first)
+    out_at = np.where(sends, NO_VALUE, offsets[1])
+    in_at = np.where(sends, offsets[1], offsets[0])
+    found.file[rows], found.value[rows] = out, out_at
+    advance, at, none = (int(one) for one in (PositionRule.ADVANCE, PositionRule.AT, PositionRule.NONE))
+    moved = ok[rows] & (found.bytes[rows] != NO_VALUE)
+    found.rule[rows] = np.where(moved, np.where(out_at == NO_VALUE, advance, at), none)
+    reads = np.array([_CODE.get(f"{n}:read", -1) for n in _NAMES])[name[rows]]
+    return rows, {
+        "func": reads.astype(np.int16),
+        "file": source.astype(np.int32),
+        "value": in_at,
+        "rule": np.where(moved, np.where(in_at == NO_VALUE, advance, at), none).astype(np.int8),
+    }
+
+
+def _with_reads(
+    batch: dict[str, NDArray[np.generic]], rows: Ints, other: dict[str, NDArray[np.generic]]
+) -> dict[str, NDArray[np.generic]]:
+    """Put the read of a call with two files before its write; each has half of the time."""
+    took, start = np.asarray(batch["took"], np.int64), np.asarray(batch["start"], np.int64)
+    half = took[rows] // 2
+    reads = {key: values[rows] for key, values in batch.items()} | other | {"took": half}
+    took[rows] -= half
+    start = start.copy()
+    start[rows] += half
+    batch = batch | {"took": took, "start": start}
+    return {key: np.insert(values, rows, reads[key]) for key, values in batch.items()}

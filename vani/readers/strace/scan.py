@@ -1,0 +1,220 @@
+"""One pass over all lines of a trace: rows for a spool, and the tables that are needed before any is delivered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.columns import to_numpy
+from vani.errors import TraceError
+from vani.readers.paths import PathTable
+from vani.readers.some_ranks import some_ranks
+from vani.readers.strace import system_calls
+from vani.readers.strace.app import command_in
+from vani.readers.strace.lines import LineReader
+from vani.readers.strace.names import Spellings
+from vani.readers.strace.probe import logs_of, pid_of, rank_of
+from vani.readers.strace.processes import Processes
+from vani.readers.strace.rows import ROWS, rows_of
+from vani.readers.strace.spool import Spool
+from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names
+from vani.units import counted
+
+__all__ = ["Known", "scan"]
+
+Ints = NDArray[np.int64]
+
+_AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- COMMAND"
+_DESCRIPTORS = np.array(
+    [name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS]
+)
+"""By function, whether its file is a descriptor's."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What parsing all lines told."""
+
+    rows: Spool
+    calls: Ints
+    """By rank."""
+    rank_of_thread: NDArray[np.int32]
+    """-1 for threads without calls."""
+    paths: list[str]
+    users: Ints
+    """Number of ranks by file."""
+    probes: NDArray[np.bool_]
+    first_ns: int
+    command: list[str]
+    problems: list[str]
+
+
+def scan(path: Path) -> Known:
+    """Parse all logs of a trace.
+
+    Raises
+    ------
+    TraceError
+        No call is left, or what Vani needs was not asked of strace.
+    """
+    return _Scan(path).result()
+
+
+class _Scan:
+    """Parses all logs of a trace."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._logs = logs_of(path)
+        self._processes = Processes(reused=len(self._logs) == 1 or rank_of(self._logs[0]) is not None)
+        self._paths = PathTable()
+        self._spellings = Spellings(self._paths)
+        self._spool = Spool(ROWS)
+        self._calls = np.zeros(0, np.int64)
+        """By thread."""
+        self._pairs = np.zeros(0, np.int64)
+        """Threads and the files that they name, without repetition."""
+        self._there = np.zeros(0, np.bool_)
+        self._rank_of_log: list[int] = []
+        """By thread, the MPI rank of its log, else -1."""
+        self._named = self._nameless = self._timed = self._lines = 0
+        self._rings = 0
+        self._first: int | None = None
+        self._problems: list[str] = []
+
+    def result(self) -> Known:
+        """Parse and sum up.
+
+        Raises
+        ------
+        TraceError
+            No call is left, or what Vani needs was not asked of strace.
+        """
+        for log in self._logs:
+            self._log(log)
+        if self._first is None or not self._calls.any():
+            raise TraceError("holds no call that works on files", where=self._path, todo=_AGAIN)
+        if self._nameless and not self._named:
+            raise TraceError(
+                "has no paths of descriptors, which strace writes with -y", where=self._path, todo=_AGAIN
+            )
+        if not self._timed:
+            raise TraceError(
+                "does not say how long calls took, which strace writes with -T", where=self._path, todo=_AGAIN
+            )
+        ranks, problems = self._ranks()
+        calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
+        files = len(self._paths.paths)
+        pairs = np.unique(ranks[self._pairs >> 32].astype(np.int64) << 32 | self._pairs & 0xFFFFFFFF)
+        users = np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
+        there = np.zeros(files, np.bool_)
+        there[: len(self._there)] = self._there
+        return Known(
+            rows=self._spool,
+            calls=calls,
+            rank_of_thread=ranks,
+            paths=self._paths.paths,
+            users=users,
+            probes=~there,
+            first_ns=self._first,
+            command=command_in(self._processes.program[0]) if self._processes.program[0] else [],
+            problems=[*self._problems, *problems],
+        )
+
+    def _log(self, log: Path) -> None:
+        rank = rank_of(log)
+        if rank is not None:
+            self._processes.next_log()
+        lines = LineReader(log, WANTED, pid_of(log))
+        for block in lines.blocks():
+            thread = self._processes.threads(block)
+            folders = self._processes.learn(block.calls, thread)
+            names = block.calls.name.dictionary.to_pylist()
+            if RING.intersection(names):
+                ring = np.array([name in RING for name in names], np.bool_)
+                self._rings += int(ring[to_numpy(block.calls.name.indices)].sum())
+            self._timed += int((block.calls.took >= 0).sum())
+            self._add(rows_of(block.calls, thread, folders, self._spellings))
+        number = len(self._processes.begun_by)
+        self._rank_of_log += [-1 if rank is None else rank] * (number - len(self._rank_of_log))
+        self._say(log, lines)
+
+    def _add(self, rows: pa.RecordBatch) -> None:
+        if not rows.num_rows:
+            return
+        self._spool.add(rows)
+        thread, file = _numbers(rows, "thread"), _numbers(rows, "file")
+        self._calls = _sum(self._calls, np.bincount(thread))
+        named = file >= 0
+        opened = _DESCRIPTORS[_numbers(rows, "func")] & _numbers(rows, "there")
+        self._named += int((opened & named).sum())
+        self._nameless += int((opened & ~named).sum())
+        self._pairs = np.union1d(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
+        there = np.bincount(file[named & _numbers(rows, "there")]) > 0
+        self._there = _sum(self._there.astype(np.int64), there.astype(np.int64)) > 0
+        renamed = _numbers(rows, "rename_to")
+        if (renamed >= 0).any():
+            self._there = _sum(self._there.astype(np.int64), np.bincount(renamed[renamed >= 0])) > 0
+
+    def _say(self, log: Path, lines: LineReader) -> None:
+        if lines.first_ns is None:
+            if lines.untimed:
+                raise TraceError(
+                    "has no times of day since 1970, which strace writes with -ttt", where=log, todo=_AGAIN
+                )
+            self._problems.append(f"{log.name}: left out, it has no line of strace")
+            return
+        self._first = lines.first_ns if self._first is None else min(self._first, lines.first_ns)
+        if lines.cut:
+            self._problems.append(f"{log.name}: ends in the middle of a line, what followed is missing")
+        if lines.strange:
+            self._problems.append(
+                f"{log.name}: {counted(lines.strange, 'line')} left out, strace writes none like it"
+            )
+
+    def _ranks(self) -> tuple[NDArray[np.int32], list[str]]:
+        """The rank of each thread, and what is wrong with them."""
+        leaders = self._processes.leaders()
+        number = len(leaders)
+        calls = np.zeros(number, np.int64)
+        calls[: len(self._calls)] = self._calls
+        self._calls = calls
+        problems = []
+        open_ = np.flatnonzero(~np.array(self._processes.ended) & (calls > 0))
+        if len(open_):
+            problems.append(
+                f"{counted(len(open_), 'thread')} of {(calls > 0).sum():,} still ran where the log ends: "
+                "it is cut off, or strace was ended before them"
+            )
+        if self._rings:
+            problems.append(
+                f"{counted(self._rings, 'call')} of io_uring or io_submit: "
+                "what was read and written through them is not seen"
+            )
+        of_log = np.array(self._rank_of_log, np.int64)
+        if (of_log >= 0).any():
+            present = np.unique(of_log[of_log >= 0])
+            missing = np.setdiff1d(np.arange(int(present[-1]) + 1), present)
+            if len(missing):
+                problems.append(f"ranks {some_ranks(missing)}: left out, their logs are missing")
+            return of_log.astype(np.int32), problems
+        of_leader = np.bincount(leaders, calls, number) > 0
+        rank = np.where(of_leader, np.cumsum(of_leader) - 1, -1)
+        return rank[leaders].astype(np.int32), problems
+
+
+def _sum(one: Ints, other: Ints) -> Ints:
+    """Sum of two columns by number, of which either may be longer."""
+    total = np.zeros(max(len(one), len(other)), np.int64)
+    total[: len(one)] += one
+    total[: len(other)] += other
+    return total
+
+
+def _numbers(rows: pa.RecordBatch, name: str) -> NDArray[Any]:
+    return to_numpy(rows.column(name))

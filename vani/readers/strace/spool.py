@@ -1,0 +1,72 @@
+"""Parsed rows on their way: in memory while they are few, then in a file that has no name."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.columns import to_numpy
+from vani.errors import TraceError
+
+__all__ = ["Spool"]
+
+_IN_MEMORY = 1 << 26
+
+
+@dataclass(frozen=True)
+class _Kept:
+    at: int
+    size: int
+    threads: NDArray[np.int32]
+    """Those that the batch has rows of, ascending."""
+
+
+class Spool:
+    """Record batches of one schema, in order, read again as often as needed by several threads at once."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as this
+        self._kept: list[_Kept] = []
+        self._lock = threading.Lock()
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch with a column `thread`.
+
+        Raises
+        ------
+        TraceError
+            There is no room for temporary files.
+        """
+        data = batch.serialize()
+        with self._lock:
+            try:
+                at = self._file.seek(0, 2)
+                self._file.write(data)
+            except OSError as error:
+                raise TraceError(
+                    f"cannot keep what it parsed ({error.strerror})",
+                    where=tempfile.gettempdir(),
+                    todo="name another folder for temporary files in TMPDIR",
+                ) from error
+        threads = np.unique(to_numpy(batch.column("thread")))
+        self._kept.append(_Kept(at, data.size, threads))
+
+    def batches(self, threads: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+        """The batches that have rows of some of the threads, marked by number."""
+        for kept in self._kept:
+            if not threads[kept.threads].any():
+                continue
+            with self._lock:
+                self._file.seek(kept.at)
+                data = self._file.read(kept.size)
+            yield pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)

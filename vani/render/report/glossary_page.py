@@ -1,0 +1,23 @@
+"""Write the page of the report's words: `python -m vani.render.report.glossary_page [FILE]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from vani.render.report.glossary import GLOSSARY
+
+__all__ = ["page"]
+
+
+def page() -> str:
+    """All words with their meanings, in Markdown, in alphabetical order."""
+    rows = [f"- **{term.name}**: {term.meaning}" for term in GLOSSARY]
+    return (
+        "<!-- Made from vani/render/report/glossary.py by `make docs`; edit that. -->\n\n# Glossary\n\n"
+        "The words that the report explains where it uses them.\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1] if len(sys.argv) > 1 else "docs/glossary.md").write_text(page(), encoding="utf-8")
