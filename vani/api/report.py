@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.api.given import PathLike
 from vani.api.report_inputs import report_inputs
+from vani.garbage import collection_paused
 from vani.render.report import FORMATS, WITH_PLOTS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["Reported", "report", "reported"]
 
 @dataclass(frozen=True)
 class Reported:
-    """A report, and the profile that it is about."""
+    """A report, and the profile that it is about, of which a long one lists its costliest files alone."""
 
     text: str
     profile: Profile
@@ -50,7 +51,7 @@ def report(
     store
         The store, or the folder of stores, for what happened when; the user's cache directory by default.
     format
-        `html`: one page that needs no network and has at most 2 MB; `markdown`: for a merge request, at most 60,000
+        `html`: one page that needs no network and has at most 1.5 MB; `markdown`: for a merge request, at most 60,000
         letters; `txt`: for a terminal of 80 columns.
 
     Raises
@@ -81,13 +82,14 @@ def reported(
 ) -> Reported:
     """Like `report`, but keeps the profile, which may have been made here."""
     FORMATS.check(format)
-    found = report_inputs(
-        profile,
-        advice=advice,
-        system=system,
-        store=store,
-        with_heat_map=format in WITH_PLOTS,
-        scheduler=scheduler,
-        progress=progress,
-    )
-    return Reported(FORMATS.render(format, found), found.profile)
+    with collection_paused():
+        found = report_inputs(
+            profile,
+            advice=advice,
+            system=system,
+            store=store,
+            with_heat_map=format in WITH_PLOTS,
+            scheduler=scheduler,
+            progress=progress,
+        )
+        return Reported(FORMATS.render(format, found), found.profile)
