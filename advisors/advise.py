@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from vani.advisors.judge import UNKNOWN_SYSTEM, Thresholds, judge
 from vani.errors import DocumentError
@@ -16,7 +17,17 @@ from vani.schema.profile import Profile
 from vani.schema.reading import Reading
 from vani.schema.system import System
 
-__all__ = ["advise_document"]
+__all__ = ["Part", "advise_document", "judged_part"]
+
+
+class Part(NamedTuple):
+    """A profile with the files that are judged."""
+
+    profile: Profile
+    kept: tuple[int, ...] | None
+    """Their positions in the whole list; None where it is whole."""
+    judged: JudgedFiles | None
+    """How much they are of it."""
 
 
 def advise_document(
@@ -27,12 +38,14 @@ def advise_document(
     ignore: Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
     files: int | None = None,
+    part: Part | None = None,
 ) -> Advice:
     """Judge a profile, or the profile in a file, and say which file and which machine were judged.
 
     The digest of a file is that of its bytes; that of a model is of the YAML that it is written as.
     Of a profile that lists more than `files` files, the rules see those with the most I/O time, as if
     it had been made with `vani profile --files N`; None: all. Positions in evidence are those of the whole list.
+    `part` is what `judged_part` gave for this profile and as many files, where that was asked for before.
 
     Raises
     ------
@@ -47,16 +60,12 @@ def advise_document(
     system_ref = SystemRef(
         name=None if system is None else system.name, sha256=_digest(dumps(machine).encode())
     )
+    model, kept, judged = judged_part(profile, files) if part is None else part
     if isinstance(profile, Profile):
-        part, ref = (
-            _most_important(profile, files),
-            ProfileRef(path=None, sha256=_digest(dumps(profile).encode())),
-        )
+        ref = ProfileRef(path=None, sha256=_digest(dumps(profile).encode()))
     else:
         reading = profile if isinstance(profile, Reading) else Reading(profile)
-        part = _load(reading.content(), str(reading.path), files)
         ref = ProfileRef(path=str(reading.path), sha256=reading.sha256())
-    model, kept, judged = part
     advice = judge(
         model,
         machine,
@@ -69,8 +78,18 @@ def advise_document(
     return advice if kept is None else _renumbered(advice, kept)
 
 
-Part = tuple[Profile, tuple[int, ...] | None, JudgedFiles | None]
-"""A profile with some of its files, their positions in the whole list, and how much they are of it."""
+def judged_part(profile: Profile | Reading | str | Path, files: int | None) -> Part:
+    """The files that rules see; of a long document that Vani wrote, no others are read.
+
+    Raises
+    ------
+    DocumentError
+        The file is no valid profile.
+    """
+    if isinstance(profile, Profile):
+        return _most_important(profile, files)
+    reading = profile if isinstance(profile, Reading) else Reading(profile)
+    return _load(reading.content(), str(reading.path), files)
 
 
 def _load(content: bytes, where: str, files: int | None) -> Part:
@@ -82,7 +101,8 @@ def _load(content: bytes, where: str, files: int | None) -> Part:
         except (DocumentError, UnicodeDecodeError):
             pass  # The whole text is read, so that the error names the right line.
         else:
-            return model, found.kept, _judged_files(found.listed, found.kept, found.io_time_share)
+            judged = _judged_files(found.listed, found.kept, found.io_time_share)
+            return Part(model, found.kept, judged)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -92,13 +112,13 @@ def _load(content: bytes, where: str, files: int | None) -> Part:
 
 def _most_important(profile: Profile, files: int | None) -> Part:
     if files is None or len(profile.files) <= files:
-        return profile, None, None
+        return Part(profile, None, None)
     times = [one.io.time_s.total for one in profile.files if one.io.time_s.total is not None]
     if len(times) < len(profile.files):
-        return profile, None, None
+        return Part(profile, None, None)
     kept, share = most_important(times, files)
     part = profile.model_copy(update={"files": [profile.files[i] for i in kept]})
-    return part, kept, _judged_files(len(profile.files), kept, share)
+    return Part(part, kept, _judged_files(len(profile.files), kept, share))
 
 
 def _judged_files(listed: int, kept: tuple[int, ...], share: float) -> JudgedFiles:

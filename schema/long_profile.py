@@ -20,14 +20,14 @@ from vani.schema.profile import FileEntity, IOStats
 from vani.schema.yaml.layout import DASH, STEP
 from vani.schema.yaml.read import parse
 
-__all__ = ["Column", "Excerpt", "excerpt", "file_columns", "most_important"]
+__all__ = ["ENTRY", "Column", "Excerpt", "excerpt", "file_columns", "files_span", "most_important", "type_of"]
 
 Column = tuple[str, ...]
 """Keys below an entry of `files`: `("io", "ops", "read")`."""
 
 _LIST: Final = b"\nfiles:"
 _ITEM: Final = f"\n{DASH}".encode()
-_ENTRY: Final = _ITEM + b"path: "
+ENTRY: Final = _ITEM + b"path: "
 _BEHIND: Final = b"\nexcluded:"
 _TIME: Final = re.compile(rf"\n {{{2 * STEP}}}time_s: \{{[^}}\n]*total: ([0-9.e+-]{{1,40}})\}}\n".encode())
 """`io.time_s.total` of an entry."""
@@ -56,14 +56,14 @@ def excerpt(content: bytes, count: int) -> Excerpt | None:
 
     None where the text is not as `yaml_text` writes profiles, or lists no more files than that: read all of it.
     """
-    span = _span(content)
+    span = files_span(content)
     if span is None:
         return None
     begin, end = span
     found = _TIME.findall(content, begin, end)
     listed = len(found)
     # Exactly one time per entry: a list with an entry of another shape is not for us.
-    if listed <= count or content.count(_ENTRY, begin, end) != listed:
+    if listed <= count or content.count(ENTRY, begin, end) != listed:
         return None
     try:
         times = list(map(float, found))
@@ -73,11 +73,11 @@ def excerpt(content: bytes, count: int) -> Excerpt | None:
     if kept[-1] == count - 1:  # as Vani writes them: most I/O time first
         stop = begin
         for _ in range(count):
-            stop = content.index(_ENTRY, stop + 1)
+            stop = content.index(ENTRY, stop + 1)
         files = content[begin:stop]
     else:
-        entries = content[begin:end].split(_ENTRY)
-        files = b"".join(_ENTRY + entries[i + 1] for i in kept)
+        entries = content[begin:end].split(ENTRY)
+        files = b"".join(ENTRY + entries[i + 1] for i in kept)
     return Excerpt(content[:begin] + files + content[end:], kept, listed, share)
 
 
@@ -90,13 +90,13 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     wanted = _heads(columns)
     if not all(head[-1] in (IOStats if len(head) == 2 else FileEntity).model_fields for head in wanted):
         return None
-    span = _span(content)
+    span = files_span(content)
     if span is None:
         return None
     begin, end = span
     kept = b"".join(match[0] for match in _lines(wanted).finditer(content, begin, end))
-    entries = content.count(_ENTRY, begin, end)
-    if entries != content.count(_ITEM, begin, end) or entries != kept.count(_ENTRY):
+    entries = content.count(ENTRY, begin, end)
+    if entries != content.count(_ITEM, begin, end) or entries != kept.count(ENTRY):
         return None
     try:
         tree = parse("files:" + kept.decode() + "\n", "")
@@ -108,9 +108,9 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     return files if _valid(files, wanted) else None
 
 
-def _span(content: bytes) -> tuple[int, int] | None:
+def files_span(content: bytes) -> tuple[int, int] | None:
     """Where the entries of `files` begin and end, each with the line break before it; None where none are found."""
-    begin = content.find(_LIST + _ENTRY)
+    begin = content.find(_LIST + ENTRY)
     if begin < 0:
         return None
     # From the end: behind the files comes little.
@@ -129,7 +129,7 @@ def _heads(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 def _lines(wanted: Sequence[Column]) -> re.Pattern[bytes]:
     """What finds the first line of every entry, and the wanted keys with all that is below them."""
-    parts = [re.escape(_ENTRY.decode()) + r"[^\n]*"]
+    parts = [re.escape(ENTRY.decode()) + r"[^\n]*"]
     if any(len(head) == 2 for head in wanted):
         parts.append(rf"\n {{{STEP}}}io:(?=\n)")
     for head in wanted:
@@ -156,11 +156,13 @@ def _valid(files: Sequence[Any], wanted: Collection[Column]) -> bool:
 
 def _fields(model: type[BaseModel], names: Collection[str]) -> dict[str, Any]:
     """Types of some keys of a model with their limits, all of them required."""
-    fields: dict[str, Any] = {}
-    for name in sorted(names):
-        field = model.model_fields[name]
-        kind: Any = field.annotation
-        for limit in field.metadata:
-            kind = Annotated[kind, limit]
-        fields[name] = (kind, ...)
-    return fields
+    return {name: (type_of(model, name), ...) for name in sorted(names)}
+
+
+def type_of(model: type[BaseModel], name: str) -> Any:
+    """The type of a key of a model with its limits."""
+    field = model.model_fields[name]
+    kind: Any = field.annotation
+    for limit in field.metadata:
+        kind = Annotated[kind, limit]
+    return kind

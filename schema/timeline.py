@@ -12,7 +12,18 @@ from pydantic import Field
 
 from vani.schema.model import Model
 
-__all__ = ["LAYERS", "FileUse", "HeatMap", "HeatRow", "LayerCost", "ProcessTotals", "SizeClass"]
+__all__ = [
+    "LAYERS",
+    "CallTimes",
+    "FileUse",
+    "HeatMap",
+    "HeatRow",
+    "KindSeconds",
+    "LayerCost",
+    "LongCall",
+    "ProcessTotals",
+    "SizeClass",
+]
 
 Count = Annotated[int, Field(ge=0)]
 LibraryName = Literal["netcdf", "pnetcdf", "hdf5", "mpiio", "stdio", "posix"]
@@ -80,6 +91,40 @@ class FileUse(Model):
     bytes_written: Count
 
 
+class KindSeconds(Model):
+    """Seconds in calls of each kind, each table of shape (rows, bins): for each process the union of its calls of a
+    kind, summed over the row's processes. A moment in which a process has calls of two kinds counts for both."""
+
+    read: list[list[float]] = Field(description="seconds in reads")
+    write: list[list[float]] = Field(description="seconds in writes")
+    metadata: list[list[float]] = Field(description="seconds in metadata calls")
+    sync: list[list[float]] = Field(description="seconds in flushes")
+
+
+class CallTimes(Model):
+    """Calls of one kind that took about as long."""
+
+    kind: Literal["read", "write", "metadata", "sync"]
+    least_s: Seconds = Field(
+        description="shortest duration that is counted here: 1, 2 or 5 times a power of ten of nanoseconds, or 0"
+    )
+    calls: Count
+    seconds: Seconds = Field(description="sum of their durations")
+
+
+class LongCall(Model):
+    """One of the calls that took longest."""
+
+    app: str
+    rank: Count
+    function: str
+    path: str
+    kind: Literal["read", "write", "metadata", "sync"]
+    start_s: Seconds = Field(description="seconds since the workload began")
+    duration_s: Seconds
+    bytes: Count | None = Field(description="null where the trace does not tell, or none are moved")
+
+
 class HeatMap(Model):
     """Bytes and I/O seconds over time and processes.
 
@@ -97,6 +142,9 @@ class HeatMap(Model):
         description="shape (rows, bins): seconds of the bin in calls, summed over the row's processes; "
         "for each process the union of its calls"
     )
+    seconds: KindSeconds | None = Field(default=None, description="`busy_s` by kind of call")
+    calls: list[CallTimes] = Field(default=[], description="calls by how long they take, short to long")
+    longest: list[LongCall] = Field(default=[], description="the longest calls, longest first; at most 100")
     processes: ProcessTotals
     app_of_trace: list[str] = Field(description="app of each trace")
     first_process: list[int] = Field(description="number of the first process of each trace")

@@ -39,6 +39,9 @@ def job(view: View) -> tuple[JobEntity, Notes]:
     notes: Notes = {}
     for name in JobEntity.model_fields:
         value = getattr(found, name) if found is not None else None
+        if value is None and name == "job_id":
+            # It describes no machine: a profile without it is none the worse.
+            continue
         if value is not None:
             note = view.job_name
         elif name == "nodes" and view.measured.nodes is not None:

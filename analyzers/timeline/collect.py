@@ -12,17 +12,18 @@ from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
 from vani.analyzers.keys import KINDS, pack, unpack
 from vani.analyzers.timeline.grid import ALL_CALLS, CODES, LIBRARIES, OF_LAYER, SIZE_CLASSES, Grid
+from vani.analyzers.timeline.long_calls import Long, by_duration, longest
 from vani.analyzers.timeline.spread import spread
 from vani.analyzers.world import Context
-from vani.calls import Kind
+from vani.calls import Kind, Layer
 from vani.store.read import Store
 
 __all__ = ["TABLES", "Sums", "Task", "collect"]
 
 Ints = NDArray[np.int64]
 
-TABLES = ("cells", "processes", "sizes", "uses", "files", "layers")
-_COLUMNS = ("bytes", "duration_ns", "file", "flags", "kind", "layer", "rank", "start_ns")
+TABLES = ("cells", "processes", "sizes", "uses", "files", "layers", "kinds", "durations")
+_COLUMNS = ("bytes", "duration_ns", "file", "flags", "func", "kind", "layer", "rank", "start_ns")
 _SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
 _MOST_HELD = 1 << 20
 _LOOK_BACK_NS = 10_000_000_000
@@ -52,11 +53,18 @@ class Sums:
     """Column operations by the last name of each file that is read or written."""
     layers: list[Keyed] = field(default_factory=list)
     """Column time (ns) by layer and kind."""
+    kinds: list[Keyed] = field(default_factory=list)
+    """Column time (ns) by row, bin and kind."""
+    durations: list[Keyed] = field(default_factory=list)
+    """Columns calls and time (ns) by `long_calls.DURATIONS`."""
+    longest: list[Long] = field(default_factory=list)
+    """The longest calls."""
 
     def shrink(self) -> None:
         """Add up what has been collected."""
         for table in TABLES:
             setattr(self, table, [Keyed.merged(getattr(self, table))])
+        self.longest = [Long.joined(self.longest)]
 
 
 def collect(task: Task, grid: Grid) -> Sums:
@@ -97,6 +105,8 @@ def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
                 },
             )
         )
+    found.durations.append(by_duration(kind.astype(np.int64), batch.duration[rows]))
+    found.longest.append(longest(batch, rows))
     own = Dense.of(process)
     columns = {"read": own.sum(known, read), "written": own.sum(known, write), "operations": own.count()}
     found.processes.append(Keyed(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
@@ -176,6 +186,9 @@ class _Union:
         by_layer = np.flatnonzero(code != ALL_CALLS)
         if len(by_layer):
             self._found.layers.append(group(code[by_layer], {"time": length[by_layer]}))
+            self._book_kinds(
+                Intervals(*(column[by_layer] for column in (union.group, union.start, union.end)))
+            )
         whole = np.flatnonzero(code == ALL_CALLS)
         if not len(whole):
             return
@@ -191,3 +204,16 @@ class _Union:
             none = np.zeros(len(part), np.int64)
             keys = pack((row[piece], bin_), self._grid.cells)
             self._found.cells.append(group(keys, {"read": none, "written": none, "busy": part}))
+
+    def _book_kinds(self, union: Intervals) -> None:
+        """Time of file-system calls by row, bin and kind."""
+        process, code = unpack(union.group, self._widths)
+        layer, kind = unpack(code, OF_LAYER)
+        own = np.flatnonzero(layer <= Layer.STDIO)
+        length = (union.end - union.start)[own]
+        row = self._grid.row_of_process[process[own]]
+        for piece, bin_, part in spread(
+            union.start[own], union.end[own], length, bins=self._grid.bins, bin_ns=self._grid.bin_ns
+        ):
+            keys = pack((row[piece], bin_, kind[own][piece]), (*self._grid.cells, KINDS))
+            self._found.kinds.append(group(keys, {"time": part}))

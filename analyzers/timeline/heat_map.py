@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.characterise import world_of
-from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keyed import NO_VALUE, Keyed, group
 from vani.analyzers.keys import KINDS, pack, unpack
 from vani.analyzers.passes import trace_facts, with_names
 from vani.analyzers.timeline.collect import TABLES, Sums, Task, collect
@@ -27,11 +27,23 @@ from vani.analyzers.timeline.grid import (
     patterns_of,
     rows_of,
 )
+from vani.analyzers.timeline.long_calls import DURATIONS, EDGES, Long
 from vani.analyzers.transfer_sizes import BINS
 from vani.analyzers.world import World
 from vani.calls import Layer
 from vani.engine.run import Engine
-from vani.schema.timeline import LAYERS, FileUse, HeatMap, HeatRow, LayerCost, ProcessTotals, SizeClass
+from vani.schema.timeline import (
+    LAYERS,
+    CallTimes,
+    FileUse,
+    HeatMap,
+    HeatRow,
+    KindSeconds,
+    LayerCost,
+    LongCall,
+    ProcessTotals,
+    SizeClass,
+)
 from vani.store.read import Store
 
 __all__ = ["heat_map"]
@@ -39,6 +51,8 @@ __all__ = ["heat_map"]
 Ints = NDArray[np.int64]
 
 _MOST_PATTERNS = 40
+_KIND_NAMES = ("read", "write", "metadata", "sync")
+"""In the order of `Kind`."""
 
 
 def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> HeatMap:
@@ -66,6 +80,7 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> H
     for part in engine.map(partial(collect, grid=grid), tasks, stage="timeline"):
         for table in TABLES:
             getattr(total, table).extend(getattr(part, table))
+        total.longest.extend(part.longest)
     total.shrink()
     return _assembled(world, grid, rows, patterns, total)
 
@@ -93,6 +108,9 @@ def _assembled(world: World, grid: Grid, rows: list[HeatRow], patterns: list[str
         read=table("read").tolist(),
         written=table("written").tolist(),
         busy_s=(table("busy") / 1e9).tolist(),
+        seconds=_seconds(total.kinds[0], len(rows), grid.bins),
+        calls=_call_times(total.durations[0]),
+        longest=_longest(total.longest[0], world),
         processes=ProcessTotals(
             bytes_read=of_process("read").tolist(),
             bytes_written=of_process("written").tolist(),
@@ -106,6 +124,59 @@ def _assembled(world: World, grid: Grid, rows: list[HeatRow], patterns: list[str
         unsized=int(unsized[0]),
         uses=_uses(world, grid, patterns, total),
     )
+
+
+def _seconds(kinds: Keyed, rows: int, bins: int) -> KindSeconds:
+    times = np.zeros(rows * bins * KINDS, np.int64)
+    if len(kinds):
+        times[kinds.keys] = kinds["time"]
+    seconds = times.reshape(rows, bins, KINDS) / 1e9
+    return KindSeconds.model_validate(
+        {name: seconds[:, :, kind].tolist() for kind, name in enumerate(_KIND_NAMES)}
+    )
+
+
+def _call_times(durations: Keyed) -> list[CallTimes]:
+    if not len(durations):
+        return []
+    kind, place = unpack(durations.keys, DURATIONS)
+    return [
+        CallTimes.model_validate(
+            {
+                "kind": _KIND_NAMES[kind[i]],
+                "least_s": int(EDGES[place[i] - 1]) / 1e9 if place[i] else 0.0,
+                "calls": int(durations["calls"][i]),
+                "seconds": int(durations["time"][i]) / 1e9,
+            }
+        )
+        for i in np.lexsort((kind, place)).tolist()
+    ]
+
+
+def _longest(calls: Long, world: World) -> list[LongCall]:
+    trace = np.searchsorted(world.process_base, calls.process, side="right") - 1
+    return [
+        LongCall.model_validate(
+            {
+                "app": world.apps[world.app_of_trace[at]],
+                "rank": int(process) - world.process_base[at],
+                "function": world.functions[function] if 0 <= function < len(world.functions) else "unknown",
+                "path": world.paths[file] if file >= 0 else "",
+                "kind": _KIND_NAMES[kind],
+                "start_s": start / 1e9,
+                "duration_s": duration / 1e9,
+                "bytes": None if size == NO_VALUE else size,
+            }
+        )
+        for at, process, file, function, kind, start, duration, size in zip(
+            trace.tolist(),
+            *(
+                getattr(calls, name).tolist()
+                for name in ("process", "file", "function", "kind", "start", "duration", "bytes")
+            ),
+            strict=True,
+        )
+    ]
 
 
 def _sizes(sizes: Keyed) -> list[SizeClass]:

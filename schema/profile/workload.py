@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from vani.schema.model import Model
 from vani.schema.profile.iostats import IOStats, LibraryTime
@@ -34,6 +34,16 @@ class JobEntity(Model):
     time_limit_s: Seconds | None = Field(description="what the scheduler allows")
     scheduler: str | None = Field(description="slurm, lsf, pbs or flux")
     memory_per_node: Bytes | None = Field(default=None, description="main memory of a node")
+    job_id: str | None = Field(
+        default=None, description="the scheduler's name of the job; absent where job.yaml does not tell"
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_id(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = written(self)
+        if self.job_id is None:
+            found.pop("job_id", None)
+        return found
 
 
 class FileCounts(Model):

@@ -12,6 +12,7 @@ from vani import api
 from vani.render.report.prepared import Inputs
 from vani.schema.advice import Advice
 from vani.schema.profile import FileEntity, Profile
+from vani.schema.timeline import KindSeconds
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -128,6 +129,15 @@ def hostile(count: int = 1) -> tuple[Profile, Advice]:
     ]
     silent = [one.model_copy(update={"why": HOSTILE}) for one in advice.no_recommendation]
     return made, advice.model_copy(update={"recommendations": found, "no_recommendation": silent})
+
+
+def seconds_like(read: list[list[int]], written: list[list[int]]) -> KindSeconds:
+    """A nanosecond for each byte, and flushes and metadata beside the writes."""
+
+    def times(table: list[list[int]], factor: float) -> list[list[float]]:
+        return [[factor * amount for amount in row] for row in table]
+
+    return KindSeconds(read=times(read, 1e-9), write=times(written, 1e-9), sync=times(written, 1e-8), metadata=times(written, 1e-12))
 
 
 class Page(HTMLParser):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import vl_convert
-from report_inputs import of_version_1, profiled
+from report_inputs import of_version_1, profiled, seconds_like
 
 from vani.errors import InputError
 from vani.render.plots.catalogue import Drawing, Missing, draw, kinds, theme
@@ -22,10 +22,12 @@ from vani.render.plots.encoding import KINDS
 from vani.render.plots.image import FORMATS as IMAGES
 from vani.schema.profile import Profile
 from vani.schema.timeline import (
+    CallTimes,
     FileUse,
     HeatMap,
     HeatRow,
     LayerCost,
+    LongCall,
     ProcessTotals,
     SizeClass,
 )
@@ -81,6 +83,16 @@ def heat_like(profile: Profile, *, bins: int = 50, seed: int = 1) -> HeatMap:
         read=read,
         written=written,
         busy_s=[[0.0] * bins for _ in rows],
+        seconds=seconds_like(read, written),
+        calls=[
+            CallTimes(kind="write", least_s=2e-6, calls=90, seconds=3e-4),
+            CallTimes(kind="sync", least_s=0.5, calls=10, seconds=6.0),
+        ],
+        longest=[
+            LongCall(
+                app=apps[0], rank=0, function="fsync", path="/d/out_1.h5", kind="sync", start_s=0.0, duration_s=0.75, bytes=None
+            )
+        ],
         processes=ProcessTotals(
             bytes_read=[sum(r) for r in read],
             bytes_written=[sum(w) for w in written],
@@ -193,7 +205,7 @@ def test_without_the_calls_a_plot_over_time_says_what_to_do():
 def test_a_kind_that_is_not_there_is_named_with_the_nearest():
     with pytest.raises(InputError, match="did you mean 'heat-map'"):
         draw("heatmap", golden("v3-cm1like-16r"))
-    with pytest.raises(InputError, match="known are heat-map, bandwidth"):
+    with pytest.raises(InputError, match="known are heat-map, io-time, bandwidth"):
         draw("xyzzy", golden("v3-cm1like-16r"))
 
 
@@ -247,6 +259,7 @@ def big_heat(rows: int, bins: int) -> HeatMap:
         read=table(),
         written=table(),
         busy_s=[[0.0] * bins for _ in range(rows)],
+        seconds=seconds_like(table(), table()),
         processes=ProcessTotals(bytes_read=none, bytes_written=none, operations=none, io_s=[1.0] * rows),
         app_of_trace=["a"],
         first_process=[0],
@@ -676,7 +689,7 @@ def test_a_huge_profile_gives_small_plots():
             assert len(found.description) < 3000
     assert max(sizes.values()) < LARGEST
     # All of them together fit beside the libraries into a page of 2 MB.
-    assert sum(sizes.values()) < 500_000
+    assert sum(sizes.values()) < 550_000
 
 
 def contrast(a: str, b: str) -> float:

@@ -58,7 +58,6 @@ def heat_map_in(
     run: Run, profile: Profile, *, store: PathLike | None = None, decode: bool = True
 ) -> HeatMap | str:
     """`heat_map` as a part of a longer run, which may have the stores already."""
-    from vani.analyzers.timeline.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
     from vani.store.provide import while_stores_vanish  # noqa: PLC0415
 
     if store is not None and not Path(store).is_dir():
@@ -70,7 +69,11 @@ def heat_map_in(
 
     def from_stores(stores: list[Store]) -> HeatMap | str:
         why = run.stores.of_profile(profile, engine, stores, decode=decode, is_quick=is_quick)
-        return laid_out(stores, [t.app for t in profile.traces], engine) if why is None else why
+        if why is not None:
+            return why
+        from vani.analyzers.timeline.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
+
+        return laid_out(stores, [t.app for t in profile.traces], engine)
 
     found = while_stores_vanish(from_stores)
     if isinstance(found, str):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.api.given import PathLike
 from vani.api.report_inputs import report_inputs
+from vani.garbage import collection_paused
 from vani.render.report import FORMATS, WITH_PLOTS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["Reported", "report", "reported"]
 
 @dataclass(frozen=True)
 class Reported:
-    """A report, and the profile that it is about."""
+    """A report, and the profile that it is about, of which a long one lists its costliest files alone."""
 
     text: str
     profile: Profile
@@ -53,7 +54,7 @@ def report(
     model
         A model of write times that `vani model fit` wrote: what the run's writes took is held against it.
     format
-        `html`: one page that needs no network and has at most 2 MB; `markdown`: for a merge request, at most 60,000
+        `html`: one page that needs no network and has at most 1.5 MB; `markdown`: for a merge request, at most 60,000
         letters; `txt`: for a terminal of 80 columns.
 
     Raises
@@ -86,14 +87,15 @@ def reported(
 ) -> Reported:
     """Like `report`, but keeps the profile, which may have been made here."""
     FORMATS.check(format)
-    found = report_inputs(
-        profile,
-        advice=advice,
-        system=system,
-        store=store,
-        write_model=model,
-        with_heat_map=format in WITH_PLOTS,
-        scheduler=scheduler,
-        progress=progress,
-    )
-    return Reported(FORMATS.render(format, found), found.profile)
+    with collection_paused():
+        found = report_inputs(
+            profile,
+            advice=advice,
+            system=system,
+            store=store,
+            write_model=model,
+            with_heat_map=format in WITH_PLOTS,
+            scheduler=scheduler,
+            progress=progress,
+        )
+        return Reported(FORMATS.render(format, found), found.profile)

@@ -16,10 +16,12 @@ from vani.api.source import profile_of
 from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
+    from vani.advisors.advise import Part
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice
+    from vani.schema.file_summaries import FileSummary
     from vani.schema.profile import Profile
     from vani.schema.reading import Reading
     from vani.schema.system import System
@@ -55,12 +57,13 @@ def report_inputs(
         given = _given(advice)
         # More files than a profile lists by default: the report shows datasets of many files as one row.
         source = _read(profile_of(run, profile, system=system, files=JUDGED_FILES))
-        model = _model(source)
-        judged = _judged(source, system) if given is None else given
+        model, files, part = _model(source)
+        judged = _judged(source, system, part) if given is None else given
         if given is not None:
             _check_made_from(given, advice, source)
         return Inputs(
             profile=model,
+            files=files,
             # The advice names the profile that it was made from: a long one is not written again for its digest.
             profile_sha256=judged.profile.sha256,
             advice=judged,
@@ -69,6 +72,7 @@ def report_inputs(
             version=vani.__version__,
             rule_findings=rule_findings(),
             prediction=None if write_model is None else predicted_write(model, write_model),
+            users=_users(model),
         )
 
 
@@ -85,20 +89,29 @@ def _read(source: PathLike | Profile) -> Reading | Profile:
     return Reading(source) if isinstance(source, (str, Path)) else source
 
 
-def _model(source: Reading | Profile) -> Profile:
+def _model(source: Reading | Profile) -> tuple[Profile, list[FileSummary] | None, Part | None]:
+    """The profile; of a long one in a file the part that is judged, and what tables show of all of its files."""
+    from vani.advisors.advise import judged_part  # noqa: PLC0415 - loads all rules
     from vani.schema.document import loads, text_of  # noqa: PLC0415
+    from vani.schema.file_summaries import file_summaries  # noqa: PLC0415
     from vani.schema.profile import Profile as Model  # noqa: PLC0415
 
     if isinstance(source, Model):
-        return source
-    return loads(text_of(source.content(), source.path), Model, where=str(source.path))
+        return source, None, None
+    part = judged_part(source, JUDGED_FILES)
+    if part.judged is None:
+        return part.profile, None, part
+    files = file_summaries(source.content())
+    if files is not None and len(files) == part.judged.listed:
+        return part.profile, files, part
+    return loads(text_of(source.content(), source.path), Model, where=str(source.path)), None, part
 
 
-def _judged(source: Reading | Profile, system: PathLike | System | None) -> Advice:
+def _judged(source: Reading | Profile, system: PathLike | System | None, part: Part | None) -> Advice:
     """What the rules say. Judged as a file, a profile has a name and its own digest in the advice."""
     from vani.advisors.advise import advise_document  # noqa: PLC0415 - loads all rules
 
-    return advise_document(source, system_of(system), files=JUDGED_FILES)
+    return advise_document(source, system_of(system), files=JUDGED_FILES, part=part)
 
 
 def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: Reading | Profile) -> None:
@@ -121,6 +134,14 @@ def _digest(source: Reading | Profile) -> str:
     if isinstance(source, Model):
         return hashlib.sha256(dumps(source).encode()).hexdigest()
     return source.sha256()
+
+
+def _users(profile: Profile) -> tuple[str, ...]:
+    """Who ran the traces, as far as Recorder wrote it into the names of their folders."""
+    from vani.readers.app_names import app_of_folder  # noqa: PLC0415
+
+    found = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _rule_names() -> dict[str, str]:

@@ -50,6 +50,8 @@ class AppName:
     name: str
     doubt: str | None = None
     """Why it may be another one, as a sentence."""
+    user: str | None = None
+    """Who ran it; None where the folder's name does not say."""
 
 
 def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False) -> AppName:
@@ -82,13 +84,14 @@ def _executable(names: str, holds: Callable[[str], bool]) -> AppName:
         return AppName(nameless["exe"])
     words = names.split("-")
     if len(words) == 3:
-        return AppName(words[2])
+        return AppName(words[2], user=words[1])
     begin, end = _user_in_paths(words, holds) or _user_after_host(words)
     host, user, exe = ("-".join(part) for part in (words[:begin], words[begin:end], words[end:]))
     return AppName(
         exe,
         f"read off the name of the trace's folder, where host, user and program are joined by hyphens: taken as host "
         f"{host}, user {user}, program {exe}. If that is wrong, name it in job.yaml (`apps`)",
+        user,
     )
 
 

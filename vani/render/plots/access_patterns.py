@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import SHARE, chart, name, number, tail
 from vani.render.report.datasets import file_groups
+from vani.schema.file_summaries import IOSummary
 from vani.schema.profile import IOStats, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_share
@@ -16,6 +17,14 @@ __all__ = ["PLOT"]
 
 KIND, TITLE = "access-patterns", "Access patterns"
 _PATTERNS = ("consecutive", "sequential", "strided", "random")
+_MEANINGS = {
+    "consecutive": "each begins where the one before ended, by process and file",
+    "sequential": "each begins further on than the one before ended, by process and file",
+    "strided": "each begins at a steady distance from the one before, by process and file",
+    "random": "they go back and forth, by process and file",
+}
+_ALL = 0.9995
+"""What is no further from all than this is shown as all."""
 _MOST_APPS, _MOST_FILES = 10, 8
 
 
@@ -33,6 +42,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         io = profile.workflow.io
         why = profile.provenance.get("io.access_pattern", "the profile does not tell where accesses begin")
         return why if io.ops.read + io.ops.write else "no data was read or written"
+    only = [pattern for pattern in _PATTERNS if all(row.shares[pattern] >= _ALL for row in rows)]
     values = []
     for i, row in enumerate(rows):
         begin = 0.0
@@ -116,6 +126,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             ("entity", *_PATTERNS, "reads and writes"),
             tuple((row.label, *(number(row.shares[p]) for p in _PATTERNS), row.operations) for row in rows),
         ),
+        sentence=f"All {rows[0].operations:,} reads and writes are {only[0]}: {_MEANINGS[only[0]]}."
+        if only
+        else "",
     )
 
 
@@ -135,7 +148,7 @@ def _rows(profile: Profile) -> Iterator[_Row]:
     yield from sorted(groups, key=lambda r: (-r.operations, r.label))[:_MOST_FILES]
 
 
-def _row(label: str, stats: list[IOStats]) -> _Row:
+def _row(label: str, stats: Sequence[IOStats | IOSummary]) -> _Row:
     """Shares of several entities together, weighted by their reads and writes."""
     shares = dict.fromkeys(_PATTERNS, 0.0)
     operations = 0

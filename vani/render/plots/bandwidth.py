@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import chart, colour, number, size_axis, time_axis
+from vani.render.plots.encoding import chart, colour, number, size_axis, time_axis, zoom
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_rate, format_seconds, format_share
@@ -48,7 +48,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     spec = chart(
         values,
         220,
-        mark={"type": "rect", "aria": False},
+        params=zoom(),
+        mark={"type": "rect", "clip": True, "aria": False},
         encoding={
             "x": {
                 "field": "from",

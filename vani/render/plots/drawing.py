@@ -31,6 +31,8 @@ class Drawing:
     """Vega-Lite 6 with inline data and `"width": "container"`, without a theme; at most about 150 kB as JSON."""
     table: tuple[tuple[str, ...], tuple[Row, ...]]
     """Names of columns (with units) and rows: the numbers behind the plot, of bounded length."""
+    sentence: str = ""
+    """All that the plot says, where a sentence says as much: a report has it in the plot's place."""
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """What Jupyter shows: the specification, a picture for those who cannot draw it, and the plot in words."""

@@ -29,6 +29,7 @@ __all__ = [
     "tail",
     "time_axis",
     "up_to",
+    "zoom",
 ]
 
 # The same thing has the same colour in every plot: `theme` lists colours in this order.
@@ -107,6 +108,12 @@ def colour(title: str | None, kinds: Iterable[str] = KINDS, field: str = "kind")
 def time_axis(title: str = "time since the start", grid: bool = True) -> dict[str, Any]:
     """Axis of seconds since the workload began."""
     return {"title": title, "labelExpr": SECONDS, "grid": grid, "labelFlush": True, "tickCount": 8}
+
+
+def zoom() -> list[dict[str, Any]]:
+    """A range of time that is dragged, or zoomed into with the wheel while Shift is held; a double click shows all."""
+    select = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"}
+    return [{"name": "zoom", "select": select, "bind": "scales"}]
 
 
 def seconds_axis(title: str) -> dict[str, Any]:

@@ -80,7 +80,20 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         + ".",
         spec=spec,
         table=(("size (bytes)", "files"), tuple((v["size"], v["files"]) for v in values)),
+        sentence=_one_size(sizes.known, sizes.min, sizes.max) if len(values) == 1 else "",
     )
+
+
+def _one_size(files: int, least: int | None, most: int | None) -> str:
+    """What one bar says."""
+    if files == 1:
+        return f"The one file of known size has {format_bytes(most)}."
+    spread = (
+        f"have {format_bytes(most)}"
+        if least == most
+        else f"have {format_bytes(least)} to {format_bytes(most)}"
+    )
+    return f"All {counted(files, 'file')} of known size {spread}."
 
 
 PLOT = Plot(KIND, TITLE, "number of files by size", _draw, position=100)

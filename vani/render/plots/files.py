@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from vani.render.plots.drawing import Drawing, Plot
@@ -37,13 +38,19 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     if all(f.io.time_s.total is None for f in profile.files):
         return NO_TIMES
     kinds = call_kinds(profile.workflow.io)
-    groups = [g for g in file_groups(profile.files) if any(_seconds([g], kinds))]
-    if not groups:
+    costs = [(g, found) for g in file_groups(profile.files) if any(found := _seconds(g, kinds))]
+    if not costs:
         return "no time was spent in I/O on files"
-    shown, rest = groups[:_MOST], groups[_MOST:]
-    rows = [(_label(g), _seconds([g], kinds)) for g in shown]
-    if rest:
-        rows.append((f"{_REST} ({sum(len(g.files) for g in rest):,})", _seconds(rest, kinds)))
+    groups = [g for g, _ in costs]
+    rows = [(_label(g), found) for g, found in costs[:_MOST]]
+    if rest := costs[_MOST:]:
+        many = sum(len(g.files) for g, _ in rest)
+        rows.append(
+            (
+                f"{_REST} ({many:,})",
+                [sum(column) for column in zip(*(found for _, found in rest), strict=True)],
+            )
+        )
     values: list[dict[str, Any]] = []
     ends: list[dict[str, Any]] = []
     for i, (_, seconds) in enumerate(rows):
@@ -107,9 +114,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         if all_files is not None and listed < all_files
         else ""
     )
-    total = sum(sum(_seconds([g], kinds)) for g in groups)
-    first = groups[0]
-    first_s = sum(_seconds([first], kinds))
+    total = sum(sum(found) for _, found in costs)
+    first, of_first = costs[0]
+    first_s = sum(of_first)
     return Drawing(
         kind=KIND,
         title=TITLE,
@@ -123,8 +130,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         table=(
             ("files", "number of files", *(f"{kind} (s)" for kind in kinds), "bytes"),
             tuple(
-                (name(g.name, 80), len(g.files), *(number(s) for s in _seconds([g], kinds)), _bytes(g))
-                for g in groups[:_TABLE_ROWS]
+                (name(g.name, 80), len(g.files), *(number(s) for s in found), _bytes(g))
+                for g, found in costs[:_TABLE_ROWS]
             ),
         ),
     )
@@ -135,8 +142,9 @@ def _label(group: FileGroup) -> str:
     return tail(group.name, 40) + many
 
 
-def _seconds(groups: list[FileGroup], kinds: Sequence[str]) -> list[float]:
-    return [sum(getattr(f.io.time_s, kind) or 0.0 for g in groups for f in g.files) for kind in kinds]
+def _seconds(group: FileGroup, kinds: Sequence[str]) -> list[float]:
+    times = [file.io.time_s for file in group.files]
+    return [sum(seconds for seconds in map(attrgetter(kind), times) if seconds) for kind in kinds]
 
 
 def _bytes(group: FileGroup) -> int:

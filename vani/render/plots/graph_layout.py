@@ -80,7 +80,10 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     """The specification of a graph."""
     found = layers([n.key for n in nodes], edges)
     at: dict[str, tuple[float, float]] = {}
+    room: dict[str, float] = {}
     for depth, layer in enumerate(found):
+        # Those of a full layer stand at two heights.
+        room |= dict.fromkeys(layer, min(1.0, (2 if len(layer) > _FULL else 1) / len(layer)))
         for i, key in enumerate(layer):
             across = (i + 0.5) / len(layer)
             if len(layer) == 1 and len(found) > 2:
@@ -95,6 +98,7 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
             "below": number(at[n.key][1] + math.sqrt((150 + 750 * n.weight) / math.pi) / _LAYER_PX),
             "name": n.text,
             "detail": n.detail,
+            "room": number(room[n.key]),
             "size": number(150 + 750 * n.weight),
             "tip": n.tooltip,
         }
@@ -215,7 +219,7 @@ def _text(x: dict[str, Any], y: dict[str, Any], style: str, field: str, dy: int)
             "style": style,
             "dy": dy,
             "fontWeight": "bold" if field == "name" else "normal",
-            "limit": 230,
+            "limit": {"expr": "min(230, datum.room * width - 6)"},
             "aria": style == "ink",
         },
         "encoding": {"x": x, "y": y, "text": {"field": field}},

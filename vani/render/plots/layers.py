@@ -136,6 +136,10 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 for layer in layers
             ),
         ),
+        sentence=f"All I/O time, {format_seconds(whole[values[0]['layer']])} summed over {processes:,} processes, is "
+        f"spent in {values[0]['kind']} calls of {values[0]['layer']}."
+        if len(values) == 1
+        else "",
     )
 
 

@@ -117,6 +117,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 for label, measure, amounts in rows
             ),
         ),
+        sentence=f"All {sum(counts):,} file-system calls are {_made_of(kinds, counts).removeprefix('100 % ')}."
+        if len({v["kind"] for v in values}) == 1
+        else "",
     )
 
 
@@ -138,6 +141,8 @@ def _made_of(kinds: Sequence[str], amounts: Sequence[float]) -> str:
         "metadata": by_kind["metadata"],
     }
     said = [f"{format_share(part / sum(amounts))} {what}" for what, part in parts.items() if part]
+    if not said:
+        return "of no known kind"
     return " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from vani.render.plots.drawing import Drawing, Plot
-from vani.render.plots.encoding import NO_TIMES, chart, colour, name, number, time_axis
+from vani.render.plots.encoding import NO_TIMES, chart, colour, name, number, time_axis, zoom
 from vani.schema.profile import Phase, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes, format_seconds, format_share
@@ -92,12 +92,13 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         layer=[
             {
                 "data": {"values": lives},
-                "mark": {"type": "bar", "height": 4, "style": "gap", "aria": False},
+                "mark": {"type": "bar", "height": 4, "style": "gap", "clip": True, "aria": False},
                 "encoding": {"y": y, "x": x, "x2": {"field": "to"}},
             },
             {
                 # The outline keeps phases of a few milliseconds in a run of hours visible.
-                "mark": {"type": "bar", "height": {"band": 0.72}, "strokeWidth": 1},
+                "params": zoom(),
+                "mark": {"type": "bar", "height": {"band": 0.72}, "strokeWidth": 1, "clip": True},
                 "encoding": {
                     "y": y,
                     "x": x,

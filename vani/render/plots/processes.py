@@ -11,7 +11,7 @@ from vani.render.plots.drawing import Drawing, Plot, Row
 from vani.render.plots.encoding import NO_TIMES, chart, name, number, seconds_axis, up_to
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
-from vani.units import counted, format_bytes, format_seconds
+from vani.units import counted, format_bytes, format_seconds, format_share
 
 __all__ = ["PLOT"]
 
@@ -19,6 +19,8 @@ KIND, TITLE = "processes", "Balance of processes"
 _TIME, _BYTES = "I/O time", "bytes"
 _MOST_POINTS = 512
 _MOST_APPS = 30
+_ALIKE = 0.05
+"""Ratios to the mean that differ by no more are all 1.0 to a reader."""
 _TABLE_ROWS = 200
 
 
@@ -176,6 +178,19 @@ def _each_process(heat: HeatMap) -> Drawing:
             ("rank", "I/O time (s)", "bytes", "I/O time / mean", "bytes / mean"),
             tuple(sorted(sorted(rows, key=lambda r: (-r[1], r[0]))[:_TABLE_ROWS])),
         ),
+        sentence=_balanced(every, mean_s, mean_bytes, bool(mean_bytes)),
+    )
+
+
+def _balanced(every: list[_Process], mean_s: float, mean_bytes: float, moves: bool) -> str:
+    """What there is to say where all processes do alike; else nothing."""
+    ratios = [p.io_ratio for p in every] + ([p.bytes_ratio for p in every] if moves else [])
+    if any(abs(ratio - 1) > _ALIKE for ratio in ratios):
+        return ""
+    moved = f" and moves {format_bytes(mean_bytes)}" if moves else ""
+    return (
+        f"Each of the {counted(len(every), 'rank')} spends {format_seconds(mean_s)} in I/O{moved}, none more than "
+        f"{format_share(_ALIKE)} above or below the mean."
     )
 
 
@@ -297,6 +312,18 @@ def _each_app(profile: Profile) -> Drawing | str:
             ),
             tuple(rows),
         ),
+        sentence=_alike(apps),
+    )
+
+
+def _alike(apps: list[App]) -> str:
+    """What there is to say where no process of an app is slower than the others; else nothing."""
+    if any(_times(app) > 1 + _ALIKE for app in apps):
+        return ""
+    told = ", ".join(f"{name(app.name, 24)} {format_seconds(_times_of(app)[1])}" for app in apps[:5])
+    return (
+        f"In {counted(len(apps), 'app')} no process spends more than {format_share(_ALIKE)} above the mean of its app "
+        f"in I/O: {told}{' and others' if len(apps) > 5 else ''}."
     )
 
 

@@ -20,6 +20,12 @@ _VIRIDIS = [
     "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725",
 ]  # fmt: skip
 
+_STEPS = {
+    "light": ["#bddf26", "#22a884", "#355f8d", "#440154"],
+    "dark": ["#bddf26", "#22a884", "#6f9bd1", "#c68ae0"],
+}
+"""Four steps, from what storage likes to what it does not: the same hues on both grounds, each to be seen there."""
+
 
 def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
     """Configuration of Vega-Lite for all plots.
@@ -85,8 +91,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
             "category": _ON_DARK if dark else _ON_LIGHT,
             "heatmap": ramp,
             "ramp": ramp,
-            # Four steps, from what storage likes to what it does not.
-            "ordinal": [ramp[i] for i in (1, 4, 7, 10)],
+            "ordinal": _STEPS["dark" if dark else "light"],
         },
         "style": {
             "ink": {"fill": ink, "color": ink},

@@ -17,11 +17,14 @@ from vani.render.plots.encoding import (
 )
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
-from vani.units import format_rate, format_share
+from vani.units import format_bytes, format_rate, format_share
 
 __all__ = ["PLOT"]
 
 KIND, TITLE = "transfer-sizes", "Transfer sizes and their bandwidth"
+
+Rates = dict[tuple[str, str], tuple[float | None, int | None]]
+"""Bytes per second of one process, and bytes, by direction and size."""
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
@@ -35,7 +38,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     total = sum(counts.values())
     if not total:
         return "no data was read or written"
-    rates: dict[tuple[str, str], tuple[float | None, int | None]] = {
+    rates: Rates = {
         (c.direction, c.size): (c.bytes / c.seconds if c.seconds else None, c.bytes)
         for c in (heat.sizes if heat is not None else ())
     }
@@ -159,6 +162,23 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             ("size (bytes)", "kind", "operations", "bytes", "bytes per second of one process"),
             tuple(_row(v) for v in sorted(values, key=lambda v: (bins.index(v["size"]), v["kind"]))),
         ),
+        sentence=_one_size(profile, kinds[0], bins[0], total, rates) if len(counts) == 1 else "",
+    )
+
+
+def _one_size(profile: Profile, kind: str, size: str, total: int, rates: Rates) -> str:
+    """What one bar says."""
+    found = getattr(profile.workflow.io.transfer_size, kind)
+    rate = rates.get((kind, size), (None, None))[0]
+    asked = (
+        "an unknown number of bytes"
+        if size == "unknown"
+        else f"{format_bytes(found.min)} each"
+        if found.min == found.max
+        else f"{format_bytes(found.min)} to {format_bytes(found.max)}"
+    )
+    return f"All {total:,} {kind}s ask for {asked}" + (
+        f", at {format_rate(rate)} of one process." if rate else "."
     )
 
 

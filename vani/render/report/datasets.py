@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vani.schema.profile import FileEntity
+from vani.schema.file_summaries import ListedFile
 
 __all__ = ["FileGroup", "file_groups", "pattern"]
 
@@ -31,7 +31,7 @@ class FileGroup:
     """A file, or files that one row of a table stands for; `name` is its path, or a pattern of their paths."""
 
     name: str
-    files: tuple[FileEntity, ...]
+    files: tuple[ListedFile, ...]
     """Most I/O time first, or most bytes where time is not known."""
 
     @property
@@ -46,8 +46,23 @@ class FileGroup:
         return sum(seconds for seconds, _ in weights), sum(moved for _, moved in weights)
 
 
-def file_groups(files: Sequence[FileEntity]) -> list[FileGroup]:
-    """Group files by the numbers in their paths, then what is left by folder and suffix; most I/O time first."""
+def file_groups(files: Sequence[ListedFile]) -> list[FileGroup]:
+    """Group files by the numbers in their paths, then what is left by folder and suffix; most I/O time first.
+
+    The groups of the last list are kept: a report and its plots ask for them of the same one.
+    """
+    global _last  # noqa: PLW0603 - a cache of one entry
+    # A copy of the reference: another thread may put its own list there.
+    last = _last
+    if last is None or last[0] is not files:
+        last = _last = (files, _grouped(files))
+    return list(last[1])
+
+
+_last: tuple[Sequence[ListedFile], list[FileGroup]] | None = None
+
+
+def _grouped(files: Sequence[ListedFile]) -> list[FileGroup]:
     numbered, single = _split(files, _by_numbers, NUMBERED_LEAST)
     groups = [FileGroup(pattern([file.path for file in some]), _ordered(some)) for some in numbered]
     foldered, single = _split(single, _by_folder, FOLDER_LEAST)
@@ -77,10 +92,10 @@ def _number(found: set[str]) -> str:
 
 
 def _split(
-    files: Iterable[FileEntity], key: Callable[[FileEntity], Hashable], least: int
-) -> tuple[list[list[FileEntity]], list[FileEntity]]:
+    files: Iterable[ListedFile], key: Callable[[ListedFile], Hashable], least: int
+) -> tuple[list[list[ListedFile]], list[ListedFile]]:
     """Files of equal keys where there are at least so many, and all others."""
-    by_key: defaultdict[Hashable, list[FileEntity]] = defaultdict(list)
+    by_key: defaultdict[Hashable, list[ListedFile]] = defaultdict(list)
     for file in files:
         by_key[key(file)].append(file)
     groups = [some for some in by_key.values() if len(some) >= least]
@@ -88,12 +103,12 @@ def _split(
     return groups, single
 
 
-def _by_numbers(file: FileEntity) -> Hashable:
+def _by_numbers(file: ListedFile) -> Hashable:
     # A path without a number has no siblings: it is all of its key.
     return tuple(_DIGITS.split(file.path)), file.role, file.format
 
 
-def _by_folder(file: FileEntity) -> Hashable:
+def _by_folder(file: ListedFile) -> Hashable:
     return _folder_pattern(file.path), file.role, file.format
 
 
@@ -103,9 +118,9 @@ def _folder_pattern(path: str) -> str:
     return f"{folder}{slash}*{suffix[0] if suffix else ''}"
 
 
-def _ordered(files: Iterable[FileEntity]) -> tuple[FileEntity, ...]:
+def _ordered(files: Iterable[ListedFile]) -> tuple[ListedFile, ...]:
     return tuple(sorted(files, key=lambda file: (*(-part for part in _weight(file)), file.path)))
 
 
-def _weight(file: FileEntity) -> tuple[float, int]:
+def _weight(file: ListedFile) -> tuple[float, int]:
     return file.io.time_s.total or 0.0, file.io.bytes.total or 0

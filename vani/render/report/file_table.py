@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from vani.render.report.bounds import Limits, clip
 from vani.render.report.datasets import FileGroup
 from vani.render.report.tables import Cell, Column, Row, Table, count, seconds, size, words
-from vani.schema.profile import FileEntity, Profile
+from vani.schema.file_summaries import ListedFile
+from vani.schema.profile import Profile
 from vani.units import counted, format_bytes, format_count, format_share
 
 __all__ = ["file_table"]
@@ -89,7 +90,7 @@ def _folder(paths: Sequence[str]) -> str:
 
 def _group_row(
     group: FileGroup,
-    shown: Sequence[FileEntity],
+    shown: Sequence[ListedFile],
     skipped: int,
     limits: Limits,
     *,
@@ -136,7 +137,7 @@ def _group_row(
     return Row(cells, members, len(files) - len(shown))
 
 
-def _file_row(file: FileEntity, skipped: int, limits: Limits, *, flushed: bool, described: bool) -> Row:
+def _file_row(file: ListedFile, skipped: int, limits: Limits, *, flushed: bool, described: bool) -> Row:
     cells = (
         words(clip(file.path[skipped:], limits.path)),
         words(file.role or "not known"),
@@ -155,7 +156,7 @@ def _file_row(file: FileEntity, skipped: int, limits: Limits, *, flushed: bool, 
     return Row(cells)
 
 
-def _holds(files: Sequence[FileEntity]) -> str:
+def _holds(files: Sequence[ListedFile]) -> str:
     """What is known of the arrays in the files (table XI); empty where that is nothing, or they differ."""
     found = files[0].format_attributes
     if found is None or any(file.format_attributes != found for file in files):
@@ -170,7 +171,7 @@ def _holds(files: Sequence[FileEntity]) -> str:
     return ", ".join(filter(None, (arrays, " ".join(filter(None, (dims, found.type))), chunks)))
 
 
-def _sum(files: Iterable[FileEntity], of: Callable[[FileEntity], float | None]) -> float | None:
+def _sum(files: Iterable[ListedFile], of: Callable[[ListedFile], float | None]) -> float | None:
     """Sum over files; null as soon as one is not known."""
     values = [of(file) for file in files]
     known = [value for value in values if value is not None]
@@ -182,7 +183,7 @@ def _each(sizes: Sequence[int]) -> str:
     return f"{format_bytes(low)} each" if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
 
 
-def _transfer(files: Iterable[FileEntity]) -> Cell:
+def _transfer(files: Iterable[ListedFile]) -> Cell:
     """The most common size of a data operation, as far as the profile lists sizes."""
     sizes: Counter[int] = Counter()
     for file in files:
@@ -195,7 +196,7 @@ def _transfer(files: Iterable[FileEntity]) -> Cell:
     return size(max(sizes, key=lambda length: (sizes[length], length)))
 
 
-def _access(files: Iterable[FileEntity]) -> Cell:
+def _access(files: Iterable[ListedFile]) -> Cell:
     """The pattern of most data operations, with its share."""
     shares = dict.fromkeys(_PATTERNS, 0.0)
     operations = 0

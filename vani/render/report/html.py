@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -22,24 +22,35 @@ from vani.render.json_text import json_text
 from vani.render.plots.catalogue import theme
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.report.bounds import LEVELS, Limits, clip
-from vani.render.report.datasets import file_groups
 from vani.render.report.glossary import GLOSSARY, marked
+from vani.render.report.pictures import pictures
 from vani.render.report.prepared import Inputs, Prepared, prepare
 from vani.units import format_share
 
 __all__ = ["MOST_BYTES", "json_in_html", "render"]
 
-MOST_BYTES: Final = 2_000_000
+MOST_BYTES: Final = 1_500_000
 """What a page has at most: mail and code hosts take it, a browser shows it at once."""
+
+_Plot = TypeVar("_Plot", bound=Drawing | Missing)
 
 _LIBRARIES: Final = ("vega", "vega-lite", "vega-embed")
 
 # Which plots go first where not all fit: those that other parts of the page say in numbers, too.
-_LAST_DROPPED: Final = ("heat-map", "phases", "layers", "transfer-sizes", "processes", "apps", "files")
+_LAST_DROPPED: Final = (
+    "heat-map",
+    "io-time",
+    "phases",
+    "layers",
+    "transfer-sizes",
+    "processes",
+    "apps",
+    "files",
+)
 
 _PLACED: Final = (
-    "heat-map", "phases", "layers", "ops", "transfer-sizes", "access-patterns", "processes", "apps", "files",
-    "bandwidth", "data-flow", "file-sizes",
+    "heat-map", "io-time", "phases", "layers", "ops", "call-times", "transfer-sizes", "access-patterns",
+    "processes", "apps", "files", "bandwidth", "data-flow", "file-sizes",
 )  # fmt: skip
 """Kinds that have a place in the template; others come behind them."""
 
@@ -71,12 +82,16 @@ class _Figure:
     kind: str
     title: str
     is_missing: bool
+    is_plain: bool = False
+    """A sentence is all that there is to say."""
     why: str = ""
     caption: str = ""
     description: str = ""
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[_Value, ...], ...] = ()
     left_out: int = 0
+    picture: Markup = field(default_factory=Markup)
+    """For those whose browser runs no script here; empty where there is none."""
 
 
 def render(inputs: Inputs, **_: object) -> str:
@@ -87,10 +102,9 @@ def render(inputs: Inputs, **_: object) -> str:
     VaniError
         Even the shortest form is longer than `MOST_BYTES`: a fault of Vani.
     """
-    groups = file_groups(inputs.profile.files)
     html = ""
     for limits in LEVELS:
-        html = _written(prepare(inputs, limits, groups=groups), limits)
+        html = _written(prepare(inputs, limits), limits)
         if len(html.encode()) <= MOST_BYTES:
             return html
     raise VaniError(
@@ -105,9 +119,17 @@ def json_in_html(value: Any) -> str:
 
 
 def _written(report: Prepared, limits: Limits) -> str:
-    drawn, left_out = _affordable(report.plots, limits)
-    figures = {plot.kind: _figure(plot, limits) for plot in drawn}
-    specs = {plot.kind: _safe(plot.spec) for plot in drawn if isinstance(plot, Drawing)}
+    shown, left_out = _affordable(report.plots, limits)
+    drawn = [
+        replace(plot, spec=_safe(plot.spec))
+        for plot in shown
+        if isinstance(plot, Drawing) and not plot.sentence
+    ]
+    specs = {plot.kind: plot.spec for plot in drawn}
+    small = {plot.kind: replace(plot, spec=_safe(plot.spec)) for plot in report.smaller}
+    worth = [small.get(plot.kind, plot) for plot in _by_worth(drawn) if plot.kind in _LAST_DROPPED]
+    svgs = pictures(worth, limits.picture_bytes)
+    figures = {plot.kind: _figure(plot, limits, svgs) for plot in shown}
     themes = {"light": theme(dark=False), "dark": theme(dark=True), "paper": theme(dark=False, paper=True)}
     scripts = [*(_library(name) for name in _LIBRARIES), _template("report.js")]
     why = "time stamps were not read"
@@ -120,6 +142,8 @@ def _written(report: Prepared, limits: Limits) -> str:
             plots={kind: figures.get(kind) for kind in _PLACED},
             other_plots=[figure for kind, figure in figures.items() if kind not in _PLACED],
             sections=_sections(report),
+            folded=report.is_nothing_to_do,
+            gists=report.gists,
             glossary=GLOSSARY,
             left_out=(*report.left_out, *left_out),
             # Everything in these was made here, not in a trace; what was is in `data`, escaped.
@@ -142,10 +166,9 @@ def _affordable(
 ) -> tuple[list[Drawing | Missing], list[str]]:
     """Plots in their order, as many as `plot_bytes` allows, the most telling ones first; and what that left out."""
     plots = list(plots)
-    order = {kind: place for place, kind in enumerate(_LAST_DROPPED)}
     kept: set[str] = set()
     taken = 0
-    for plot in sorted(plots, key=lambda one: order.get(one.kind, len(order))):
+    for plot in _by_worth(plots):
         taken += len(json_in_html(plot.spec)) if isinstance(plot, Drawing) else 0
         if taken > limits.plot_bytes:
             break
@@ -158,9 +181,17 @@ def _affordable(
     return shown, [f"The plot “{clip(plot.title, 80)}”." for plot in dropped]
 
 
-def _figure(plot: Drawing | Missing, limits: Limits) -> _Figure:
+def _by_worth(plots: Iterable[_Plot]) -> list[_Plot]:
+    """The most telling ones first."""
+    order = {kind: place for place, kind in enumerate(_LAST_DROPPED)}
+    return sorted(plots, key=lambda one: order.get(one.kind, len(order)))
+
+
+def _figure(plot: Drawing | Missing, limits: Limits, svgs: Mapping[str, str]) -> _Figure:
     if isinstance(plot, Missing):
         return _Figure(plot.kind, plot.title, True, why=clip(plot.why, limits.prose))
+    if plot.sentence:
+        return _Figure(plot.kind, plot.title, False, is_plain=True, why=clip(plot.sentence, limits.prose))
     columns, rows = plot.table
     return _Figure(
         plot.kind,
@@ -171,6 +202,8 @@ def _figure(plot: Drawing | Missing, limits: Limits) -> _Figure:
         columns=tuple(clip(column, 80) for column in columns),
         rows=tuple(tuple(_value(value, limits) for value in row) for row in rows[: limits.plot_rows]),
         left_out=max(0, len(rows) - limits.plot_rows),
+        # Made of elements and attributes that `pictures` knows, and of text that it escaped.
+        picture=Markup(svgs.get(plot.kind, "")),
     )
 
 

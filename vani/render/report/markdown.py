@@ -49,6 +49,7 @@ def _top(report: Prepared) -> list[str]:
         "",
     ]
     facts = report.facts
+    lines += [", ".join(f"{fact.label}: {escaped(fact.value)}" for fact in report.identity) + ".", ""]
     lines += [
         f"| {' | '.join(fact.label for fact in facts)} |",
         f"| {' | '.join('---' for _ in facts)} |",

@@ -13,12 +13,18 @@ from dataclasses import dataclass, field
 
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
+from vani.render.plots.process_grid import coarse
 from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
-from vani.render.report.datasets import FileGroup, file_groups
+from vani.render.report.datasets import file_groups
 from vani.render.report.file_table import file_table
+from vani.render.report.gists import gists
+from vani.render.report.glossary import GLOSSARY
+from vani.render.report.identity import Fact, identity
 from vani.render.report.items import Item, Silent, item, silent
+from vani.render.report.layouts import layout_table
 from vani.render.report.remarks import remarks
+from vani.render.report.slow_calls import slow_table
 from vani.render.report.structure import (
     app_table,
     balance_table,
@@ -30,22 +36,29 @@ from vani.render.report.structure import (
     trace_table,
 )
 from vani.render.report.tables import Table
+from vani.render.report.ticket import Ticket, ticket
 from vani.render.report.unknowns import Unknown, unknowns
 from vani.render.report.write_time import measured_and_predicted
 from vani.render.verdict import is_in_libraries
 from vani.render.wording import MATTERS, judged_by, matters, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
+from vani.schema.file_summaries import ListedFile
 from vani.schema.prediction import WriteTimePrediction
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
-__all__ = ["Fact", "Gap", "Inputs", "Prepared", "Sources", "Verdict", "prepare"]
+__all__ = ["Gap", "Inputs", "Prepared", "Sources", "Verdict", "prepare"]
 
 _SO_FAR = ", as far as what is left of the trace tells"
 # What must not be said of a damaged trace without more words; advice may be older than its profile's damage.
 _LITTLE = re.compile(r"(hardly|does not) matter")
+
+
+_MAPS = ("heat-map", "io-time")
+_OVER_TIME = (*_MAPS, "phases", "bandwidth")
+"""Kinds whose range of time the page changes: their field of places in time is `from`, and their choice is `zoom`."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +78,10 @@ class Inputs:
     """What each rule looks for, in one sentence, by id."""
     prediction: WriteTimePrediction | None = None
     """What a model says of the time of its writes; None: no model was named."""
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A line of "what ran": a label, its value, and what qualifies it."""
-
-    label: str
-    value: str
-    note: str = ""
+    files: Sequence[ListedFile] | None = None
+    """All files of a long profile, of which `profile` has the most important ones; None: those of `profile`."""
+    users: tuple[str, ...] = ()
+    """Who ran it, as the names of the traces' folders say."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,8 @@ class Prepared:
     title: str
     damage: str
     """What the traces lost, to be said first; empty where they are whole."""
+    identity: tuple[Fact, ...]
+    """Which run this is."""
     facts: tuple[Fact, ...]
     verdict: Verdict
     todo: tuple[Item, ...]
@@ -143,6 +153,8 @@ class Prepared:
     """What keeps the numbers from being what they seem: time in libraries, reads past the end, ..."""
     machine: str
     plots: tuple[Drawing | Missing, ...]
+    smaller: tuple[Drawing, ...]
+    """Plots with less detail, for pictures, in which every mark costs as much as in a drawing."""
     kinds: Table
     calls: Table | None
     metadata: Table | None
@@ -152,18 +164,34 @@ class Prepared:
     layers: Table
     phases: Table | None
     dependencies: Table | None
+    slow: Table | None
+    """The slowest calls; None where the calls are not at hand."""
     files: Table
+    layouts: Table | None
     folders: Table | None
     extensions: Table | None
     traces: Table
     gaps: tuple[Gap, ...]
     """Attributes that are not known."""
+    gists: Mapping[str, str]
+    """What sections of the page say where they are folded, by anchor."""
     none: tuple[Gap, ...]
     """Attributes that there are not: nothing is missing."""
     origins: tuple[tuple[str, str], ...]
     """Where values are from, by attribute."""
     left_out: tuple[str, ...]
     sources: Sources
+    ticket: Ticket
+
+    @property
+    def is_nothing_to_do(self) -> bool:
+        """It is known that I/O needs no change."""
+        return not self.todo and self.verdict.does_matter is False
+
+    @property
+    def has_times(self) -> bool:
+        """There is a plot over time."""
+        return any(isinstance(plot, Drawing) and plot.kind in _OVER_TIME for plot in self.plots)
 
     def plot(self, kind: str) -> Drawing | Missing | None:
         """The plot of a kind; None: there is no such kind."""
@@ -174,19 +202,20 @@ def prepare(
     inputs: Inputs,
     limits: Limits = LEVELS[0],
     *,
-    groups: Sequence[FileGroup] | None = None,
     with_plots: bool = True,
 ) -> Prepared:
     """Choose and word what a report says.
 
     Parameters
     ----------
-    groups
-        `file_groups` of the profile's files, where they were made already.
     with_plots
         False for formats that show none.
     """
-    profile, advice = inputs.profile, inputs.advice
+    advice = inputs.advice
+    # What plots and tables of files ask of each is what a summary has, too.
+    profile = (
+        inputs.profile if inputs.files is None else inputs.profile.model_copy(update={"files": inputs.files})
+    )
     first, others = things_to_do(advice)
     ordered = [
         item(number, one, limits, inputs.rule_findings)
@@ -196,9 +225,14 @@ def prepare(
     further = len(first) + len(others) - limits.items
     if further > 0:
         left_out.append(f"{format_count(further)} further recommendations: see advice.yaml.")
-    files, notes = file_table(profile, file_groups(profile.files) if groups is None else groups, limits)
+    files, notes = file_table(profile, file_groups(profile.files), limits)
     plots = tuple(draw(kind, profile, heat=inputs.heat) for kind in kinds()) if with_plots else ()
-    unknown = unknowns(profile)
+    smaller = _smaller(plots, profile, inputs.heat)
+    unknown = unknowns(inputs.profile)
+    gaps = _gaps([one for one in unknown if not one.is_expected], limits)
+    title, damaged = _title(profile, limits), clip(damage(profile) or "", limits.prose)
+    whose, verdict = identity(profile, inputs.users, limits), _verdict(inputs, limits)
+    todo, unadvised = tuple(ordered[: len(first)]), silent(advice, inputs.rule_names, limits)
     tables = (
         app_table(profile, limits), balance_table(profile, limits), layer_table(profile, limits),
         phase_table(profile, limits), dependency_table(profile, limits), trace_table(profile, limits),
@@ -214,16 +248,18 @@ def prepare(
     if len(origins) > limits.rows:
         left_out.append(f"{format_count(len(origins) - limits.rows)} entries of `provenance` in the profile.")
     return Prepared(
-        title=_title(profile, limits),
-        damage=clip(damage(profile) or "", limits.prose),
+        title=title,
+        damage=damaged,
+        identity=whose,
         facts=(*_facts(profile), *_predicted(inputs)),
-        verdict=_verdict(inputs, limits),
-        todo=tuple(ordered[: len(first)]),
+        verdict=verdict,
+        todo=todo,
         advice=tuple(ordered),
-        silent=silent(advice, inputs.rule_names, limits),
+        silent=unadvised,
         remarks=remarks(profile, advice, limits),
         machine=judged_by(advice),
         plots=plots,
+        smaller=smaller,
         kinds=kind_table(profile),
         calls=call_table(profile, limits),
         metadata=metadata_table(profile),
@@ -233,11 +269,14 @@ def prepare(
         layers=tables[2],
         phases=tables[3],
         dependencies=tables[4],
+        slow=slow_table(inputs.heat, limits),
         files=files,
+        layouts=layout_table(profile.files, limits),
         folders=tables[6],
         extensions=tables[7],
         traces=tables[5],
-        gaps=_gaps([one for one in unknown if not one.is_expected], limits),
+        gaps=gaps,
+        gists=gists(profile, ordered, unadvised, gaps, len(GLOSSARY)),
         none=_gaps([one for one in unknown if one.is_expected], limits),
         origins=tuple(origins[: limits.rows]),
         left_out=tuple(left_out),
@@ -247,7 +286,18 @@ def prepare(
             clip(advice.system.name or "none", 80),
             advice.system.sha256,
         ),
+        ticket=ticket(title, damaged, whose, verdict, todo, ordered),
     )
+
+
+def _smaller(
+    plots: Sequence[Drawing | Missing], profile: Profile, heat: HeatMap | str
+) -> tuple[Drawing, ...]:
+    """Maps of processes with fewer rows and bins, where they have many."""
+    if isinstance(heat, str) or (less := coarse(heat)) is heat:
+        return ()
+    found = [draw(plot.kind, profile, heat=less) for plot in plots if plot.kind in _MAPS]
+    return tuple(one for one in found if isinstance(one, Drawing))
 
 
 def _title(profile: Profile, limits: Limits) -> str:
@@ -258,7 +308,7 @@ def _title(profile: Profile, limits: Limits) -> str:
 
 
 def _facts(profile: Profile) -> tuple[Fact, ...]:
-    workflow, job = profile.workflow, profile.job
+    workflow = profile.workflow
     instances = sum(app.instances for app in profile.apps)
     moved, files = workflow.io.bytes, workflow.files
     return (
@@ -268,7 +318,6 @@ def _facts(profile: Profile) -> tuple[Fact, ...]:
             f"{format_count(instances)} traces" if instances > workflow.apps else "",
         ),
         Fact("Processes", format_count(workflow.processes)),
-        Fact("Nodes", format_count(job.nodes), "" if job.nodes is not None else "`vani collect` tells"),
         Fact("Run time", format_seconds(workflow.runtime_s)),
         Fact("Read", format_bytes(moved.read), _calls(workflow.io.ops.read)),
         Fact("Written", format_bytes(moved.written), _calls(workflow.io.ops.write)),

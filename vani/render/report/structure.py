@@ -125,9 +125,15 @@ def _balance_row(app: App, balance: RankBalance, limits: Limits) -> Row:
     )
 
 
+_IDLE = 5
+"""Layers without bytes that are named."""
+
+
 def layer_table(profile: Profile, limits: Limits) -> Table:
     """Library layers in use."""
-    layers = profile.interfaces or []
+    every = profile.interfaces or []
+    layers = [layer for layer in every if layer.bytes.read != 0 or layer.bytes.written != 0]
+    idle = [layer for layer in every if layer not in layers]
     rows = tuple(
         Row(
             (
@@ -162,6 +168,12 @@ def layer_table(profile: Profile, limits: Limits) -> Table:
         "that of its own calls with all that they call, summed over processes, so layers on top of each other do not "
         "add up. The transfer size is the one that moves most bytes."
     )
+    if idle:
+        said = [
+            f"{layer.layer} of {clip(layer.app, 40)} ({format_count(layer.calls)} calls)" for layer in idle
+        ]
+        more = f" and {len(said) - _IDLE} more" if len(said) > _IDLE else ""
+        caption += f" No bytes are moved through {', '.join(said[:_IDLE])}{more}."
     return without_empty(Table("layers", caption, columns, rows, max(0, len(layers) - limits.rows)))
 
 

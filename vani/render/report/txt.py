@@ -101,8 +101,9 @@ def _wrapped(words: str, *, indent: int = 0, hang: int = 0) -> list[str]:
 
 
 def _facts(report: Prepared) -> Iterator[str]:
-    wide = max(len(fact.label) for fact in report.facts)
-    for fact in report.facts:
+    facts = (*report.identity, *report.facts)
+    wide = max(len(fact.label) for fact in facts)
+    for fact in facts:
         note = f" ({fact.note.replace('`', '')})" if fact.note else ""
         yield from _wrapped(f"{fact.label:<{wide}}  {fact.value}{note}", hang=wide + 2)
 

@@ -80,7 +80,8 @@ class Unknown:
     """Nothing is missing: there is no such number, as the bandwidth of reads is none without a read."""
 
 
-_LAYOUT = ("files[].stripe_count", "files[].stripe_size", "files[].components")
+_LEFT_OUT = ("files[].stripe_count", "files[].stripe_size", "files[].components", "job.job_id")
+"""Documents do not have them where no source tells them."""
 
 
 def unknowns(profile: Profile) -> list[Unknown]:
@@ -97,8 +98,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
         if not nulls:
             continue
         attribute = ".".join(path)
-        if attribute in _LAYOUT and attribute.replace("[]", "") not in profile.provenance:
-            # No source of these tells layouts: the document does not have them.
+        if attribute in _LEFT_OUT and attribute.replace("[]", "") not in profile.provenance:
             continue
         without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
         if is_older and _SECOND_VERSION.fullmatch(attribute):

@@ -3,6 +3,7 @@
   "use strict";
   const root = document.documentElement;
   root.classList.replace("no-js", "js");
+  for (const only of document.querySelectorAll(".js-only")) only.hidden = false;
   const data = JSON.parse(document.getElementById("data").textContent);
   const said = document.getElementById("said");
   const say = (text) => { said.textContent = ""; said.textContent = text; };
@@ -53,24 +54,94 @@
       if (figure.drawn) figure.drawn.finalize();
       figure.drawn = drawn;
       figure.dataset.drawn = theme;
+      follows(figure);
     } catch (error) {
       canvas.textContent = "This plot could not be drawn here; the numbers are in the table below.";
       console.error(error);
     }
   }
-  const drawAll = () => Promise.all(figures.map(draw));
-  const start = drawAll();
-  start.then(() => { root.dataset.drawn = "all"; });
+  /* Plots over time show the same range: the one that was chosen last, in any of them or in the form. */
+  const RANGE = "zoom_from";
+  const form = document.getElementById("zoom");
+  let range = null;
+  const same = (a, b) => a === b || (a && b && a[0] === b[0] && a[1] === b[1]);
+  const rangeOf = (view) => view.getState({ signals: (name) => name === RANGE, data: () => false }).signals[RANGE];
+  function show(wanted) {
+    range = wanted;
+    for (const figure of figures) {
+      const view = figure.drawn && figure.drawn.view;
+      if (!view || !figure.hasRange || same(rangeOf(view) || null, range)) continue;
+      view.signal(RANGE, range).runAsync();
+    }
+    if (!form) return;
+    const [from, to] = form.querySelectorAll("input");
+    [from.value, to.value] = range ? range.map((s) => Number(s.toPrecision(6))) : ["", ""];
+  }
+  function follows(figure) {
+    const view = figure.drawn.view;
+    try {
+      view.addSignalListener(RANGE, (_, value) => {
+        const found = value && value.length === 2 && value.every(Number.isFinite) ? [...value] : null;
+        if (!same(found, range)) show(found);
+      });
+      figure.hasRange = true;
+      if (range) view.signal(RANGE, range).runAsync();
+    } catch {
+      figure.hasRange = false;
+    }
+  }
+  if (form) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const [from, to] = [...form.querySelectorAll("input")].map((input) => input.valueAsNumber);
+      if (!(to > (from || 0))) { say("The range of time must end after it begins"); return; }
+      show([from || 0, to]);
+      say(`Plots show seconds ${from || 0} to ${to}`);
+    });
+    form.addEventListener("reset", () => { show(null); say("Plots show the whole run"); });
+  }
 
-  /* On paper: light plots, every section open. */
+  /* What is folded has no width to be drawn in: it is drawn when it is opened. */
+  const isShown = (figure) => !figure.closest("details:not([open])");
+  const drawAll = () => Promise.all(figures.map((figure) => {
+    if (isShown(figure)) return draw(figure);
+    delete figure.dataset.drawn;
+    return null;
+  }));
+  const start = drawAll();
+  start.then(() => { performance.mark("drawn"); root.dataset.drawn = "all"; });
+  for (const details of document.querySelectorAll("details")) {
+    details.addEventListener("toggle", () => {
+      if (!details.open) return;
+      for (const figure of details.querySelectorAll("figure[data-plot]:not([data-drawn])")) if (isShown(figure)) draw(figure);
+    });
+  }
+
+  /* A link into what is folded opens it. */
+  const follow = () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    const fold = target.querySelector(":scope > details.fold");
+    if (fold) fold.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+  for (const link of document.querySelectorAll('a[href^="#"]:not(.term)')) link.addEventListener("click", () => setTimeout(follow));
+  follow();
+
+  /* On paper: one sheet without plots; or every section open, and light plots. */
   let closed = [];
+  const printsAll = document.getElementById("print-all");
   addEventListener("beforeprint", () => {
+    if (!printsAll.checked) return;
     closed = [...document.querySelectorAll("details.section:not([open])")];
     for (const details of closed) details.open = true;
     forPaper = true;
     drawAll();
   });
   addEventListener("afterprint", () => {
+    if (!forPaper) return;
     for (const details of closed) details.open = false;
     forPaper = false;
     drawAll();

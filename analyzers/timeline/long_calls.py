@@ -1,0 +1,74 @@
+"""The calls that take longest, and how many calls take how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.batch import Batch
+from vani.analyzers.keyed import Dense, Keyed
+from vani.analyzers.keys import KINDS, pack
+
+__all__ = ["DURATIONS", "EDGES", "MOST", "Long", "by_duration", "longest"]
+
+Ints = NDArray[np.int64]
+
+MOST: Final = 100
+"""Calls that are listed."""
+EDGES: Final = np.array([first * 10**power for power in range(13) for first in (1, 2, 5)], np.int64)
+"""Durations (ns) at which classes begin, but the one of calls that took no time."""
+DURATIONS: Final = (KINDS, len(EDGES) + 1)
+"""Widths of keys of kind and class of duration."""
+
+
+@dataclass(frozen=True)
+class Long:
+    """Some calls; shape (n,) each, longest first, of equals the first of the first process."""
+
+    duration: Ints
+    start: Ints
+    process: Ints
+    file: Ints
+    function: Ints
+    kind: Ints
+    bytes: Ints
+
+    @staticmethod
+    def joined(some: list[Long]) -> Long:
+        """The longest of several lists."""
+        if not some:
+            return Long(*(np.zeros(0, np.int64) for _ in Long.__annotations__))
+        columns = [np.concatenate([getattr(one, name) for one in some]) for name in Long.__annotations__]
+        return Long(*columns).first(MOST)
+
+    def first(self, count: int) -> Long:
+        """The longest of these, in order."""
+        order = np.lexsort((self.bytes, self.function, self.file, self.process, self.start, -self.duration))[
+            :count
+        ]
+        return Long(*(getattr(self, name)[order] for name in Long.__annotations__))
+
+
+def by_duration(kind: Ints, duration: Ints) -> Keyed:
+    """Columns calls and time (ns) by `DURATIONS`."""
+    dense = Dense.of(pack((kind, np.searchsorted(EDGES, duration, side="right")), DURATIONS))
+    return Keyed(dense.keys, {"calls": dense.count(), "time": dense.sum(duration)})
+
+
+def longest(batch: Batch, rows: Ints) -> Long:
+    """The longest of some calls of a batch."""
+    duration = batch.duration[rows].astype(np.int64)
+    if len(rows) > MOST:
+        # All that are as long as the last one that is kept: which of equals is first is decided later.
+        least = np.partition(duration, len(rows) - MOST)[len(rows) - MOST]
+        kept = np.flatnonzero(duration >= least)
+        if len(kept) > 8 * MOST:
+            # Many equals: those that begin first, by process.
+            order = np.lexsort((batch.process[rows[kept]], batch.start[rows[kept]], -duration[kept]))
+            kept = kept[order[: 8 * MOST]]
+        rows, duration = rows[kept], duration[kept]
+    columns = (batch.start, batch.process, batch.file, batch.function, batch.kind, batch.bytes)
+    return Long(duration, *(column[rows].astype(np.int64) for column in columns)).first(MOST)

@@ -1,0 +1,135 @@
+"""Promises about which run a page names, what its sheet for a ticket has, and what becomes a line or a sentence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from report_inputs import Page, golden, inputs_of, judged, profiled
+
+from vani import api
+from vani.readers.app_names import app_of_folder
+from vani.render.plots.catalogue import draw, theme
+from vani.render.report.html import render as page
+from vani.render.report.prepared import prepare
+
+
+def said(facts):
+    return {fact.label: fact.value for fact in facts}
+
+
+def test_the_first_screen_says_which_run_it_is():
+    profile = golden()
+    profile = profile.model_copy(update={"job": profile.job.model_copy(update={"job_id": "4711", "scheduler": "slurm", "nodes": 2})})
+    inputs = replace(inputs_of(profile), users=("alice",))
+    found = said(prepare(inputs).identity)
+    assert found == {
+        "Run": "2026-11-21 02:25:32 UTC", "Program": "v3-cm1like-16r", "Job": "slurm 4711", "User": "alice", "Nodes": "2",
+        "Traced by": "Recorder 3.0.0", "Trace": "whole",
+    }  # fmt: skip
+    summary = page(inputs).partition('id="summary"')[2].partition("</section>")[0]
+    assert all(value in summary for value in found.values())
+    assert said(prepare(inputs).ticket.facts) == found
+
+
+def test_what_nobody_knows_of_a_run_is_said_to_be_unknown():
+    profile = golden()
+    traces = [trace.model_copy(update={"start_unix_s": None}) for trace in profile.traces]
+    found = said(prepare(inputs_of(profile.model_copy(update={"traces": traces}))).identity)
+    assert (found["Run"], found["Job"], found["User"]) == ("date unknown", "unknown", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("folder", "user"),
+    [
+        ("node01-anna-cm1.exe-4711-093012.123", "anna"),
+        ("143000.12-n1-login-01-alice-xhpl-999", "alice"),
+        ("093012.12-node01-(null)-cm1.exe-4711", None),
+        ("003-mProject", None),
+    ],
+)
+def test_the_user_is_read_off_the_name_of_the_folder(folder, user):
+    assert app_of_folder(folder).user == user
+
+
+def test_a_remark_is_a_line_and_a_recommendation_an_article():
+    advice = judged()
+    found = [one.model_copy(update={"severity": severity}) for one, severity in zip(advice.recommendations[1:], ["high", "info", "info"], strict=False)]
+    text = page(inputs_of(golden(), advice.model_copy(update={"recommendations": [advice.recommendations[0], *found]})))
+    assert re.findall(r'<(article|details) class="advice[^"]*" id="(advice-\d)"', text) == [
+        ("article", "advice-1"), ("details", "advice-2"), ("details", "advice-3"),
+    ]  # fmt: skip
+    assert "details class=\"section fold\"" in text.partition('id="terms"')[2]
+    # There is something to do: what it rests on stands open.
+    assert '<details class="section fold">' not in text.partition('id="cost"')[2].partition('id="terms"')[0]
+
+
+def test_the_sheet_has_a_whole_line_to_paste_or_none():
+    advice = judged()
+    one = advice.recommendations[1].model_copy(update={"severity": "high", "apply": ["# first", "echo short", "echo other"]})
+    long = one.model_copy(update={"apply": ["echo " + "x" * 500]})
+
+    def line(item):
+        made = prepare(inputs_of(golden(), advice.model_copy(update={"recommendations": [item]})))
+        return made.ticket.causes[0].line
+
+    assert (line(one), line(long)) == ("echo short", "")
+
+
+def test_a_plot_of_one_colour_is_a_sentence():
+    text = page(inputs_of(golden(), judged()))
+    assert "data-plot=\"access-patterns\"" not in text
+    assert "All 8,072 reads and writes are consecutive" in Page(text).text()
+    # Who asks for the plot gets it.
+    assert draw("access-patterns", golden()).spec["layer"]
+
+
+def test_balanced_processes_are_a_sentence():
+    profile = golden()
+    balance = profile.apps[0].balance
+    even = balance.model_copy(update={"slowest_io_time_s": balance.mean_io_time_s, "median_io_time_s": balance.mean_io_time_s})
+    apps = [profile.apps[0].model_copy(update={"balance": even})]
+    found = draw("processes", profile.model_copy(update={"apps": apps}))
+    assert found.sentence.startswith("In 1 app no process spends more than 5 % above the mean")
+    assert draw("processes", profile).sentence == ""
+
+
+def test_layers_without_bytes_are_a_part_of_a_sentence():
+    profile = golden()
+    layer = profile.interfaces[0]
+    idle = layer.model_copy(update={"layer": "hdf5", "bytes": layer.bytes.model_copy(update={"read": 0, "written": 0, "total": 0})})
+    made = prepare(inputs_of(profile.model_copy(update={"interfaces": [*profile.interfaces, idle]}))).layers
+    assert len(made.rows) == len(profile.interfaces)
+    assert "No bytes are moved through hdf5 of v3-cm1like-16r" in made.caption
+
+
+def test_patterns_have_the_same_hues_on_light_and_on_dark():
+    import colorsys  # noqa: PLC0415
+
+    def hue(colour):
+        return colorsys.rgb_to_hsv(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))[0]
+
+    for light, dark in zip(theme(dark=False)["range"]["ordinal"], theme(dark=True)["range"]["ordinal"], strict=True):
+        assert abs(hue(light) - hue(dark)) < 0.05
+
+
+def test_the_slowest_calls_are_listed_with_their_share_of_the_time(tmp_path):
+    profile = profiled()
+    trace = "tests/data/traces/v3-ckpt-then-restart-8r"
+    heat = api.heat_map(trace, store=tmp_path)
+    made = prepare(inputs_of(profile, heat=heat)).slow
+    durations = [row.cells[4].value for row in made.rows]
+    assert durations == sorted(durations, reverse=True) and len(durations) > 5
+    assert re.match(r"The slowest 5 % of the [\d,]+ calls, [\d,]+ of (about )?\S+ \S+ or more, take (about )?\d+ % of the time", made.caption)
+    assert sum(one.calls for one in heat.calls) == profile.workflow.io.ops.all
+    for kind in ("read", "write", "metadata", "sync"):
+        assert sum(map(sum, getattr(heat.seconds, kind))) == pytest.approx(getattr(profile.workflow.io.time_s, kind))
+
+
+def test_layouts_are_shown_where_they_are_known():
+    profile = golden()
+    files = [file.model_copy(update={"stripe_count": 4, "stripe_size": 1 << 20}) for file in profile.files[:2]]
+    table = prepare(inputs_of(profile.model_copy(update={"files": files}))).layouts
+    assert [cell.text for cell in table.rows[0].cells][:3] == ["4", "1.05 MB", "2"]
+    assert prepare(inputs_of(profile)).layouts is None

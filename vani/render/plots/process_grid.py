@@ -1,0 +1,329 @@
+"""What maps of time and processes have in common: a field of coloured cells for each kind of amount."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from vani.render.plots.encoding import chart, log_marks, name, number, time_axis, zoom
+from vani.schema.timeline import HeatMap, HeatRow, KindSeconds
+from vani.units import format_seconds
+
+__all__ = ["Amount", "Cell", "Field", "cells_of", "coarse", "fitting", "map_of", "row_label", "rows_in_words"]
+
+# Up to so many cells each is written with its exact number; more take one letter each, its place on the scale of
+# colours, so that 512 processes fit into a page.
+_EXACT: Final = 6000
+# ASCII without quotes, backslash and what HTML treats apart; the space stands for nothing.
+_LETTERS: Final = "".join(chr(c) for c in range(33, 127) if chr(c) not in "\"'\\<>&`")
+_TALLEST, _LOWEST, _ROW, _HEADING = 260, 60, 15, 24
+_LEAST_PX: Final = 2
+"""The only row of 512 in which anything happens is to be seen."""
+_MOST_LABELS: Final = 20
+_COARSE_ROWS, _COARSE_BINS = 48, 80
+# Of a full map as text, a cell a letter: beyond that neighbouring bins are joined.
+_MOST_LETTERS: Final = 140_000
+_AROUND: Final = 38
+"""Letters around those of a row."""
+
+Field = tuple[str, list[list[Any]]]
+"""Its title, and amounts of shape (rows, bins)."""
+Cell = tuple[int, int, int, Any]
+"""Field, row, bin, amount."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What cells are coloured by."""
+
+    name: str
+    label: str
+    """Expression of Vega that writes `datum.value` on an axis."""
+    digits: str
+    """Format of D3 of one amount."""
+
+
+def fitting(heat: HeatMap, fields: int) -> HeatMap:
+    """The same, with neighbouring bins joined where so many fields have more cells than a page can hold."""
+    a_row = _MOST_LETTERS // max(1, fields * len(heat.rows)) - _AROUND
+    return _joined(heat, -(-heat.bins // max(1, a_row)))
+
+
+def cells_of(fields: Sequence[Field]) -> list[Cell]:
+    """Cells in which something is."""
+    return [
+        (place, row, bin_, amount)
+        for place, (_, values) in enumerate(fields)
+        for row, amounts in enumerate(values)
+        for bin_, amount in enumerate(amounts)
+        if amount
+    ]
+
+
+def rows_in_words(heat: HeatMap) -> tuple[str, str]:
+    """What a row is: `process` or `4 processes`, and `each process` or `each row of up to 4 processes`."""
+    largest = max((row.processes for row in heat.rows), default=1)
+    each = "process" if largest == 1 else f"{largest} processes"
+    return each, "each process" if largest == 1 else f"each row of up to {each}"
+
+
+def coarse(heat: HeatMap) -> HeatMap:
+    """The same with at most `_COARSE_ROWS` rows and `_COARSE_BINS` bins; itself where it has no more."""
+    per_row, per_bin = -(-len(heat.rows) // _COARSE_ROWS), -(-heat.bins // _COARSE_BINS)
+    if per_row == per_bin == 1:
+        return heat
+    return _joined(_fewer_rows(heat, per_row), per_bin)
+
+
+def _fewer_rows(heat: HeatMap, factor: int) -> HeatMap:
+    """The same with `factor` neighbouring rows in one."""
+    if factor == 1:
+        return heat
+    starts = range(0, len(heat.rows), factor)
+
+    def together(rows: list[list[Any]]) -> list[list[Any]]:
+        return [[sum(column) for column in zip(*rows[i : i + factor], strict=True)] for i in starts]
+
+    return heat.model_copy(
+        update={
+            "rows": [_one_row(heat.rows[i : i + factor]) for i in starts],
+            "read": together(heat.read),
+            "written": together(heat.written),
+            "busy_s": together(heat.busy_s),
+            "seconds": _each_kind(heat, together),
+        }
+    )
+
+
+def _one_row(rows: Sequence[HeatRow]) -> HeatRow:
+    first, last = rows[0], rows[-1]
+    is_one = first.trace == last.trace and first.ranks is not None and last.ranks is not None
+    return first.model_copy(
+        update={
+            "processes": sum(row.processes for row in rows),
+            "ranks": (first.ranks[0], last.ranks[1]) if is_one and first.ranks and last.ranks else None,
+        }
+    )
+
+
+def _joined(heat: HeatMap, factor: int) -> HeatMap:
+    """The same with `factor` neighbouring bins in one."""
+    if factor == 1:
+        return heat
+    starts = range(0, heat.bins, factor)
+
+    def shorter(rows: list[list[Any]]) -> list[list[Any]]:
+        return [[sum(row[i : i + factor]) for i in starts] for row in rows]
+
+    return heat.model_copy(
+        update={
+            "bin_s": heat.bin_s * factor,
+            "bins": len(starts),
+            "read": shorter(heat.read),
+            "written": shorter(heat.written),
+            "busy_s": shorter(heat.busy_s),
+            "seconds": _each_kind(heat, shorter),
+        }
+    )
+
+
+def _each_kind(heat: HeatMap, change: Callable[[list[list[Any]]], list[list[Any]]]) -> KindSeconds | None:
+    kinds = heat.seconds
+    if kinds is None:
+        return None
+    return kinds.model_copy(update={kind: change(getattr(kinds, kind)) for kind in KindSeconds.model_fields})
+
+
+def row_label(heat: HeatMap, row: HeatRow) -> str:
+    """Who has a row."""
+    several = len(set(heat.app_of_trace)) > 1 or len(heat.app_of_trace) > 1
+    app = f"{name(row.app, 24)} " if several else ""
+    if row.ranks is None:
+        return f"{app}processes {row.first_process} to {row.first_process + row.processes - 1}"
+    first, last = row.ranks
+    return f"{app}rank {first}" if first == last else f"{app}ranks {first} to {last}"
+
+
+def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: Amount) -> dict[str, Any]:
+    """Specification of a map with a field of cells for each title."""
+    each, _ = rows_in_words(heat)
+    processes = sum(row.processes for row in heat.rows)
+    field_px = min(_TALLEST, max(_LOWEST, _ROW * len(heat.rows)))
+    heading = _HEADING * processes / field_px
+    step = processes + heading
+    ticks, labels = _labels(heat, [i * step + heading for i in range(len(titles))])
+    amounts = [c[3] for c in cells]
+    low, high = float(min(amounts)), float(max(amounts))
+    if low == high:
+        # A scale of logarithms needs two ends.
+        low, high = low / 2, high * 2
+    exact = "''" if len(cells) <= _EXACT else "'about '"
+    data, transform = _exact(cells) if len(cells) <= _EXACT else _lettered(heat, cells, low, high)
+    least = _LEAST_PX * processes / field_px
+    tops = [min(row.first_process, number(processes - least)) for row in heat.rows]
+    ends = [
+        max(row.first_process + row.processes, number(top + least))
+        for row, top in zip(heat.rows, tops, strict=True)
+    ]
+    params = [
+        {"name": "row_top", "value": tops},
+        {"name": "row_end", "value": ends},
+        {"name": "row_name", "value": [row_label(heat, row) for row in heat.rows]},
+        {"name": "field_name", "value": list(titles)},
+        {"name": "tick_place", "value": [number(t) for t in ticks]},
+        {"name": "tick_name", "value": labels},
+    ]
+    offset = f"{number(heading)} + datum.f * {number(step)}"
+    transform += [
+        {"calculate": f"datum.t * {heat.bin_s!r}", "as": "from"},
+        {"calculate": f"(datum.t + 1) * {heat.bin_s!r}", "as": "to"},
+        {"calculate": f"{offset} + row_top[datum.r]", "as": "top"},
+        {"calculate": f"{offset} + row_end[datum.r]", "as": "end"},
+        {"calculate": "row_name[datum.r]", "as": "who"},
+        {"calculate": "field_name[datum.f]", "as": "what"},
+        {"calculate": f"{exact} + format(datum.v, '{amount.digits}')", "as": "amount"},
+        {"calculate": "format(datum.from, ',.6~g') + ' s'", "as": "when"},
+    ]
+    y = {
+        "field": "top",
+        "type": "quantitative",
+        "scale": {"domain": [0, number(step * len(titles))], "reverse": True, "nice": False},
+        "axis": {
+            "title": None,
+            "values": [number(t) for t in ticks],
+            "labelExpr": "tick_name[indexof(tick_place, datum.value)]",
+            "grid": False,
+            "ticks": False,
+            "domain": False,
+            "labelOverlap": "greedy",
+        },
+    }
+    x = {
+        "field": "from",
+        "type": "quantitative",
+        "scale": {"domain": [0, heat.bins * heat.bin_s], "nice": False},
+        "axis": time_axis(grid=False),
+    }
+    cell_layer: dict[str, Any] = {
+        "params": zoom(),
+        "transform": transform,
+        "mark": {"type": "rect", "clip": True, "aria": False},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "to"},
+            "y": y,
+            "y2": {"field": "end"},
+            "color": {
+                "field": "v",
+                "type": "quantitative",
+                "scale": {"type": "log", "domain": [low, high], "nice": False},
+                "legend": {
+                    "title": f"{amount.name} per {each} and {format_seconds(heat.bin_s)}",
+                    "type": "gradient",
+                    "values": log_marks(low, high, most=4),
+                    "labelExpr": amount.label,
+                    "gradientLength": 200,
+                    "offset": 0,
+                },
+            },
+            "tooltip": [
+                {"field": "who", "title": "who", "type": "nominal"},
+                {"field": "when", "title": "from", "type": "nominal"},
+                {"field": "amount", "title": amount.name, "type": "nominal"},
+                {"field": "what", "title": "kind", "type": "nominal"},
+            ],
+        },
+    }
+    if len(cells) <= _EXACT:
+        # Between neighbours the ground would shine through.
+        cell_layer["mark"] |= {"stroke": {"expr": "scale('color', datum.v)"}, "strokeWidth": 0.5}
+    frames = [
+        {"top": number(i * step + heading), "end": number((i + 1) * step), "title": title}
+        for i, title in enumerate(titles)
+    ]
+    frame_layer = {
+        "data": {"values": frames},
+        "mark": {"type": "rect", "fill": None, "style": "frame", "strokeWidth": 0.5, "aria": False},
+        "encoding": {
+            "x": {"value": 0},
+            "x2": {"value": "width"},
+            "y": y,
+            "y2": {"field": "end"},
+        },
+    }
+    title_layer = {
+        "data": {"values": frames},
+        "mark": {
+            "type": "text",
+            "style": "ink",
+            "align": "left",
+            "baseline": "bottom",
+            "dy": -4,
+            "fontWeight": "bold",
+        },
+        "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "title"}},
+    }
+    spec = chart([], round((field_px + _HEADING) * len(titles)), params=params)
+    spec["data"] = data
+    return {**spec, "layer": [cell_layer, frame_layer, title_layer]}
+
+
+def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]]:
+    """Places and texts of labels: each row where there is room, else the beginnings of traces or round numbers."""
+    several = len(heat.first_process) > 1
+    rows = heat.rows
+    if len(rows) <= _MOST_LABELS:
+        places = [row.first_process + row.processes / 2 for row in rows]
+        texts = [row_label(heat, row) for row in rows]
+    elif several:
+        # One label for a run of traces of one app, in its middle.
+        total = sum(row.processes for row in rows)
+        ends = [*heat.first_process[1:], total]
+        runs: list[list[Any]] = []
+        for app, first, end in zip(heat.app_of_trace, heat.first_process, ends, strict=True):
+            if runs and runs[-1][0] == app:
+                runs[-1][2] = end
+            else:
+                runs.append([app, first, end])
+        places = [(first + end) / 2 for _, first, end in runs]
+        texts = [name(app, 24) for app, _, _ in runs]
+        if len(runs) > _MOST_LABELS:
+            widest = sorted(sorted(range(len(runs)), key=lambda i: runs[i][1] - runs[i][2])[:_MOST_LABELS])
+            places, texts = [places[i] for i in widest], [texts[i] for i in widest]
+    else:
+        total = sum(row.processes for row in rows)
+        unit = 10 ** math.floor(math.log10(total / 8))
+        step = next(unit * f for f in (1, 2, 5, 10) if total / (unit * f) <= 10)
+        places = [i + 0.5 for i in range(0, total, step)]
+        texts = [f"rank {i}" for i in range(0, total, step)]
+    return list(chain.from_iterable([p + o for p in places] for o in offsets)), texts * len(offsets)
+
+
+def _exact(cells: Sequence[Cell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Cells as comma-separated values: less than half of what JSON takes."""
+    lines = ["f,r,t,v", *(f"{f},{r},{t},{v if isinstance(v, int) else number(v)}" for f, r, t, v in cells)]
+    kinds = dict.fromkeys("frtv", "number")
+    return {"values": "\n".join(lines), "format": {"type": "csv", "parse": kinds}}, []
+
+
+def _lettered(
+    heat: HeatMap, cells: Sequence[Cell], low: float, high: float
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Cells as letters, a row of the map a line of text; each letter is a step on the scale of logarithms."""
+    steps = len(_LETTERS) - 1
+    scale = steps / math.log(high / low)
+    lines: dict[tuple[int, int], list[str]] = {}
+    for field, row, bin_, amount in cells:
+        line = lines.setdefault((field, row), [" "] * heat.bins)
+        line[bin_] = _LETTERS[round(math.log(amount / low) * scale)]
+    values = [{"f": f, "r": r, "c": "".join(line).rstrip()} for (f, r), line in lines.items()]
+    return {"values": values}, [
+        {"calculate": "sequence(0, length(datum.c))", "as": "t"},
+        {"flatten": ["t"]},
+        {"calculate": f"indexof('{_LETTERS}', substring(datum.c, datum.t, datum.t + 1))", "as": "k"},
+        {"filter": "datum.k >= 0"},
+        {"calculate": f"{low!r} * pow({high / low!r}, datum.k / {steps})", "as": "v"},
+    ]

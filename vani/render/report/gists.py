@@ -1,0 +1,73 @@
+"""What a folded section of the page says in its one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.schema.profile import Profile
+from vani.units import counted, format_bytes, format_count, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.render.report.items import Item, Silent
+    from vani.render.report.prepared import Gap
+
+__all__ = ["gists"]
+
+_KINDS: Final = {"read": "reading", "write": "writing", "sync": "flushing", "metadata": "metadata"}
+
+
+def gists(
+    profile: Profile, advice: Sequence[Item], silent: Sequence[Silent], gaps: Sequence[Gap], terms: int
+) -> Mapping[str, str]:
+    """A few words by the anchor of a section; empty where there is nothing to say."""
+    workflow = profile.workflow
+    return {
+        "cost": _cost(profile),
+        "time": _time(profile),
+        "balance": _balance(profile),
+        "apps": f"{counted(workflow.apps, 'app')}, {counted(workflow.processes, 'process')}",
+        "files": _files(profile),
+        "advice": f"{counted(len(advice), 'remark')}; "
+        f"{counted(len(silent), 'rule')} with nothing to recommend",
+        "unknown": counted(sum(len(gap.attributes) for gap in gaps), "attribute"),
+        "about": counted(len(profile.traces), "trace"),
+        "terms": f"{format_count(terms)} words of the field",
+    }
+
+
+def _cost(profile: Profile) -> str:
+    times = profile.workflow.io.time_s
+    found = {word: getattr(times, kind) or 0.0 for kind, word in _KINDS.items()}
+    whole = sum(found.values())
+    if not whole:
+        return ""
+    most = max(found, key=lambda word: found[word])
+    share = format_share(found[most] / whole)
+    return f"{format_seconds(whole)} in calls, summed over processes; {share} of it {most}"
+
+
+def _time(profile: Profile) -> str:
+    runtime = format_seconds(profile.workflow.runtime_s)
+    if profile.phases is None:
+        return f"a run of {runtime}"
+    return f"{counted(sum(phase.count for phase in profile.phases), 'phase')} of I/O in a run of {runtime}"
+
+
+def _balance(profile: Profile) -> str:
+    ratios = [
+        balance.slowest_io_time_s / balance.mean_io_time_s
+        for app in profile.apps
+        if (balance := app.balance) is not None and balance.slowest_io_time_s and balance.mean_io_time_s
+    ]
+    return f"the slowest has {max(ratios):.3g} times the mean I/O time" if ratios else ""
+
+
+def _files(profile: Profile) -> str:
+    files, moved = profile.workflow.files, profile.workflow.io.bytes
+    if files.total is None:
+        return ""
+    return (
+        f"{counted(files.total, 'file')}, {format_count(files.shared)} shared; {format_bytes(moved.read)} read, "
+        f"{format_bytes(moved.written)} written"
+    )

@@ -1,0 +1,85 @@
+"""Which run a report is about: when it ran, what, as which job, whose, on how many nodes, and who traced it.
+
+The page and the ticket say it on their first screen, so that a copy on paper is told from that of another run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from vani.render.report.bounds import Limits, clip
+from vani.schema.damage import damage
+from vani.schema.profile import Profile
+from vani.units import counted, format_count
+
+__all__ = ["Fact", "identity"]
+
+_SHOWN: Final = 3
+"""Names of a kind that are written out."""
+_LAST: Final = 253_402_300_799.0
+"""The last second of the year 9999: a clock that says more is broken."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line of "what ran": a label, its value, and what qualifies it."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fact, ...]:
+    """Facts that tell the run from others; those that nobody knows say so, or how to get them.
+
+    Parameters
+    ----------
+    users
+        Who ran it, as the names of the traces' folders say; empty where they do not.
+    """
+    tools = dict.fromkeys(f"{trace.tool.capitalize()} {trace.format}" for trace in profile.traces)
+    programs = dict.fromkeys(app.name for app in profile.apps)
+    nodes = profile.job.nodes
+    return (
+        Fact("Run", _when(profile)),
+        Fact("Program", _some(list(programs), limits)),
+        _job(profile, limits),
+        Fact("User", _some(list(dict.fromkeys(users)), limits)),
+        Fact("Nodes", format_count(nodes), "" if nodes is not None else "`vani collect` tells"),
+        Fact("Traced by", _some(list(tools), limits)),
+        Fact("Trace", _state(profile)),
+    )
+
+
+def _when(profile: Profile) -> str:
+    starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s is not None]
+    if not starts or not 0 < min(starts) <= _LAST:
+        return "date unknown"
+    return f"{datetime.fromtimestamp(min(starts), UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _job(profile: Profile, limits: Limits) -> Fact:
+    found = profile.job.job_id
+    if found is None:
+        return Fact("Job", "unknown", "`vani collect` tells")
+    return Fact("Job", clip(" ".join(filter(None, (profile.job.scheduler, found))), limits.path // 4))
+
+
+def _some(names: Sequence[str], limits: Limits) -> str:
+    shown = [clip(name, limits.path // 4) for name in names[:_SHOWN]]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(shown)}{more}" if shown else "unknown"
+
+
+def _state(profile: Profile) -> str:
+    if damage(profile) is not None:
+        broken = sum(trace.complete is False for trace in profile.traces)
+        return (
+            f"damaged ({format_count(broken)} of {counted(len(profile.traces), 'trace')})"
+            if broken
+            else "damaged"
+        )
+    return "whole" if all(trace.complete for trace in profile.traces) else "not checked (no times were read)"

@@ -1,0 +1,88 @@
+"""Plots as pictures inside the page, for places where its scripts do not run: code hosts and CI servers forbid them.
+
+They are drawn by the same Vega-Lite as the page's own plots, by vl-convert, which is an extra: without it, and for
+plots that are too large, the page has their words and their tables alone.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from typing import Any, Final
+
+from vani.errors import InputError
+from vani.render.plots.drawing import Drawing
+from vani.render.plots.image.specification import drawn
+from vani.render.plots.theme import theme
+
+__all__ = ["WIDTH_PX", "pictures"]
+
+WIDTH_PX: Final = 720
+"""What a page of text is wide; narrower windows shrink the picture."""
+
+_SVG: Final = "{http://www.w3.org/2000/svg}"
+_ELEMENTS: Final = {
+    "svg", "g", "path", "text", "tspan", "line", "rect", "defs", "linearGradient", "stop", "clipPath",
+}  # fmt: skip
+_ATTRIBUTES: Final = {
+    "width", "height", "viewBox", "transform", "d", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity",
+    "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin", "stroke-linecap", "stroke-miterlimit", "opacity", "x",
+    "y", "x1", "x2", "y1", "y2", "dx", "dy", "text-anchor", "font-family", "font-size", "font-weight", "offset",
+    "stop-color", "id", "clip-path", "gradientUnits", "spreadMethod",
+}  # fmt: skip
+
+
+def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
+    """Draw as many as `most_bytes` hold together, the first ones first.
+
+    Returns
+    -------
+    dict of str to str
+        An `<svg>` by kind of plot: without scripts, styles, references to other places, or words of its own. Empty
+        where vl-convert is not installed.
+    """
+    found: dict[str, str] = {}
+    left = most_bytes
+    for drawing in drawings:
+        try:
+            svg = _small(_drawn(drawing), drawing.kind)
+        except InputError:
+            return {}
+        if len(svg) <= left:
+            found[drawing.kind] = svg
+            left -= len(svg)
+    return found
+
+
+def _drawn(drawing: Drawing) -> str:
+    # The reader's letters may be wider than those that vl-convert measured.
+    config = theme(dark=False) | {"padding": {"left": 24, "right": 14, "top": 5, "bottom": 5}}
+    spec: dict[str, Any] = {**drawing.spec, "width": WIDTH_PX, "config": config}
+    svg: str = drawn("svg", spec)
+    return svg
+
+
+def _small(svg: str, kind: str) -> str:
+    """What shows, and nothing else: a name out of a trace cannot bring an element or an attribute of its own."""
+    ET.register_namespace("", _SVG[1:-1])
+    root = ET.fromstring(svg)
+    _strip(root)
+    text = ET.tostring(root, encoding="unicode")
+    # Vega counts the names of gradients on from picture to picture, and the page's own plots have such names, too.
+    for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text))):
+        text = text.replace(f' id="{name}"', f' id="picture-{kind}-{i}"').replace(
+            f"url(#{name})", f"url(#picture-{kind}-{i})"
+        )
+    return text
+
+
+def _strip(element: ET.Element) -> None:
+    # Words of its own would be read out beside those of the page.
+    for name in [name for name in element.attrib if name not in _ATTRIBUTES]:
+        del element.attrib[name]
+    for below in list(element):
+        if below.tag.removeprefix(_SVG) not in _ELEMENTS:
+            element.remove(below)
+        else:
+            _strip(below)

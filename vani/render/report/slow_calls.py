@@ -1,0 +1,73 @@
+"""The slowest calls: the twentieth part of all that takes longest, and the longest of them one by one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vani.render.report.bounds import Limits, clip
+from vani.render.report.tables import Column, Row, Table, seconds, size, words
+from vani.schema.timeline import HeatMap
+from vani.units import counted, format_count, format_seconds, format_share
+
+__all__ = ["slow_table"]
+
+_PART: Final = 0.05
+_LISTED: Final = 20
+
+
+def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
+    """None where the calls are not at hand, or take no time."""
+    if isinstance(heat, str) or not heat.longest or not sum(one.seconds for one in heat.calls):
+        return None
+    total = sum(one.calls for one in heat.calls)
+    slow = max(1, round(total * _PART))
+    shown = heat.longest[: min(slow, _LISTED, limits.rows)]
+    rows = tuple(
+        Row(
+            (
+                words(clip(call.function, 80)),
+                words(clip(call.path, limits.path) if call.path else "no file"),
+                words(f"rank {call.rank}", clip(call.app, 40) if len(set(heat.app_of_trace)) > 1 else ""),
+                seconds(call.start_s),
+                seconds(call.duration_s),
+                words("") if call.bytes is None else size(call.bytes),
+            )
+        )
+        for call in shown
+    )
+    columns = (
+        Column("Function"),
+        Column("File"),
+        Column("Process"),
+        Column("Begins", number=True),
+        Column("Takes", number=True),
+        Column("Bytes", number=True),
+    )
+    return Table("slow", _caption(heat, total, slow, len(shown)), columns, rows)
+
+
+def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
+    whole = sum(one.seconds for one in heat.calls)
+    time, least, about = _slowest(heat, slow)
+    listed = "all of them are listed" if shown == slow else f"the longest {counted(shown, 'call')} are listed"
+    return (
+        f"The slowest {format_share(_PART)} of the {counted(total, 'call')}, {format_count(slow)} of "
+        f"{about}{format_seconds(least)} or more, take {about}{format_share(min(1.0, time / whole))} of the time in "
+        f"calls; {listed}."
+    )
+
+
+def _slowest(heat: HeatMap, slow: int) -> tuple[float, float, str]:
+    """Time in so many calls, the duration of the shortest, and a word where classes tell both roughly."""
+    if slow <= len(heat.longest):
+        found = heat.longest[:slow]
+        return sum(call.duration_s for call in found), found[-1].duration_s, ""
+    left, time, least = slow, 0.0, 0.0
+    for one in sorted(heat.calls, key=lambda one: (-one.least_s, one.kind)):
+        taken = min(left, one.calls)
+        time += one.seconds * taken / one.calls
+        least = one.least_s
+        left -= taken
+        if not left:
+            break
+    return time, least, "about "
