@@ -19,6 +19,7 @@ struct batch {
     const struct signature *table;
     const int64_t *value; /* by call in place of by signature, or null */
     const int64_t *start, *duration;
+    const int8_t *origin; /* what made each call, or null */
     struct file *file;
     struct handle *handle;
     struct outer *outer;  /* (threads, depths) */
@@ -67,8 +68,16 @@ static int around_by_depth(struct batch *b, const struct signature *s, int32_t r
         return NOT_ME;
     struct outer *self = &b->outer[s->thread_slot * b->depths + s->depth];
     struct outer mine = {rank, s->own, s->layer, s->layer, 0};
+    int8_t origin = b->origin ? b->origin[i] : -1;
+    int made = origin > s->layer && origin >= LAYER_MPIIO && origin <= LAYER_NETCDF;
+    if (made) {
+        mine.via = origin;
+        mine.within = (int16_t)(mine.within | 1 << origin);
+    }
     if (s->depth > 0 && self[-1].rank == rank) {
-        mine.via = self[-1].via;
+        /* MPI finishes its non-blocking file operations in MPI_Wait, which is no library of files. */
+        if (!(made && self[-1].via == LAYER_MPI))
+            mine.via = self[-1].via;
         mine.within = (int16_t)(mine.within | self[-1].within);
         mine.inside = self[-1].layer <= LAYER_STDIO || self[-1].inside;
         if (mine.inside && s->layer <= LAYER_STDIO)
@@ -124,8 +133,14 @@ static int one(struct batch *b, int64_t i, int32_t rank)
     if (s->rule < 0 || s->func < -1 || s->func + 1 >= b->functions || moved.size > MOST_BYTES
         || (moved.size < 0 && moved.size != NO_VALUE) || find_file(b, s, rank, &slot) || slot >= b->files)
         return NOT_ME;
-    if (s->rule != RULE_NONE && slot >= 0 && follow(state_of(b, slot, rank), s, &moved))
+    if (s->renamed >= b->files)
         return NOT_ME;
+    /* Who gives a file its own name does nothing to it. */
+    if (s->rule != RULE_NONE && slot >= 0 && (s->renamed < 0 || s->renamed != slot)
+        && follow(state_of(b, slot, rank), s, &moved))
+        return NOT_ME;
+    if (s->renamed >= 0 && s->renamed != slot)
+        forget(state_of(b, s->renamed, rank));
     /* A library's own offset is what its call says; positions are followed below it only. */
     if (s->layer == LAYER_MPIIO && moved.value != NO_VALUE)
         moved.offset = moved.value;

@@ -7,7 +7,7 @@
 #define NO_VALUE INT64_MIN
 
 /* vani.calls.Layer, Kind and Flag, vani.readers.functions.PositionRule, vani.readers.file_ends: tests hold them equal. */
-enum { LAYER_STDIO = 1, LAYER_MPIIO = 2, LAYER_NETCDF = 5 };
+enum { LAYER_STDIO = 1, LAYER_MPIIO = 2, LAYER_NETCDF = 5, LAYER_MPI = 6 };
 enum { KIND_WRITE = 1 };
 enum { FLAG_CREATE = 1 << 1, FLAG_TRUNCATE = 1 << 2, FLAG_APPEND = 1 << 3, FLAG_NESTED = 1 << 11 };
 enum {
@@ -25,6 +25,7 @@ struct signature {
     int64_t value, bytes;
     int32_t file, handle; /* slots, -1 for none */
     int32_t thread, thread_slot;
+    int32_t renamed; /* slot of the name that the file gets, -1 for none */
     int16_t func, flags, own; /* own: the bit of its layer */
     int8_t layer, kind, depth, rule, binds;
 };

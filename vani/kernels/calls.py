@@ -29,13 +29,13 @@ __all__ = [
 SIGNATURE = np.dtype(
     [
         *((name, np.int64) for name in ("value", "bytes")),
-        *((name, np.int32) for name in ("file", "handle", "thread", "thread_slot")),
+        *((name, np.int32) for name in ("file", "handle", "thread", "thread_slot", "renamed")),
         *((name, np.int16) for name in ("func", "flags", "own")),
         *((name, np.int8) for name in ("layer", "kind", "depth", "rule", "binds")),
     ],
     align=True,
 )
-"""A distinct call; `file`, `handle` and `thread_slot` are positions in arrays of `Given`, `own` the bit of its layer."""
+"""A distinct call; `file`, `renamed`, `handle` and `thread_slot` are places in arrays of `Given`, `own` the bit of its layer."""
 FILE = np.dtype(
     [
         *((name, np.int64) for name in ("position", "end")),
@@ -94,7 +94,7 @@ class _Batch(ctypes.Structure):
         *(
             (name, _POINTER)
             for name in (
-                *("ids", "run_rank", "run_calls", "table", "value", "start", "duration"),
+                *("ids", "run_rank", "run_calls", "table", "value", "start", "duration", "origin"),
                 *("file", "handle", "outer", "reach"),
             )
         ),
@@ -126,6 +126,8 @@ class Given:
         Offset, distance or length of each call, shape (n,); None where those of the signatures hold.
     start, duration
         Nanoseconds, shape (n,).
+    origin
+        What made each call, shape (n,), if that is known; None where intervals tell what is around a call.
     functions
         How many there are; `func` of a signature is -1 or below.
     by_time
@@ -141,6 +143,7 @@ class Given:
     value: NDArray[np.int64] | None
     start: NDArray[np.int64]
     duration: NDArray[np.int64]
+    origin: NDArray[np.int8] | None
     functions: int
     by_time: bool
     files: NDArray[Any]
@@ -204,6 +207,7 @@ def calls(given: Given) -> Found | None:
         value=None if given.value is None else address(given.value, np.int64, n),
         start=address(given.start, np.int64, n),
         duration=address(given.duration, np.int64, n),
+        origin=None if given.origin is None else address(given.origin, np.int8, n),
         file=address(given.files, FILE),
         handle=address(given.handles, HANDLE),
         outer=address(given.outer, OUTER),

@@ -32,10 +32,17 @@ static void used(struct file *file, int writes)
     file->past = (uint8_t)((file->past & ~PAST_ASSUMED) | PAST_USED);
 }
 
-static void forget(struct file *file)
+static void forget_end(struct file *file)
 {
     file->known = 0;
     file->past = (uint8_t)((file->past & ~PAST_ASSUMED) | PAST_USED);
+}
+
+/* Neither the position nor how long the file is are known from here on. */
+static void forget(struct file *file)
+{
+    file->position = NO_VALUE;
+    forget_end(file);
 }
 
 static void advance(struct file *file, int writes, struct moved *moved)
@@ -101,7 +108,7 @@ static int follow(struct file *file, const struct signature *call, struct moved 
     case RULE_RESIZE:
         moved->offset = value;
         if (value == NO_VALUE) {
-            forget(file);
+            forget_end(file);
         } else {
             file->past &= (uint8_t)~PAST_ASSUMED;
             file->known = file->alone;
@@ -112,7 +119,6 @@ static int follow(struct file *file, const struct signature *call, struct moved 
         file->past |= PAST_GONE;
         break;
     case RULE_FORGET:
-        file->position = NO_VALUE;
         forget(file);
         break;
     default:

@@ -100,12 +100,13 @@ class BatchBuilder:
             value,
             start,
             duration,
-            origins=any(c.origin is not None for c in chunks),
+            _origins(chunks),
         )
         if found is None:
             return None
         self._piece.bytes += float(found.moved)
         self._note(len(ids), found.first_start, found.last_end, found.count)
+        self._note_renames(found.columns["rank"], found.columns["file"], s, ids, start)
         return {
             name: with_validity(column, *found.known[name]) if name in found.known else to_arrow(column)
             for name, column in found.columns.items()

@@ -54,16 +54,13 @@ class CompiledBatches:
         value: Ints | None,
         start: Ints,
         duration: Ints,
-        *,
-        origins: bool,
+        origin: NDArray[np.int8] | None,
     ) -> kernel.Found | None:
-        """Columns of a batch, None if numpy decides; `run_calls` of the calls are each of a rank of `run_rank`.
-
-        With `origins` it is known what made some of the calls.
-        """
+        """Columns of a batch, None if numpy decides; `run_calls` of the calls are each of a rank of `run_rank`."""
         if library() is None:
             return None
-        if origins or self._nesting.knows_origins or not isinstance(s.func, np.ndarray):
+        beside_times = self._nesting.by_time and (origin is not None or self._nesting.knows_origins)
+        if beside_times or not isinstance(s.func, np.ndarray):
             # Of large packed tables few signatures are looked at, once each.
             note("calls", used=False)
             return None
@@ -84,6 +81,7 @@ class CompiledBatches:
             value=value,
             start=start,
             duration=duration,
+            origin=origin,
             functions=self._functions,
             by_time=self._nesting.by_time,
             files=files,
@@ -186,16 +184,18 @@ class CompiledBatches:
 
 
 def _pack(s: Signatures) -> _Packed:
-    files = np.unique(s.file[s.file >= 0])
+    named = np.concatenate((s.file, s.rename_to))
+    files = np.unique(named[named >= 0])
     handles, threads = np.unique(s.handle[s.handle >= 0]), np.unique(s.thread)
     table = np.zeros(len(s), kernel.SIGNATURE)
     for name in ("value", "bytes", "thread", "func", "flags", "layer", "kind", "depth", "rule", "binds"):
         table[name] = getattr(s, name)
-    table["file"] = np.where(s.file >= 0, np.searchsorted(files, s.file), -1)
+    for name, codes in (("file", s.file), ("renamed", s.rename_to)):
+        table[name] = np.where(codes >= 0, np.searchsorted(files, codes), -1)
     table["handle"] = np.where(s.handle >= 0, np.searchsorted(handles, s.handle), -1)
     table["thread_slot"] = np.searchsorted(threads, s.thread)
     _, table["own"] = unsurrounded(s.layer, None)
-    table["rule"][(s.rename_to >= 0) | (s.thread < 0) | (s.depth < 0)] = kernel.ODD
+    table["rule"][(s.thread < 0) | (s.depth < 0)] = kernel.ODD
     return _Packed(s, table, files, handles, threads, max(0, int(s.depth.max(initial=0))) + 1)
 
 
