@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
+from vani.kernels import grammar as kernel
 from vani.units import counted
 
 __all__ = [
@@ -124,6 +126,24 @@ class Grammar:
 
     def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """Yield the terminal ids in order, in arrays of `rows` (the last one may be shorter)."""
+        done = 0
+        for ids in kernel.terminals(
+            self.bodies,
+            self.lengths,
+            self.values,
+            self.exponents,
+            self.names,
+            start=self.start,
+            levels=self.levels,
+            rows=rows,
+        ):
+            yield ids
+            done += len(ids)
+        if done < self.calls:
+            yield from islice(self._expanded(rows), done // rows, None)
+
+    def _expanded(self, rows: int) -> Iterator[NDArray[np.int32]]:
+        """The same by numpy."""
         waiting: list[NDArray[np.int32]] = []
         held = 0
         for piece in self._pieces(rows):
