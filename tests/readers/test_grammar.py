@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from switched import numpy_alone
 
 from tests.traces.recorder_writer import compress_sequence, encode_rules
 from vani.errors import TraceError
@@ -27,6 +28,10 @@ def decoded(rules: dict[int, list[tuple[int, int]]], *, terminals: int = TERMINA
 def expanded(grammar: Grammar, *, rows: int = 1 << 18) -> list[int]:
     pieces = list(grammar.expand(rows))
     assert all(0 < len(piece) <= rows for piece in pieces)
+    # With the kernel, and without.
+    with numpy_alone():
+        plain = list(grammar.expand(rows))
+    assert [piece.tolist() for piece in pieces] == [piece.tolist() for piece in plain]
     return [terminal for piece in pieces for terminal in piece.tolist()]
 
 

@@ -35,7 +35,7 @@ SIGNATURE = np.dtype(
     ],
     align=True,
 )
-"""A distinct call; `file`, `renamed`, `handle` and `thread_slot` are places in `Given`'s arrays, `own` is its layer's bit."""
+"""A distinct call; `file`, `renamed`, `handle` and `thread_slot` are places in arrays, `own` the bit of its layer."""
 FILE = np.dtype(
     [
         *((name, np.int64) for name in ("position", "end")),
