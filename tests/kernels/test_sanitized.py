@@ -85,7 +85,6 @@ def test_no_kernel_leaves_its_arrays(environment, tests):
         "-p",
         "sanitized_kernels",
         "-s",
-        tests,
     ]
     done = run(environment, *arguments, *TESTS[tests])
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
