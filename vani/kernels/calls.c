@@ -8,7 +8,7 @@ struct columns {
     int16_t *func, *within, *flags;
     int8_t *layer, *kind, *depth, *via;
     int64_t *offset, *bytes;
-    uint8_t *file_known, *offset_known, *bytes_known; /* a bit per call, all 0 before */
+    uint8_t *file_known, *offset_known, *bytes_known; /* a bit per call */
 };
 
 struct batch {
@@ -116,13 +116,20 @@ static void around_by_time(struct batch *b, const struct signature *s, int64_t i
     b->out.within[i] = within;
 }
 
-static int64_t mark(uint8_t *known, int64_t i, int is_known)
+/* Bits of the last calls, eight of which make a byte. */
+struct bits {
+    unsigned file, offset, bytes;
+};
+
+static void flush(struct batch *b, int64_t i, struct bits *bits)
 {
-    known[i >> 3] = (uint8_t)(known[i >> 3] | (is_known != 0) << (i & 7));
-    return !is_known;
+    b->out.file_known[i >> 3] = (uint8_t)bits->file;
+    b->out.offset_known[i >> 3] = (uint8_t)bits->offset;
+    b->out.bytes_known[i >> 3] = (uint8_t)bits->bytes;
+    *bits = (struct bits){0, 0, 0};
 }
 
-static int one(struct batch *b, int64_t i, int32_t rank)
+static int one(struct batch *b, int64_t i, int32_t rank, struct bits *bits)
 {
     if (b->ids[i] < 0 || b->ids[i] >= b->signatures)
         return NOT_ME;
@@ -158,9 +165,15 @@ static int one(struct batch *b, int64_t i, int32_t rank)
     out->depth[i] = s->depth;
     out->offset[i] = moved.offset;
     out->bytes[i] = moved.size;
-    b->unknown_files += mark(out->file_known, i, slot >= 0);
-    b->unknown_offsets += mark(out->offset_known, i, moved.offset != NO_VALUE);
-    b->unknown_bytes += mark(out->bytes_known, i, moved.size != NO_VALUE);
+    unsigned file_known = slot >= 0, offset_known = moved.offset != NO_VALUE, bytes_known = moved.size != NO_VALUE;
+    b->unknown_files += !file_known;
+    b->unknown_offsets += !offset_known;
+    b->unknown_bytes += !bytes_known;
+    bits->file |= file_known << (i & 7);
+    bits->offset |= offset_known << (i & 7);
+    bits->bytes |= bytes_known << (i & 7);
+    if ((i & 7) == 7)
+        flush(b, i, bits);
     b->count[s->func + 1]++;
     b->moved += moved.size == NO_VALUE ? 0 : moved.size;
     b->first_start = b->start[i] < b->first_start ? b->start[i] : b->first_start;
@@ -172,6 +185,7 @@ static int one(struct batch *b, int64_t i, int32_t rank)
 KERNEL int vani_calls(struct batch *b)
 {
     int64_t i = 0, left = b->calls;
+    struct bits bits = {0, 0, 0};
     if (left < 1 || left > MOST_CALLS || b->signatures < 1 || b->runs < 1 || b->depths < 1)
         return NOT_ME;
     for (int64_t run = 0; run < b->runs; run++) {
@@ -190,8 +204,10 @@ KERNEL int vani_calls(struct batch *b)
             for (int library = 0; library < LIBRARIES; library++)
                 b->reach[library] = (struct reach){INT64_MAX, INT64_MIN, INT64_MIN};
         for (int64_t end = i + b->run_calls[run]; i < end; i++)
-            if (one(b, i, rank))
+            if (one(b, i, rank, &bits))
                 return NOT_ME;
     }
+    if (i & 7)
+        flush(b, i, &bits);
     return DONE;
 }
