@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,9 +27,6 @@ def environment(tmp_path_factory) -> dict[str, str]:
     if compiler is None:
         pytest.skip("no C compiler is here")
     folder = tmp_path_factory.mktemp("sanitized")
-    shutil.copytree(
-        build.FOLDER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "__pycache__")
-    )
     try:
         build.compile_kernels(folder, more_flags=FLAGS)
     except OSError as error:

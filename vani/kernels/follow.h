@@ -3,7 +3,7 @@
 #ifndef VANI_FOLLOW_H
 #define VANI_FOLLOW_H
 
-#include "calls.h"
+#include "call_state.h"
 
 static void opened(struct file *file, int16_t flags)
 {

@@ -1,6 +1,6 @@
 /* A call by its signature, and what is known of files, handles and calls around while a rank's calls are gone through. */
-#ifndef VANI_CALLS_H
-#define VANI_CALLS_H
+#ifndef VANI_CALL_STATE_H
+#define VANI_CALL_STATE_H
 
 #include "vani.h"
 
