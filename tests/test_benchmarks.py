@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from isal import isal_zlib
+from switched import numpy_alone
 
 import vani
 from benchmarks.__main__ import PARTS, main
@@ -64,7 +65,9 @@ def program(folder: Path, name: str, script: str) -> Path:
 
 class TestStages:
     def test_every_stage_and_every_analyzer_has_its_row(self, tiny, tmp_path):
-        found = stages(tiny[0], tmp_path)
+        # One kernel finds what numpy does in several stages.
+        with numpy_alone():
+            found = stages(tiny[0], tmp_path)
         names = [row["stage"] for row in found["stages"]]
         assert len(names) == len(set(names))
         decode = ["tables", "inflate", "expand", "times", "positions", "callers", "columns"]
