@@ -16,11 +16,11 @@ def address(array: NDArray[Any], dtype: DTypeLike, length: int | None = None) ->
     Raises
     ------
     TypeError
-        They are not of that type, not one behind the other, or not `length` many: a mistake of a wrapper, which C
-        would not notice.
+        They are not of that type, not one behind the other where such may lie, or not `length` many: a mistake of a
+        wrapper, which C would not notice.
     """
-    if array.dtype != np.dtype(dtype) or not array.flags.c_contiguous:
-        raise TypeError(f"a kernel wants contiguous {np.dtype(dtype)}, not {array.dtype}")
+    if array.dtype != np.dtype(dtype) or not (array.flags.c_contiguous and array.flags.aligned):
+        raise TypeError(f"a kernel wants contiguous and aligned {np.dtype(dtype)}, not {array.dtype}")
     if length is not None and array.size != length:
         raise TypeError(f"a kernel wants {length} elements, not {array.size}")
     return int(array.ctypes.data)

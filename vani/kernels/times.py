@@ -43,7 +43,7 @@ def times(
     if kernel is None:
         return None
     n = len(deltas)
-    deltas = np.ascontiguousarray(deltas, np.uint32)
+    deltas = np.require(deltas, np.uint32, ["C", "A"])
     start, duration = np.empty(n, np.int64), np.empty(n, np.int64)
     done = kernel(
         address(deltas, np.uint32, 2 * n),
