@@ -88,8 +88,7 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
         of the command over that of inflating, `convert_work_x_isal`: the same without what starting takes,
         `convert_start_s`: that; null with a `note` where there is nothing to inflate; `median` and `best` of each.
     """
-    reader = open_trace(trace)
-    calls = int(reader.calls_per_rank().sum())
+    calls = int(open_trace(trace).calls_per_rank().sum())
     small = folder / "rates-small"
     generate_trace(small, Workload(calls=1000, ranks=2, files=2))
     found: list[dict[str, float | None]] = []
@@ -116,6 +115,7 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
         found.append(one)
     shutil.rmtree(small)
     before = times_used()
+    reader = open_trace(trace)
     for _ in reader.batches(range(reader.ranks), Piece()):
         pass
     pieces = {
