@@ -21,15 +21,15 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
 	  do printf '%-20s %s\n' "$$target" "$$text"; done
 
-demo: .venv/.run ## set up Vani, then profile, advise and report on the bundled trace
+demo: .venv/.run .venv/.kernels ## set up Vani, then profile, advise and report on the bundled trace
 	@.venv/bin/vani demo
 
 # Coverage is that of all fast tests: of those that PYTEST_ARGS chooses none is measured.
-test: lint ## set up the tools, then run the linters and the tests, which must cover the code
+test: lint .venv/.kernels ## set up the tools, then run the linters and the tests, which must cover the code
 	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(or $(PYTEST_ARGS),--cov --cov-report=)
 	$(if $(PYTEST_ARGS),,.venv/bin/python .ci/coverage_of_folders.py --least 90 vani analyzers advisors schema)
 
-fuzz: .venv/.test ## damage inputs at random and see that Vani takes them as it should
+fuzz: .venv/.test .venv/.kernels ## damage inputs at random and see that Vani takes them as it should
 	.venv/bin/python tests/fuzz/fuzz.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 lint: .venv/.test ## ruff, mypy and the import contracts
@@ -41,10 +41,10 @@ format: .venv/.test ## format the code and apply ruff's safe fixes
 	.venv/bin/ruff check --fix --exit-zero .
 	.venv/bin/ruff format .
 
-bench: .venv/.test ## measure speed and memory
+bench: .venv/.test .venv/.kernels ## measure speed and memory
 	.venv/bin/python -m benchmarks
 
-docs: .venv/.test ## regenerate pages, schemas and shown output from the code
+docs: .venv/.test .venv/.kernels ## regenerate pages, schemas and shown output from the code
 	.venv/bin/python -m vani.schema.document
 	.venv/bin/python -m vani.schema.reference docs/profile.md
 	.venv/bin/python -m vani.advisors.pages docs/rules
@@ -115,3 +115,8 @@ environment: .venv/.created
 	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
 	@.venv/bin/python -m pip install --quiet --editable '.[plot,cluster,docs,lint,test]'
 	@touch .venv/.run $@
+
+# Installing compiles them, too; this is for those who change them. Without a compiler numpy does their work.
+.venv/.kernels: .venv/.created hatch_build.py $(wildcard vani/kernels/*.[ch]) vani/kernels/build.py
+	@.venv/bin/python vani/kernels/build.py
+	@touch $@

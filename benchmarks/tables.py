@@ -51,6 +51,10 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
 
 
+def _times(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f}x"
+
+
 def _mib(value: int | None) -> str:
     return "" if value is None else f"{value / 2**20:,.0f}"
 
@@ -71,21 +75,26 @@ def _stages(console: Console, found: dict[str, Any]) -> None:
 
 def _rates(console: Console, found: dict[str, Any]) -> None:
     names = {
-        "zlib": "inflate, zlib, one core, M calls/s",
-        "isal": "inflate, ISA-L, one core, M calls/s",
-        "convert": "vani convert, all cores, M calls/s",
-        "profile": "vani profile, all cores, M calls/s",
-        "convert_cpu": "vani convert, per core, M calls/s",
-        "profile_cpu": "vani profile, per core, M calls/s",
-        "convert_to_zlib": "vani convert / inflate with zlib",
-        "convert_to_isal": "vani convert / inflate with ISA-L",
+        "zlib": ("inflate, zlib, M calls/s of one core", _millions),
+        "isal": ("inflate, ISA-L, M calls/s of one core", _millions),
     }
+    for command in ("convert", "profile"):
+        names |= {
+            f"{command}_x_isal": (f"vani {command}, processor time / inflate with ISA-L", _times),
+            f"{command}_work_x_isal": ("    without start-up", _times),
+            f"{command}_work_x_zlib": ("    without start-up / inflate with zlib", _times),
+            f"{command}_start_s": ("    start-up, CPU s", _number),
+            f"{command}_cpu": ("    M calls/s of one core", _millions),
+            command: ("    M calls/s by the clock, all cores", _millions),
+        }
     rows = []
-    for name, text in names.items():
-        shown = _share if "_to_" in name else _millions
+    for name, (text, shown) in names.items():
         rows.append({"what": text} | {kind: shown(found[kind][name]) for kind in ("median", "best")})
     heads = {"what": ("", str), "median": ("median", str), "best": ("best", str)}
     _table(console, f"Rates, {len(found['rounds'])} rounds", heads, rows)
+    pieces = found["kernel_pieces"].items()
+    told = "; ".join(f"{name} {used:,} of {used + declined:,} pieces" for name, (used, declined) in pieces)
+    console.print(f"kernels: {found['kernels']}{'; ' if told else ''}{told}\n")
     _note(console, found)
 
 

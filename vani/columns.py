@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Texts", "scalar", "small_table", "texts", "to_arrow", "to_numpy"]
+__all__ = ["Texts", "scalar", "small_table", "texts", "to_arrow", "to_numpy", "with_validity"]
 
 
 _DTYPES = {
@@ -46,6 +46,13 @@ def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.
         validity = pa.py_buffer(np.packbits(~null, bitorder="little"))
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data], count)
+
+
+def with_validity(values: NDArray[Any], known: NDArray[np.uint8], unknown: int) -> pa.Array:
+    """Numbers as an Arrow array that shares their memory; a bit of `known` is 0 for each of the `unknown` many."""
+    validity = pa.py_buffer(known) if unknown else None
+    data = pa.py_buffer(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data], unknown)
 
 
 def to_numpy(column: pa.Array, null: int = 0) -> NDArray[Any]:

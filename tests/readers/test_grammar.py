@@ -5,11 +5,13 @@ Expected sequences come from `expanded_plainly` below, a recursion over Python l
 
 import struct
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from switched import numpy_alone
 
 from tests.traces.recorder_writer import compress_sequence, encode_rules
 from vani.errors import TraceError
@@ -21,12 +23,32 @@ SECONDS = 20.0
 
 
 def decoded(rules: dict[int, list[tuple[int, int]]], *, terminals: int = TERMINALS) -> Grammar:
-    return decode_grammar(encode_rules(rules), terminals=terminals, where="0.cfg")
+    buffer = encode_rules(rules)
+    # With the kernel, and without.
+    with numpy_alone():
+        plain = told(lambda: decode_grammar(buffer, terminals=terminals, where="0.cfg"))
+    assert told(lambda: decode_grammar(buffer, terminals=terminals, where="0.cfg")) == plain
+    return decode_grammar(buffer, terminals=terminals, where="0.cfg")
+
+
+def told(decode: Callable[[], Grammar]) -> object:
+    """All that a grammar is, or why it is none."""
+    try:
+        grammar = decode()
+    except TraceError as error:
+        return str(error)
+    names = ("bodies", "values", "exponents", "names", "lengths")
+    columns = [*(getattr(grammar, name) for name in names), *grammar.levels, *grammar.used]
+    return [column.tolist() for column in columns], grammar.start
 
 
 def expanded(grammar: Grammar, *, rows: int = 1 << 18) -> list[int]:
     pieces = list(grammar.expand(rows))
     assert all(0 < len(piece) <= rows for piece in pieces)
+    # With the kernel, and without.
+    with numpy_alone():
+        plain = list(grammar.expand(rows))
+    assert [piece.tolist() for piece in pieces] == [piece.tolist() for piece in plain]
     return [terminal for piece in pieces for terminal in piece.tolist()]
 
 

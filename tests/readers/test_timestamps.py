@@ -3,10 +3,13 @@
 Expected values are worked out by hand from the format document, section 5.3.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from switched import numpy_alone
 
 from tests.traces.recorder_writer import encode_times
 from vani.errors import TraceError
@@ -20,7 +23,12 @@ def deltas(*pairs: tuple[int, int]) -> np.ndarray:
 
 
 def times(clock: Clock, *pairs: tuple[int, int]) -> list[tuple[int, int]]:
+    plain = replace(clock)
     start, duration = clock.times(deltas(*pairs))
+    # With the kernel, and without.
+    with numpy_alone():
+        assert [part.tolist() for part in plain.times(deltas(*pairs))] == [start.tolist(), duration.tolist()]
+    assert plain == clock
     return list(zip(start.tolist(), duration.tolist(), strict=True))
 
 
@@ -104,3 +112,21 @@ def test_what_the_writer_encodes_comes_back_however_it_is_split(calls, cuts):
         found += zip(start.tolist(), duration.tolist(), strict=True)
     assert found == [(s * 100, (e - s) * 100) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
     assert clock.repaired == sum(gap < 0 for gap, _ in calls)
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=40),
+    resolution=st.sampled_from([TICK, 1e-9, 1e-6, 0.5, 0.7312e-7, 3e-9]),
+    previous=st.sampled_from([0, -5, 1 << 50, 1 << 61]),
+)
+def test_the_kernel_gives_what_numpy_does(pairs, resolution, previous):
+    def found() -> object:
+        clock = Clock(resolution, previous)
+        try:
+            return [part.tolist() for part in clock.times(deltas(*pairs))], clock
+        except TraceError as error:
+            return str(error)
+
+    with numpy_alone():
+        plain = found()
+    assert found() == plain

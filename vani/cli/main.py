@@ -45,13 +45,29 @@ _COMMANDS = {
 }
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    from vani.kernels.library import state  # noqa: PLC0415 - `vani --help` need not look for a file
+
+    click.echo(f"vani, version {vani.__version__}\nkernels: {state()}")
+    ctx.exit()
+
+
 @click.group(
     cls=commands_from(_COMMANDS),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml`, `vani advise profile.yaml`.",
 )
-@click.version_option(vani.__version__, prog_name="vani")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def commands(ctx: click.Context) -> None:
     """Find the storage settings that a program needs, from a trace of its run."""

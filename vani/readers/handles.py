@@ -41,6 +41,15 @@ class OpenHandles:
         self._rank = -1
         self._bound: dict[int, int] = {}
 
+    def before(self, rank: int) -> dict[int, int]:
+        """The file of each id that earlier calls of `rank` bound, or -1."""
+        return self._bound if rank == self._rank else {}
+
+    def keep(self, rank: int, bound: dict[int, int]) -> None:
+        """Note the files of ids that calls of `rank` bound last, -1 for none."""
+        now = self.before(rank) | bound
+        self._rank, self._bound = rank, {handle: file for handle, file in now.items() if file >= 0}
+
     def resolve(
         self,
         rank: NDArray[np.int32],

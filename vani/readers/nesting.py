@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from vani.calls import Flag, Layer
 from vani.readers.positions import stable_order
 
-__all__ = ["LIBRARIES", "Nesting", "made_by_library", "outermost", "unsurrounded"]
+__all__ = ["LIBRARIES", "Nesting", "Opened", "made_by_library", "outermost", "unsurrounded"]
 
 LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
 """A library of a larger number uses those of smaller ones."""
@@ -55,7 +55,7 @@ def outermost(
     return found
 
 
-class _Open(NamedTuple):
+class Opened(NamedTuple):
     """A call of the batch before in which calls of this one may have been made."""
 
     thread: int
@@ -73,11 +73,24 @@ class Nesting:
 
     def __init__(self, *, by_time: bool) -> None:
         """`by_time`: no depth is stored, intervals decide."""
-        self._by_time = by_time
+        self.by_time = by_time
         self._rank = -1
-        self._open: list[_Open] = []
-        self._last: list[_Open] = []
+        self._open: list[Opened] = []
+        self._last: list[Opened] = []
         """The last call of each library and thread of the last rank, where origins stand in for times."""
+
+    @property
+    def knows_origins(self) -> bool:
+        """Some call of the batch before was made by code that is known."""
+        return bool(self._last)
+
+    def before(self, rank: int) -> list[Opened]:
+        """Calls of the batch before in which calls of `rank` may have been made."""
+        return self._open if rank == self._rank else []
+
+    def keep(self, rank: int, opened: list[Opened]) -> None:
+        """Note the calls of `rank` in which those of the next batch may have been made, by thread and depth."""
+        self._rank, self._open = rank, opened
 
     def resolve(
         self,
@@ -103,7 +116,7 @@ class Nesting:
         """
         if int(rank[0]) != self._rank:
             self._open = []
-        if self._by_time:
+        if self.by_time:
             _, own = unsurrounded(layer, None)
             via, within = self._around(rank, layer, own, start, start + duration)
             if origin is not None or self._last:
@@ -185,7 +198,7 @@ class Nesting:
         )
         rows = len(rank) - 1 - last
         fresh = {
-            int(t): _Open(int(t), 0, int(layer[r]), int(via[r]), int(within[r]), False, 0, 0)
+            int(t): Opened(int(t), 0, int(layer[r]), int(via[r]), int(within[r]), False, 0, 0)
             for t, r in zip(seen, rows, strict=True)
         }
         # Calls of a greater depth come after an outer one, but a damaged trace may leave that out.
@@ -200,7 +213,7 @@ class Nesting:
         via: NDArray[np.int8],
         within: NDArray[np.int16],
         inside: NDArray[np.bool_],
-    ) -> list[_Open]:
+    ) -> list[Opened]:
         """The last call of each thread and depth of the last rank: what comes next belongs to one of these."""
         found = []
         last_rank = int(key[-1] >> 32)
@@ -210,7 +223,7 @@ class Nesting:
                 continue
             _, from_end = np.unique(depth[a:b][::-1], return_index=True)
             found += [
-                _Open(
+                Opened(
                     int(key[row] & 0xFFFFFFFF),
                     int(depth[row]),
                     int(layer[row]),
@@ -260,7 +273,7 @@ class Nesting:
                 via[a:b][wider] = library
                 widest[a:b][wider] = (closes - begins)[wider]
                 if b == len(rank) and closes[-1] > begins[-1]:
-                    kept.append(_Open(0, 0, library, library, 0, False, int(begins[-1]), int(closes[-1])))
+                    kept.append(Opened(0, 0, library, library, 0, False, int(begins[-1]), int(closes[-1])))
         self._open = kept
         return via, within
 
@@ -308,7 +321,7 @@ class Nesting:
         _, last = np.unique(key[mine] << 4 | layer[mine], return_index=True)
         for row in mine[last].tolist():
             self._last.append(
-                _Open(
+                Opened(
                     int(key[row] & 0xFFFFFFFF),
                     0,
                     int(layer[row]),

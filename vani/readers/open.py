@@ -308,7 +308,9 @@ def _about_directory(path: Path) -> UnknownFormatError:
     within = list(_traces_in(path, _NESTED))
     if within:
         return UnknownFormatError(
-            f"is not a trace but holds {len(within)}", where=path, todo=f"name one of them, such as {within[0]}"
+            f"is not a trace but holds {len(within)}",
+            where=path,
+            todo=f"name one of them, such as {within[0]}",
         )
     return UnknownFormatError(
         "is not a trace", where=path, todo="name a folder that holds recorder.dat, or recorder.mt and VERSION"

@@ -98,8 +98,19 @@ class Positions:
 
     def __init__(self, private: Bools) -> None:
         """`private[file]`, shape (files,): only one process of the trace names this file."""
-        self._private = private
+        self.private = private
         self._state = _State()
+
+    def before(self, rank: int, file: Ints) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
+        """What `rank` knows of files, shape (n,) each: position and end, `NO_VALUE` where unknown, whether writes
+        append, and the bits of `vani.readers.file_ends`."""
+        return self._state.of(file, np.full(len(file), rank == self._state.rank))
+
+    def keep(
+        self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, past: NDArray[np.int8]
+    ) -> None:
+        """Note what `rank` knows of some files now."""
+        self._state.keep(rank, file, position, end, append, past)
 
     def resolve(
         self,
@@ -165,7 +176,7 @@ class Positions:
         if not len(rows):
             return offset
         base = int(rank[0])
-        files = len(self._private)
+        files = len(self.private)
         key = file[rows].astype(np.int64)
         several = int(rank[-1]) != base
         if several:
@@ -203,7 +214,7 @@ class Positions:
         file_of_group = key[first] % files
         carried_rank = key[first] // files + base == self._state.rank
         position0, end0, append0, past0 = self._state.of(file_of_group, carried_rank)
-        private = self._private[file_of_group]
+        private = self.private[file_of_group]
         end0[~private] = NO_VALUE
 
         is_open = rule == PositionRule.OPEN

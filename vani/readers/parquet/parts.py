@@ -140,7 +140,9 @@ class Parts:
                     self._check(file, schema, required, optional)
                     part = _part(file, opened.metadata)
             except (pa.ArrowException, OSError, ValueError) as error:
-                self.problems.append(f"{file.name}: left out, it is not a whole Parquet file ({damage(error)})")
+                self.problems.append(
+                    f"{file.name}: left out, it is not a whole Parquet file ({damage(error)})"
+                )
                 continue
             present &= set(schema.names)
             self._parts.append(part)

@@ -9,11 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITE, CALLS, Layer
-from vani.columns import to_arrow
+from vani.columns import to_arrow, with_validity
 from vani.readers.handles import OpenHandles
 from vani.readers.nesting import Nesting
 from vani.readers.plausible import NO_VALUE, claimed
 from vani.readers.positions import Positions
+from vani.readers.recorder.compiled_batch import CompiledBatches
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import Piece
 
@@ -58,22 +59,72 @@ class BatchBuilder:
         self._positions = Positions(private)
         self._nesting = Nesting(by_time=by_time)
         self._handles = OpenHandles(handles)
+        self._kernel = CompiledBatches(self._positions, self._nesting, self._handles, len(functions))
         self._call_sites = call_sites
         self._schema = CALLS.append(CALL_SITE) if call_sites else CALLS
 
     def build(self, chunks: list[Chunk]) -> pa.RecordBatch:
         """One batch of all the chunks' calls."""
         s, ids = _join(chunks)
-        sizes = [len(c.ids) for c in chunks]
-        rank = np.repeat(np.array([c.rank for c in chunks], dtype=np.int32), sizes)
         start = _concatenate([c.start for c in chunks])
         duration = _concatenate([c.duration for c in chunks])
-        if all(c.value is None for c in chunks):
-            value = s.value[ids]
-        else:
+        value = None
+        if not all(c.value is None for c in chunks):
             value = np.concatenate(
                 [c.signatures.value[c.ids] if c.value is None else c.value for c in chunks]
             )
+        columns = self._compiled(chunks, s, ids, value, start, duration)
+        if columns is None:
+            columns = self._resolved(chunks, s, ids, value, start, duration)
+        columns |= {"start_ns": to_arrow(start), "duration_ns": to_arrow(duration)}
+        if self._call_sites:
+            site = s.site[ids]
+            columns["call_site"] = to_arrow(site, site < 0)
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+
+    def _compiled(
+        self,
+        chunks: list[Chunk],
+        s: Signatures,
+        ids: NDArray[np.int32],
+        value: Ints | None,
+        start: Ints,
+        duration: Ints,
+    ) -> dict[str, pa.Array] | None:
+        """Columns by the compiled kernel; None if numpy decides."""
+        found = self._kernel.columns(
+            s,
+            ids,
+            np.array([c.rank for c in chunks], np.int32),
+            np.array([len(c.ids) for c in chunks], np.int64),
+            value,
+            start,
+            duration,
+            _origins(chunks),
+        )
+        if found is None:
+            return None
+        self._piece.bytes += float(found.moved)
+        self._note(len(ids), found.first_start, found.last_end, found.count)
+        self._note_renames(found.columns["rank"], found.columns["file"], s, ids, start)
+        return {
+            name: with_validity(column, *found.known[name]) if name in found.known else to_arrow(column)
+            for name, column in found.columns.items()
+        }
+
+    def _resolved(
+        self,
+        chunks: list[Chunk],
+        s: Signatures,
+        ids: NDArray[np.int32],
+        value: Ints | None,
+        start: Ints,
+        duration: Ints,
+    ) -> dict[str, pa.Array]:
+        """Columns by numpy."""
+        sizes = [len(c.ids) for c in chunks]
+        rank = np.repeat(np.array([c.rank for c in chunks], dtype=np.int32), sizes)
+        value = s.value[ids] if value is None else value
         file = s.file[ids]
         if s.handle.max(initial=-1) >= 0:
             self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
@@ -88,55 +139,54 @@ class BatchBuilder:
         origin = _origins(chunks)
         via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, origin)
         self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
-        self._note(rank, file, s, ids, start, duration)
-        arrays = [
-            to_arrow(rank),
-            to_arrow(thread),
-            to_arrow(s.func[ids]),
-            to_arrow(layer),
-            to_arrow(kind),
-            to_arrow(depth),
-            to_arrow(via),
-            to_arrow(within),
-            to_arrow(flags),
-            to_arrow(file, file < 0),
-            to_arrow(offset, offset == NO_VALUE),
-            to_arrow(size, size == NO_VALUE),
-            to_arrow(start),
-            to_arrow(duration),
-        ]
-        if self._call_sites:
-            site = s.site[ids]
-            arrays.append(to_arrow(site, site < 0))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        func = s.func[ids]
+        count = np.bincount(func.astype(np.int64) + 1)
+        self._note(len(ids), int(start.min()), int((start + duration).max()), count)
+        self._note_renames(rank, file, s, ids, start)
+        return {
+            "rank": to_arrow(rank),
+            "thread": to_arrow(thread),
+            "func": to_arrow(func),
+            "layer": to_arrow(layer),
+            "kind": to_arrow(kind),
+            "depth": to_arrow(depth),
+            "via": to_arrow(via),
+            "within": to_arrow(within),
+            "flags": to_arrow(flags),
+            "file": to_arrow(file, file < 0),
+            "offset": to_arrow(offset, offset == NO_VALUE),
+            "bytes": to_arrow(size, size == NO_VALUE),
+        }
 
-    def _note(
+    def _note(self, calls: int, first: int, last: int, count: Ints) -> None:
+        """Add up calls, when they took place in ns, and how many there are by function, -1 in front."""
+        piece = self._piece
+        piece.records += calls
+        piece.span_ns = max(piece.span_ns, last)
+        piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
+        for func, often in enumerate(count.tolist()):
+            if often:
+                name = self._functions[func - 1] if func else "(unknown)"
+                piece.functions[name] = piece.functions.get(name, 0) + often
+
+    def _note_renames(
         self,
         rank: NDArray[np.int32],
         file: NDArray[np.int32],
         s: Signatures,
         ids: NDArray[np.int32],
         start: Ints,
-        duration: Ints,
     ) -> None:
-        piece = self._piece
-        piece.records += len(ids)
-        piece.span_ns = max(piece.span_ns, int((start + duration).max()))
-        first = int(start.min())
-        piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
-        for func, count in enumerate(np.bincount(s.func[ids].astype(np.int64) + 1).tolist()):
-            if count:
-                name = self._functions[func - 1] if func else "(unknown)"
-                piece.functions[name] = piece.functions.get(name, 0) + count
-        if s.rename_to.max(initial=-1) >= 0:
-            rows = np.flatnonzero(s.rename_to[ids] >= 0)
-            piece.renames += zip(
-                rank[rows].tolist(),
-                start[rows].tolist(),
-                file[rows].tolist(),
-                s.rename_to[ids[rows]].tolist(),
-                strict=True,
-            )
+        if s.rename_to.max(initial=-1) < 0:
+            return
+        rows = np.flatnonzero(s.rename_to[ids] >= 0)
+        self._piece.renames += zip(
+            rank[rows].tolist(),
+            start[rows].tolist(),
+            file[rows].tolist(),
+            s.rename_to[ids[rows]].tolist(),
+            strict=True,
+        )
 
 
 def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
+from vani.kernels import grammar as kernel
+from vani.kernels import rules as rules_kernel
 from vani.units import counted
 
 __all__ = [
@@ -99,6 +102,12 @@ class Grammar:
 
         Of thousands of grammars over one large call table, each uses a few signatures only.
         """
+        by_kernel = rules_kernel.used(
+            self.bodies, self.values, self.exponents, self.levels, start=self.start, names=len(self.names)
+        )
+        if by_kernel is not None:
+            found = np.flatnonzero(by_kernel)
+            return self.names[found], by_kernel[found]
         times = np.zeros(len(self.bodies) - 1, dtype=np.int64)
         times[self.start] = 1
         counts = np.zeros(len(self.names), dtype=np.int64)
@@ -124,6 +133,24 @@ class Grammar:
 
     def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """Yield the terminal ids in order, in arrays of `rows` (the last one may be shorter)."""
+        done = 0
+        for ids in kernel.terminals(
+            self.bodies,
+            self.lengths,
+            self.values,
+            self.exponents,
+            self.names,
+            start=self.start,
+            levels=self.levels,
+            rows=rows,
+        ):
+            yield ids
+            done += len(ids)
+        if done < self.calls:
+            yield from islice(self._expanded(rows), done // rows, None)
+
+    def _expanded(self, rows: int) -> Iterator[NDArray[np.int32]]:
+        """The same by numpy."""
         waiting: list[NDArray[np.int32]] = []
         held = 0
         for piece in self._pieces(rows):
@@ -259,6 +286,12 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
             f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MOST_GRAMMAR_BYTES:,}", where=where
         )
     ints = np.frombuffer(buffer, dtype="<i4")
+    read = rules_kernel.decoded(
+        ints.astype(np.int32, copy=False), terminals=terminals, most_calls=_MOST_CALLS
+    )
+    if read is not None:
+        names = compact_names(read.values, read.highest)
+        return Grammar(read.bodies, read.values, read.exponents, names, read.start, read.levels, read.lengths)
     ids, counts, pairs = _split(ints, where)
     if len(np.unique(ids)) != len(ids):
         raise TraceError("grammar defines a rule twice", where=where)
@@ -291,13 +324,13 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     return Grammar(bodies, values, exponents, names, int(start[0]), levels, lengths)
 
 
-def compact_names(values: Ints) -> Ints:
-    """Number the terminals in `values` anew, in place, and return their ids.
+def compact_names(values: Ints, highest: int | None = None) -> Ints:
+    """Number the terminals in `values` anew, in place, and return their ids; `highest` of them, if that is known.
 
     Of thousands of grammars over one large call table each uses a few signatures only; arrays over all of them would
     cost more than the trace.
     """
-    highest = int(values.max(initial=-1))
+    highest = int(values.max(initial=-1)) if highest is None else highest
     if highest < 4 * len(values):
         return np.arange(highest + 1, dtype=np.int64)
     terminal = values >= 0

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
+from vani.kernels import times as kernel
 from vani.readers.plausible import claimed
 
 __all__ = ["Clock"]
@@ -41,10 +42,20 @@ class Clock:
         TraceError
             The run would have taken longer than 64 bits can count, so the deltas or the resolution are wrong.
         """
-        start = deltas[:, 0].astype(np.int64)
-        end = deltas[:, 1].astype(np.int64)
         threshold = (1 << 32) - int(_REPAIR_S / self.resolution) if self.resolution > 0 else 1 << 32
         threshold = max(threshold, 1 << 31)
+        per_tick = self._whole_ns
+        if per_tick is not None:
+            state = kernel.State(self.previous, self.repaired, 0)
+            # Just below what is refused, so that it is numpy that refuses.
+            most = _MOST_NS // per_tick // 2
+            found = kernel.times(deltas, threshold=threshold, ns_per_tick=per_tick, most=most, state=state)
+            if found is not None:
+                self.previous, self.repaired = state.previous, state.repaired
+                self.spent += state.spent
+                return found
+        start = deltas[:, 0].astype(np.int64)
+        end = deltas[:, 1].astype(np.int64)
         for ticks in (start, end):
             if len(ticks) and int(ticks.max()) >= threshold:
                 wrapped = ticks >= threshold
@@ -68,11 +79,17 @@ class Clock:
                 raise TraceError(f"time stamps claim a run of {longest * self.resolution:.3g} s")
         return self._ns(start), self._ns(duration)
 
-    def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+    @property
+    def _whole_ns(self) -> int | None:
+        """Nanoseconds of a tick, where that is a whole number."""
         per_tick = self.resolution * 1e9
-        whole = round(per_tick)
-        if whole >= 1 and abs(per_tick - whole) < 1e-6 * per_tick:
+        whole = round(per_tick) if per_tick < _MOST_NS else 0
+        return whole if whole >= 1 and abs(per_tick - whole) < 1e-6 * per_tick else None
+
+    def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+        whole = self._whole_ns
+        if whole is not None:
             ticks *= whole
             return ticks
-        found: NDArray[np.int64] = np.rint(ticks * per_tick).astype(np.int64)
+        found: NDArray[np.int64] = np.rint(ticks * (self.resolution * 1e9)).astype(np.int64)
         return found

@@ -1,0 +1,87 @@
+"""Kernels that were compiled with AddressSanitizer and UBSan work through damaged traces and lies without a report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vani.kernels import build
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+TESTS = {
+    "kernels": ["tests/kernels", "--ignore=tests/kernels/test_build.py"],
+    "damage": ["tests/readers/test_damage.py", "-k", "random_damage and not much"],
+    "grammars": ["tests/readers/test_grammar.py", "-k", "not seconds"],
+    "times": ["tests/readers/test_timestamps.py"],
+}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> dict[str, str]:
+    compiler = build.compiler()
+    if compiler is None:
+        pytest.skip("no C compiler is here")
+    folder = tmp_path_factory.mktemp("sanitized")
+    try:
+        build.compile_kernels(folder, more_flags=FLAGS)
+    except OSError as error:
+        pytest.skip(f"the sanitizers are not here: {error}")
+    asked = [*compiler, "-print-file-name=libasan.so"]
+    sanitizer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    if not Path(sanitizer).is_file():
+        pytest.skip("libasan is not here")
+    return os.environ | {
+        "LD_PRELOAD": sanitizer,
+        # Python itself leaves memory behind; with its own allocator there would be no gaps between its objects.
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(ROOT / "tests"),
+        "SANITIZED_KERNELS": str(folder),
+    }
+
+
+def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_a_sanitizer_reports_what_a_kernel_reads_beyond_an_array(environment):
+    """Or else nothing would be told by the silence of the tests below."""
+    code = """
+import ctypes, numpy as np, sanitized_kernels
+from vani.kernels.library import function
+from vani.kernels.times import State
+kernel = function("vani_times", ctypes.c_void_p, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2, ctypes.POINTER(State))
+out = np.zeros(100, np.int64)
+kernel(np.zeros(8, np.uint32).ctypes.data, 50, 1 << 31, 1, 1 << 40, out.ctypes.data, out.ctypes.data, State())
+"""
+    done = run(environment, "-c", code)
+    assert done.returncode != 0
+    assert "heap-buffer-overflow" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tests", list(TESTS))
+def test_no_kernel_leaves_its_arrays(environment, tests):
+    arguments = [
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n0",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "sanitized_kernels",
+        "-s",
+    ]
+    done = run(environment, *arguments, *TESTS[tests])
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert "runtime error" not in done.stderr

@@ -1,0 +1,11 @@
+"""A plug-in of pytest: the kernels that are tested are those in the folder SANITIZED_KERNELS."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from vani.kernels import library as loader
+
+loader.FOLDER = Path(os.environ["SANITIZED_KERNELS"])
+assert loader.library() is not None, "the kernels in SANITIZED_KERNELS do not load"

@@ -1,0 +1,118 @@
+"""Compile the kernels into one shared object that is named for what it was made of.
+
+This file runs by its path as well, in the build hook and in the Makefile, where Vani is not installed: it needs the
+standard library alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["FLAGS", "FOLDER", "compile_kernels", "compiler", "file_name", "sources"]
+
+FOLDER = Path(__file__).parent
+
+# No operation may be fused, so that floating point gives what numpy does. Wider instructions bring nothing.
+FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-fPIC",
+    "-shared",
+    "-Wall",
+    "-Wextra",
+)
+
+_PATIENCE_S = 300.0
+
+
+def sources(folder: Path = FOLDER) -> list[Path]:
+    """What is compiled, and the headers it includes."""
+    return sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"})
+
+
+def file_name(folder: Path = FOLDER) -> str:
+    """Name of the shared object of just these sources and flags."""
+    digest = hashlib.sha256(" ".join(FLAGS).encode())
+    for path in sources(folder):
+        content = path.read_bytes()
+        digest.update(f"\n{path.name} {len(content)}\n".encode())
+        digest.update(content)
+    return f"kernels-{digest.hexdigest()[:16]}.so"
+
+
+def compiler() -> list[str] | None:
+    """Words of the command that compiles C, that of CC where it is set; None where there is none."""
+    try:
+        command = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    except ValueError:
+        return None
+    return None if shutil.which(command[0]) is None else command
+
+
+def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | None:
+    """Compile all kernels into a file in the folder `into`, which takes the place of those of earlier sources.
+
+    Returns
+    -------
+    Path or None
+        The file; None where there is no compiler.
+
+    Raises
+    ------
+    OSError
+        The compiler cannot compile them, or the file cannot be written.
+    """
+    command = compiler()
+    if command is None:
+        return None
+    target = into / file_name()
+    # Beside it, so that nobody loads half a file.
+    with tempfile.TemporaryDirectory(dir=into, prefix=".kernels-") as folder:
+        made = Path(folder) / target.name
+        units = [str(path) for path in sources() if path.suffix == ".c"]
+        try:
+            done = subprocess.run(
+                [*command, *FLAGS, *more_flags, *units, "-o", str(made)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=_PATIENCE_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise OSError(f"{command[0]} takes more than {_PATIENCE_S:g} s") from error
+        if done.returncode or not made.is_file():
+            said = done.stdout.decode(errors="replace").strip()
+            raise OSError(
+                f"{command[0]} cannot compile the kernels: {said or f'exit status {done.returncode}'}"
+            )
+        made.replace(target)
+    for old in into.glob("kernels-*.so"):
+        if old != target:
+            old.unlink(missing_ok=True)
+    return target
+
+
+def _main() -> None:
+    """Compile beside the sources, for those who work on them; without kernels Vani works, too."""
+    if (FOLDER / file_name()).is_file():
+        return
+    try:
+        if compile_kernels(FOLDER) is None:
+            sys.stderr.write("No C compiler (cc): Vani works without its kernels, and takes longer\n")
+    except OSError as error:
+        sys.stderr.write(f"Vani works without its kernels, and takes longer: {error}\n")
+
+
+if __name__ == "__main__":
+    _main()

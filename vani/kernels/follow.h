@@ -1,0 +1,133 @@
+/* What one call does to the position in its file, and to what is known of the file's end: vani/readers/positions.py and
+ * file_ends.py, call by call. */
+#ifndef VANI_FOLLOW_H
+#define VANI_FOLLOW_H
+
+#include "call_state.h"
+
+static void opened(struct file *file, int16_t flags)
+{
+    int empties = (flags & FLAG_TRUNCATE) || ((flags & FLAG_CREATE) && (file->past & PAST_GONE));
+    file->position = 0;
+    file->append = (flags & FLAG_APPEND) != 0;
+    file->past &= (uint8_t)~PAST_GONE;
+    if (!file->alone)
+        return;
+    if (empties) {
+        file->known = 1;
+        file->end = 0;
+        file->past &= (uint8_t)~PAST_ASSUMED;
+    } else if ((flags & FLAG_CREATE) && !(file->past & PAST_USED) && !file->known) {
+        /* O_CREAT tells only where nothing else did, and as long as the file is not read before it is written. */
+        file->known = 1;
+        file->end = 0;
+        file->past |= PAST_ASSUMED;
+    }
+}
+
+static void used(struct file *file, int writes)
+{
+    if ((file->past & PAST_ASSUMED) && !writes)
+        file->known = 0;
+    file->past = (uint8_t)((file->past & ~PAST_ASSUMED) | PAST_USED);
+}
+
+static void forget_end(struct file *file)
+{
+    file->known = 0;
+    file->past = (uint8_t)((file->past & ~PAST_ASSUMED) | PAST_USED);
+}
+
+/* Neither the position nor how long the file is are known from here on. */
+static void forget(struct file *file)
+{
+    file->position = NO_VALUE;
+    forget_end(file);
+}
+
+static void advance(struct file *file, int writes, struct moved *moved)
+{
+    int64_t size = moved->size;
+    if (writes && file->append) {
+        moved->flags |= FLAG_APPEND;
+        moved->offset = file->known ? file->end : NO_VALUE;
+        file->position = file->known ? file->end + size : NO_VALUE;
+    } else if (size == NO_VALUE) {
+        file->position = NO_VALUE;
+    } else if (file->position != NO_VALUE) {
+        moved->offset = file->position;
+        if (!writes && file->known) {
+            int64_t room = file->end - file->position;
+            size = room < 0 ? 0 : room < size ? room : size;
+        }
+        file->position += size;
+    }
+    if (writes && file->position != NO_VALUE && file->position > file->end)
+        file->end = file->position;
+}
+
+/* Sets moved->offset, NO_VALUE where it is unknown, and may add to moved->flags. */
+static int follow(struct file *file, const struct signature *call, struct moved *moved)
+{
+    int64_t value = moved->value;
+    int writes = call->kind == KIND_WRITE;
+    if (value != NO_VALUE && (value >= MOST_OFFSET || value <= -MOST_OFFSET))
+        return NOT_ME;
+    switch (call->rule) {
+    case RULE_ADVANCE:
+        if (moved->size == NO_VALUE && writes && file->append)
+            return NOT_ME;
+        used(file, writes);
+        advance(file, writes, moved);
+        break;
+    case RULE_AT:
+        used(file, writes);
+        if (writes && value != NO_VALUE && moved->size != NO_VALUE && value + moved->size > file->end)
+            file->end = value + moved->size;
+        moved->offset = value;
+        break;
+    case RULE_SEEK_SET:
+        moved->offset = file->position = value;
+        break;
+    case RULE_SEEK_CUR:
+        /* As many of these as there may be calls do not lead out of 64 bits. */
+        if (value != NO_VALUE && (value > MOST_BYTES || value < -MOST_BYTES))
+            return NOT_ME;
+        if (value == NO_VALUE)
+            file->position = NO_VALUE;
+        else if (file->position != NO_VALUE)
+            file->position += value;
+        moved->offset = file->position;
+        break;
+    case RULE_SEEK_END:
+        moved->offset = file->position = file->known && value != NO_VALUE ? file->end + value : NO_VALUE;
+        break;
+    case RULE_OPEN:
+        opened(file, moved->flags);
+        break;
+    case RULE_RESIZE:
+        moved->offset = value;
+        if (value == NO_VALUE) {
+            forget_end(file);
+        } else {
+            file->past &= (uint8_t)~PAST_ASSUMED;
+            file->known = file->alone;
+            file->end = value < 0 ? 0 : value;
+        }
+        break;
+    case RULE_GONE:
+        file->past |= PAST_GONE;
+        break;
+    case RULE_FORGET:
+        forget(file);
+        break;
+    default:
+        return NOT_ME;
+    }
+    /* A seek to before the beginning fails; what its caller did then is unknown. */
+    if (moved->offset < 0)
+        moved->offset = NO_VALUE;
+    return DONE;
+}
+
+#endif
