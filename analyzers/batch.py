@@ -18,6 +18,7 @@ from vani.analyzers.keys import KINDS, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import to_numpy
+from vani.kernels.signatures import COLUMNS, Signatures, signatures
 
 __all__ = ["Alike", "Batch", "cells_of"]
 
@@ -31,7 +32,7 @@ Ints = NDArray[np.int64]
 class Alike:
     """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
 
-    codes: Ints
+    codes: NDArray[Any]
     """Group of each call."""
     row: Ints
     """One call of each group, shape (groups,)."""
@@ -80,10 +81,22 @@ class Batch:
         self.context = context
         self.facts = facts
         self._calls = calls
-        layer = _numbers(calls, "layer")
-        flags = _numbers(calls, "flags")
-        counted = (layer <= Layer.STDIO) & ((flags & Flag.NESTED) == 0)
+        self._read: dict[str, NDArray[Any]] = {}
+        """Columns of all calls; `_taken`: of the counted ones."""
+        self._taken: dict[str, NDArray[Any]] = {}
+        self._is_example = False
+        counted = (self.all_calls("layer") <= Layer.STDIO) & ((self.all_calls("flags") & Flag.NESTED) == 0)
         self._rows: NDArray[np.int64] | None = None if counted.all() else np.flatnonzero(counted)
+
+    @cached_property
+    def examples(self) -> Batch:
+        """One call of each group of `alike`: what all calls of a group share is read off it."""
+        rows = self.alike.row
+        found = Batch.__new__(Batch)
+        found.context, found.facts, found._calls = self.context, self.facts, self._calls
+        found._read, found._taken, found._rows = self._read, {}, self.rows[rows]
+        found._is_example = True
+        return found
 
     def __len__(self) -> int:
         return self._calls.num_rows if self._rows is None else len(self._rows)
@@ -99,8 +112,11 @@ class Batch:
         return np.arange(self._calls.num_rows) if self._rows is None else self._rows
 
     def _column(self, name: str) -> NDArray[Any]:
-        values = _numbers(self._calls, name)
-        return values if self._rows is None else values[self._rows]
+        if self._rows is None:
+            return self.all_calls(name)
+        if name not in self._taken:
+            self._taken[name] = self.all_calls(name)[self._rows]
+        return self._taken[name]
 
     @cached_property
     def kind(self) -> NDArray[np.int8]:
@@ -136,6 +152,8 @@ class Batch:
 
     @cached_property
     def process(self) -> Ints:
+        if self._signatures is not None:
+            return self._of_examples(self.examples.process)
         return self.rank.astype(np.int64) + self.context.world.process_base[self.context.trace]
 
     @cached_property
@@ -146,8 +164,27 @@ class Batch:
         return found
 
     @cached_property
+    def _signatures(self) -> Signatures | None:
+        """Groups of calls that share every attribute but place, size and time; None if numpy has to find them."""
+        if self._is_example or self.context.world.lives is not None:
+            # What a name stands for depends on the moment.
+            return None
+        starts = np.empty(0, np.int64) if self.facts is None else self._phase_starts
+        there = set(self._calls.schema.names)
+        nothing = np.zeros(len(self), np.int8)
+        columns = [self._column(name) if name in there else nothing for name, _ in COLUMNS]
+        return signatures(columns, starts, self.context.world.shift_ns[self.context.trace])
+
+    def _of_examples(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What is known of each group of `alike`, for each call."""
+        found: NDArray[Any] = values[self.alike.codes]
+        return found
+
+    @cached_property
     def file(self) -> Ints:
         """Code of the file under its last name."""
+        if self._signatures is not None:
+            return self._of_examples(self.examples.file)
         lives = self.context.world.lives
         return self.named if lives is None else lives.of(self.named, self.start, self.flags)
 
@@ -176,6 +213,10 @@ class Batch:
     @cached_property
     def included(self) -> NDArray[np.bool_]:
         """The call is on a file (or directory) that is no noise: see the contract, "file"."""
+        if self._signatures is not None:
+            if self.examples.included.all():
+                return np.ones(len(self), np.bool_)
+            return self._of_examples(self.examples.included)
         found: NDArray[np.bool_] = np.append(self.context.world.file_class == FileClass.DATASET, False)[
             self.file
         ]
@@ -184,9 +225,10 @@ class Batch:
     @cached_property
     def phase(self) -> Ints:
         """Phase of each call; the number of phases for excluded calls."""
+        if self._signatures is not None:
+            return self._of_examples(self.examples.phase)
         facts = self._facts
-        first, last = facts.first_phase[self.context.app], facts.first_phase[self.context.app + 1]
-        starts = facts.phase_start[first:last]
+        first, starts = facts.first_phase[self.context.app], self._phase_starts
         if len(starts) <= 1:
             found = np.full(len(self), first, np.int64)
         else:
@@ -198,6 +240,8 @@ class Batch:
     @cached_property
     def cell(self) -> Dense:
         """Codes of the (phase, file) pairs of the batch; `cells_of` gives them back."""
+        if self._signatures is not None:
+            return Dense(self.examples.cell.keys, self._of_examples(self.examples.cell.codes))
         return self._cells(self.file)
 
     @cached_property
@@ -209,10 +253,17 @@ class Batch:
         listed_as = self._facts.listed_as
         if listed_as is None:
             return self.cell
+        if self._signatures is not None:
+            return Dense(self.examples.listed_cell.keys, self._of_examples(self.examples.listed_cell.codes))
         return self._cells(listed_as[self.file])
 
     def _cells(self, file: NDArray[Any]) -> Dense:
         return Dense.of(pack((self.phase, file + 1), _cell_widths(self.context.world, self._facts)))
+
+    @property
+    def _phase_starts(self) -> Ints:
+        facts, app = self._facts, self.context.app
+        return facts.phase_start[facts.first_phase[app] : facts.first_phase[app + 1]]
 
     @property
     def cells(self) -> int:
@@ -221,7 +272,17 @@ class Batch:
 
     @cached_property
     def alike(self) -> Alike:
-        """The calls put together that agree in process, phase, file, function, kind, layer, flags, via and within."""
+        """The calls put together that agree in process, phase, file, function, kind, layer, flags, via and within.
+
+        In the survey, before phases are known, without the phase; and without what a pass does not read.
+        """
+        known = self._signatures
+        if known is not None:
+            return Alike(known.codes, known.row, known.count)
+        if self.facts is None:
+            return Alike.of(
+                Dense.of(self.file).codes, self.flags, self.kind + KINDS * self.layer, self.process
+            )
         columns = [
             self.flags,
             self.within * np.int16(16) + self.via,
@@ -235,12 +296,37 @@ class Batch:
     @cached_property
     def alike_bytes(self) -> Ints:
         """Bytes of all calls of each group of `alike`."""
-        return self.alike.sum(self.bytes)
+        return self._signatures.bytes if self._signatures is not None else self.alike.sum(self.bytes)
 
     @cached_property
     def alike_time(self) -> Ints:
         """Duration of all calls of each group of `alike`."""
-        return self.alike.sum(self.duration)
+        return self._signatures.time if self._signatures is not None else self.alike.sum(self.duration)
+
+    @cached_property
+    def alike_starts(self) -> tuple[Ints, Ints]:
+        """Earliest and latest start of the calls of each group of `alike`."""
+        known = self._signatures
+        return (known.first, known.last) if known is not None else self.alike.range(self.start)
+
+    @cached_property
+    def alike_ends(self) -> Ints:
+        """Latest end of the calls of each group of `alike`."""
+        return self._signatures.end if self._signatures is not None else self.alike.range(self.end)[1]
+
+    @cached_property
+    def alike_placeless(self) -> tuple[Ints, Ints]:
+        """How many calls of each group of `alike` have no known offset; and how many of these some bytes."""
+        known = self._signatures
+        if known is not None:
+            return known.placeless, known.displaced
+        groups = len(self.alike.row)
+        placeless = self.offset == NO_VALUE
+        if not placeless.any():
+            return np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+        found = (self.alike.codes[some] for some in (placeless, placeless & (self.bytes > 0)))
+        first, second = (np.bincount(codes, minlength=groups) for codes in found)
+        return first, second
 
     @cached_property
     def unsized(self) -> NDArray[np.bool_]:
@@ -251,6 +337,8 @@ class Batch:
     @cached_property
     def alike_unsized(self) -> Ints:
         """How many calls of each group of `alike` are `unsized`."""
+        if self._signatures is not None:
+            return self._signatures.unsized
         groups = len(self.alike.row)
         if not self.unsized.any():
             return np.zeros(groups, np.int64)
@@ -270,6 +358,8 @@ class Batch:
     @cached_property
     def process_file(self) -> Ints:
         """Process and file of each call in one number: a key of process and file + 1."""
+        if self._signatures is not None:
+            return self._of_examples(self.examples.process_file)
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
 
@@ -303,7 +393,9 @@ class Batch:
 
     def all_calls(self, name: str) -> NDArray[Any]:
         """A column of all calls of the batch, those of libraries too."""
-        return _numbers(self._calls, name)
+        if name not in self._read:
+            self._read[name] = _numbers(self._calls, name)
+        return self._read[name]
 
     def files_of(self, rows: Ints) -> Ints:
         """Files of some of all calls of the batch, those of libraries too, as `file`."""

@@ -280,7 +280,7 @@ _NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
 
 def _writes_alone(batch: Batch) -> tuple[Ints, Ints, Ints] | None:
     """Process and file, start and end of its writes, by process and file; None where other calls tell of lengths."""
-    if len(batch.alike.row) and ((batch.flags[batch.alike.row] & (_NAMING | Flag.RESIZE)) != 0).any():
+    if len(batch) and ((batch.examples.flags & (_NAMING | Flag.RESIZE)) != 0).any():
         return None
     if len(_lengths_set_by_libraries(batch)):
         return None
