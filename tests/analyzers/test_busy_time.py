@@ -66,7 +66,7 @@ def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):
         one = profile_of(traces, Path(folder) / "a")
         where = "vani.analyzers.measures.busy_time."
         with (
-            patch(where + "_OFTEN", 0),
+            patch(where + "_HELD", 0),
             patch(where + "MOST", most),
             patch(where + "_SHORTEST", 16),
             patch(where + "_ROWS", rows),

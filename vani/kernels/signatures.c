@@ -26,22 +26,6 @@ static uint64_t mixed(uint64_t what, uint64_t how)
     return h * UINT64_C(0xD6E8FEB86659FD93);
 }
 
-/* Phase of a moment: of the last one that began by then, or the first one. */
-static int64_t phase_at(int64_t now, const int64_t *starts, int64_t phases, int64_t hint)
-{
-    if ((hint == 0 || starts[hint] <= now) && (hint + 1 >= phases || starts[hint + 1] > now))
-        return hint;
-    int64_t low = 0, high = phases;
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        if (starts[middle] <= now)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* slots: power of two, at least 2 n; zeros. Of `groups` there is room for `most`; `found` says how many there are. */
 KERNEL int vani_signatures(const struct calls *calls, int64_t n, const int64_t *phase_starts, int64_t phases,
                            int64_t shift, int32_t *slots, int64_t slot_count, struct group *groups, int64_t most,
