@@ -12,13 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.facts import Facts
-from vani.analyzers.intervals import Intervals, merge_runs
+from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_order
 from vani.analyzers.keys import KINDS, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import to_numpy
+from vani.kernels.extents import extents
 from vani.kernels.signatures import COLUMNS, Signatures, signatures
+from vani.kernels.size_counts import size_counts
 
 __all__ = ["Alike", "Batch", "cells_of"]
 
@@ -347,6 +349,9 @@ class Batch:
     @cached_property
     def sizes(self) -> Pairs:
         """How often each size occurs in the data operations of each group of `alike`, unknown sizes left out."""
+        found = size_counts(self.alike.codes, self.bytes, self.examples.kind <= Kind.WRITE)
+        if found is not None:
+            return Pairs(*found)
         rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))
         return count_pairs(self.alike.codes[rows], self.bytes[rows])
 
@@ -377,8 +382,25 @@ class Batch:
         return rows, (self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)
 
     @cached_property
+    def blind(self) -> Ints:
+        """Data operations on files of which the place or the size is not known, in any order."""
+        examples = self.examples
+        unknown = (self.alike_placeless[0] > 0) | (self.alike_unsized > 0)
+        if not (unknown & (examples.kind <= Kind.WRITE) & (examples.file >= 0)).any():
+            return np.empty(0, np.int64)
+        data = (self.kind <= Kind.WRITE) & (self.file >= 0)
+        return np.flatnonzero(data & ((self.offset == NO_VALUE) | (self.bytes == NO_VALUE)))
+
+    @cached_property
     def touched(self) -> Intervals:
         """Extents that all processes together read and wrote, by code of the cell * 2 + direction (0 read, 1 write)."""
+        examples = self.examples
+        data = (examples.kind <= Kind.WRITE) & (examples.file >= 0)
+        sides = 2 * len(examples.cell.keys)
+        of = np.where(data, 2 * examples.cell.codes + examples.kind, -1)
+        found = extents(self.alike.codes, self.offset, self.bytes, of, sides)
+        if found is not None:
+            return merge(*found)
         rows, known = self.placed
         if not known.all():
             rows = rows[known]

@@ -30,6 +30,7 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
+from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
 
 __all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
 
@@ -241,6 +242,27 @@ class _Collector:
         self._busy = _shorter(Intervals.joined(longer), self._floor)
 
     def _add_reach(self, batch: Batch, rows: Any) -> None:
+        examples = batch.examples
+        resizes = (examples.flags & Flag.RESIZE) != 0
+        what = np.where(examples.kind == Kind.WRITE, WRITES, LEFT_OUT)
+        what = np.where(resizes, CUTS, what)
+        what[~examples.included] = LEFT_OUT
+        if not what.any():
+            return
+        columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start)
+        # A write that sets the length, too, would be both.
+        known = (
+            None
+            if (resizes & (examples.kind == Kind.WRITE)).any()
+            else reach(columns, what, length=self._bucket, most=BUCKETS, level=self._level)
+        )
+        if known is None:
+            self._add_reach_by_call(batch, rows)
+        elif len(known[0]):
+            of, moment, end, _ = known
+            self._reach.append(group(pack((examples.file[of], moment), MOMENTS), {"reach": end}, _REACH))
+
+    def _add_reach_by_call(self, batch: Batch, rows: Any) -> None:
         offset, size = batch.offset[rows], batch.bytes[rows]
         kind, flags = batch.kind[rows], batch.flags[rows]
         resized = ((flags & Flag.RESIZE) != 0) & (offset != NO_VALUE)
@@ -248,10 +270,10 @@ class _Collector:
         telling = np.flatnonzero(resized | wrote)
         if not len(telling):
             return
-        reach = offset[telling] + np.where(wrote[telling], size[telling], 0)
+        furthest = offset[telling] + np.where(wrote[telling], size[telling], 0)
         bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
         key = pack((batch.file[rows][telling], bucket >> self._level), MOMENTS)
-        self._reach.append(group(key, {"reach": reach}, _REACH))
+        self._reach.append(group(key, {"reach": furthest}, _REACH))
 
     def _shrink(self) -> None:
         self._files = [Keyed.merged(self._files, _FILES)]
