@@ -19,12 +19,20 @@ static inline int ends_are_sound(const struct ends *ends)
            && ends->buckets >= 0 && ends->moments > ends->buckets && ends->files < INT64_MAX / ends->moments;
 }
 
-/* End of a file, 0 <= file < ends->files, at a moment >= 0; 0 before anything was written. */
-static inline int64_t end_at(const struct ends *ends, int64_t file, int64_t now)
+/* End of a file, 0 <= file < ends->files, at a moment >= 0; 0 before anything was written. near: where the key was that
+   was found last for this file, or 0. */
+static inline int64_t end_at(const struct ends *ends, int64_t file, int64_t now, int64_t *near)
 {
     int64_t moment = now / ends->bucket_ns;
     moment = (moment < ends->buckets ? moment : ends->buckets) >> ends->level;
     int64_t wanted = file * ends->moments + moment, low = -1, high = ends->count;
+    if (*near >= 0 && *near < high && ends->keys[*near] <= wanted) {
+        low = *near;
+        if (low + 1 < high && ends->keys[low + 1] <= wanted)
+            low++;
+        if (low + 1 == high || ends->keys[low + 1] > wanted)
+            high = low + 1;
+    }
     /* The last key that is no larger. */
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
@@ -33,6 +41,7 @@ static inline int64_t end_at(const struct ends *ends, int64_t file, int64_t now)
         else
             high = middle;
     }
+    *near = low;
     return low >= 0 && ends->keys[low] >= file * ends->moments ? ends->reach[low] : 0;
 }
 

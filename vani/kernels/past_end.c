@@ -2,10 +2,10 @@
 #include "calls.h"
 #include "ends.h"
 
-/* file: by group; -1 leaves a group out. beyond, reads: by group, zeros at first. */
+/* file: by group; -1 leaves a group out. near, beyond, reads: by group, zeros at first. */
 KERNEL int vani_past_end(const int32_t *codes, const int64_t *offset, const int64_t *bytes, const int64_t *start,
                          const int64_t *duration, int64_t n, const int64_t *file, int64_t groups,
-                         const struct ends *ends, int64_t *beyond, int64_t *reads)
+                         const struct ends *ends, int64_t *near, int64_t *beyond, int64_t *reads)
 {
     if (n < 0 || groups < 0 || !ends_are_sound(ends))
         return NOT_ME;
@@ -25,7 +25,7 @@ KERNEL int vani_past_end(const int32_t *codes, const int64_t *offset, const int6
             continue;
         if (now < 0)
             return NOT_ME;
-        int64_t end = end_at(ends, of, now), over = wanted - (end > begin ? end : begin);
+        int64_t end = end_at(ends, of, now, &near[codes[i]]), over = wanted - (end > begin ? end : begin);
         if (over > 0 && __builtin_add_overflow(beyond[codes[i]], over < size ? over : size, &beyond[codes[i]]))
             return NOT_ME;
         reads[codes[i]]++;

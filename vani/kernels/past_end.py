@@ -34,7 +34,7 @@ def past_end(
     kernel = function(
         "vani_past_end",
         *[_ADDRESS] * 5,
-        *(_NUMBER, _ADDRESS, _NUMBER, ctypes.POINTER(FileEnds), _ADDRESS, _ADDRESS),
+        *(_NUMBER, _ADDRESS, _NUMBER, ctypes.POINTER(FileEnds), *[_ADDRESS] * 3),
     )
     if kernel is None:
         return None
@@ -42,6 +42,7 @@ def past_end(
     codes, file = np.ascontiguousarray(calls[0], np.int32), np.ascontiguousarray(file, np.int64)
     columns = [np.ascontiguousarray(column, np.int64) for column in calls[1:]]
     beyond, reads = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+    near = np.zeros(groups, np.int64)
     structure, _alive = ends.structure()
     done = kernel(
         address(codes, np.int32, n),
@@ -50,6 +51,7 @@ def past_end(
         address(file, np.int64, groups),
         groups,
         structure,
+        address(near, np.int64),
         address(beyond, np.int64),
         address(reads, np.int64),
     )

@@ -137,7 +137,8 @@ static int arrange(const struct batch *batch, struct found *found)
 }
 
 /* Whether an operation begins where the end of the file cut the one before, of the same stream. */
-static int behind_cut(const struct operation *one, int64_t file, int reads, const struct ends *ends)
+static int behind_cut(const struct operation *one, int64_t file, int reads, const struct ends *ends,
+                      int64_t *near)
 {
     const struct operation *before = one - 1;
     if ((one->bits & FIRST) || before->begin == NO_VALUE || one->begin < before->begin
@@ -146,7 +147,7 @@ static int behind_cut(const struct operation *one, int64_t file, int reads, cons
     if ((one->bits & before->bits & FROM_POSITION) && one->seeks == before->seeks)
         return 1;
     return reads && ends->files && ends->known[file] && one->start >= ends->since[file]
-           && one->begin == end_at(ends, file, one->start);
+           && one->begin == end_at(ends, file, one->start, near);
 }
 
 enum { PAIRED = 1, CONTINUES = 2, BACK = 4, AGAIN = 8, BEYOND = 16 };
@@ -155,7 +156,7 @@ enum { PAIRED = 1, CONTINUES = 2, BACK = 4, AGAIN = 8, BEYOND = 16 };
 static void compare(const struct operation *run, uint8_t *work, int64_t n, int64_t file, int reads,
                     const struct ends *ends)
 {
-    int64_t before = 0;
+    int64_t before = 0, near = 0;
     work[0] = 0;
     for (int64_t i = 1; i < n; i++) {
         const struct operation *one = &run[i];
@@ -164,7 +165,7 @@ static void compare(const struct operation *run, uint8_t *work, int64_t n, int64
             continue;
         int64_t delta = minus(one->begin, one[-1].begin), expected = plus(one[-1].begin, one[-1].size);
         unsigned how = PAIRED;
-        if (one->begin == expected || behind_cut(one, file, reads, ends))
+        if (one->begin == expected || behind_cut(one, file, reads, ends, &near))
             how |= CONTINUES;
         else
             how |= one->begin < expected ? BACK : BEYOND;
