@@ -1,5 +1,5 @@
 /* What processes do from moment to moment (analyzers/activity.py). */
-#include "calls.h"
+#include "columns.h"
 
 enum { COUNTED = 1, READS = 2, WRITES = 4, OPENS = 8 };
 

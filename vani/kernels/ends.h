@@ -2,7 +2,7 @@
 #ifndef VANI_ENDS_H
 #define VANI_ENDS_H
 
-#include "calls.h"
+#include "columns.h"
 
 /* keys of file and moment (width `moments`), ascending, with the largest end so far at each. */
 struct ends {

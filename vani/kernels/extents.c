@@ -1,5 +1,5 @@
 /* Extents of files that calls touched, those that follow each other put together (analyzers/batch.py). */
-#include "calls.h"
+#include "columns.h"
 
 struct extent {
     int64_t side, start, end;

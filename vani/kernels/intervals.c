@@ -1,5 +1,5 @@
 /* When calls took place and in which group, of those that lie in a stretch of time (analyzers/measures/busy_time.py). */
-#include "calls.h"
+#include "columns.h"
 
 struct columns {
     const int8_t *layer, *kind;

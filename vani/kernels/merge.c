@@ -1,5 +1,5 @@
 /* Unions of intervals by group, where those of a group come in order of their starts (analyzers/intervals.py). */
-#include "calls.h"
+#include "columns.h"
 
 struct interval {
     int64_t group, start, end;

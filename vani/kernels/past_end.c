@@ -1,5 +1,5 @@
 /* Bytes that reads asked for beyond the end of their file, by group (analyzers/measures/past_end.py). */
-#include "calls.h"
+#include "columns.h"
 #include "ends.h"
 
 /* file: by group; -1 leaves a group out. near, beyond, reads: by group, zeros at first. */

@@ -1,5 +1,5 @@
 /* Classes of data operations by where they begin, stream by stream (analyzers/measures/access_pattern.py). */
-#include "calls.h"
+#include "columns.h"
 #include "ends.h"
 
 enum { CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM, CLASSES };

@@ -1,5 +1,5 @@
 /* How far writes and cuts reached from moment to moment, by group of calls (analyzers/reach.py). */
-#include "calls.h"
+#include "columns.h"
 
 enum { LEFT_OUT = 0, WRITES = 1, CUTS = 2 };
 

@@ -2,7 +2,7 @@
    (analyzers/signatures.py). */
 #include <string.h>
 
-#include "calls.h"
+#include "columns.h"
 
 /* Columns of calls, shape (n,) each. */
 struct calls {

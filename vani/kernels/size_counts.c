@@ -1,5 +1,5 @@
 /* How often each size occurs in each group of calls (analyzers/batch.py). */
-#include "calls.h"
+#include "columns.h"
 
 struct size {
     int64_t group, bytes, count;

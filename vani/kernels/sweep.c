@@ -1,7 +1,7 @@
 /* Lengths of the unions of intervals in several groupings at once (analyzers/measures/busy_time.py). */
 #include <string.h>
 
-#include "calls.h"
+#include "columns.h"
 
 enum { DIGIT = 11, BINS = 1 << DIGIT, KINDS = 4, WRITE_OR_SYNC = KINDS, ALL = KINDS + 1, WIDTH = KINDS + 2 };
 

@@ -1,6 +1,6 @@
 /* What kernels that measure calls share: see vani/calls.py and analyzers/keyed.py. */
-#ifndef VANI_CALLS_H
-#define VANI_CALLS_H
+#ifndef VANI_COLUMNS_H
+#define VANI_COLUMNS_H
 
 #include "vani.h"
 
