@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
-from call_tables import FUNCTION_NAMES, InventedTrace, invented_traces, profile_of
+from call_tables import FUNCTION_NAMES, InventedTrace, call, invented_traces, profile_of, read, write
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import MOMENTS, Ends, Facts
@@ -26,7 +26,7 @@ from vani.analyzers.keys import pack
 from vani.analyzers.measures.survey import Survey
 from vani.analyzers.passes import measures
 from vani.analyzers.world import Context, World
-from vani.calls import Layer
+from vani.calls import FileClass, Flag, Layer
 from vani.kernels.activity import BITS as OF_ACTIVITY
 from vani.kernels.activity import activity
 from vani.kernels.extents import extents
@@ -113,10 +113,41 @@ def world_and_facts(draw: st.DrawFn, trace: InventedTrace) -> tuple[Context, Fac
     return Context(world, 0, np.arange(files), codes), facts
 
 
-@given(data=st.data(), traces=invented_traces())
+def busy_trace(seed: int, rows_per_batch: int) -> InventedTrace:
+    """Two processes with many operations on few places of two files."""
+    chance = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    jumpy = chance.random()
+    for rank in range(2):
+        now, at = 0, 0
+        for _ in range(int(chance.integers(0, 60))):
+            now += int(chance.integers(0, 3))
+            file, size = int(chance.integers(0, 2)), int(chance.choice([0, 100, 100, 100, 200]))
+            here = {"rank": rank, "at": now, "lasts": int(chance.integers(0, 3))}
+            what = chance.random()
+            if what < 0.05:
+                rows.append(call(file=file, flags=Flag.OPEN, **here))
+            elif what < 0.1:
+                rows.append(call(file=file, flags=Flag.SEEK, offset=chance.choice([None, 0, 300]), **here))
+            else:
+                at = int(chance.integers(0, 6)) * 100 if chance.random() < jumpy else at + 200
+                known = chance.random() < 0.95
+                append = Flag.APPEND if chance.random() < 0.05 else 0
+                more = {"flags": append, "follows": bool(chance.random() < 0.5), **here}
+                do = read if what < 0.6 and not append else write
+                rows.append(do(file, at if known else None, size if chance.random() < 0.95 else None, **more))
+    return InventedTrace(rows, [FileClass.DATASET] * 2, ranks=2, rows_per_batch=rows_per_batch)
+
+
+TRACES = st.one_of(
+    invented_traces().map(lambda traces: traces[0]),
+    st.builds(busy_trace, st.integers(0, 1 << 30), st.sampled_from([3, 11, 1000])),
+)
+
+
+@given(data=st.data(), trace=TRACES)
 @EXAMPLES
-def test_each_measure_finds_the_same_with_kernels_and_without(data, traces):
-    (trace,) = traces
+def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
     context, facts = data.draw(world_and_facts(trace))
     batches = list(trace.batches(range(trace.ranks), Piece()))
 
