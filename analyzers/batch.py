@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.analyzers.alike import Alike
 from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_order
@@ -22,54 +22,9 @@ from vani.kernels.extents import extents
 from vani.kernels.signatures import COLUMNS, Signatures, signatures
 from vani.kernels.size_counts import size_counts
 
-__all__ = ["Alike", "Batch", "cells_of"]
-
-_MOST = np.iinfo(np.int64).max
-_WIDE = 1 << 20
+__all__ = ["Batch", "cells_of"]
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Alike:
-    """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
-
-    codes: NDArray[Any]
-    """Group of each call."""
-    row: Ints
-    """One call of each group, shape (groups,)."""
-    count: Ints
-    """Calls of each group."""
-
-    @staticmethod
-    def of(codes: Ints, *columns: NDArray[Any]) -> Alike:
-        """Groups of calls that agree in `codes` (0 and up, few) and in each of the columns."""
-        width = int(codes.max(initial=-1)) + 1
-        for column in columns:
-            if len(column) and column.min() == column.max():
-                continue
-            dense = Dense.of(column)
-            if len(dense.keys) > 1:
-                codes = codes * len(dense.keys) + dense.codes
-                width *= len(dense.keys)
-            if width > _WIDE:
-                few = Dense.of(codes)
-                codes, width = few.codes, len(few.keys)
-        codes = Dense.of(codes).codes
-        row = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
-        row[codes] = np.arange(len(codes))
-        return Alike(codes, row, np.bincount(codes, minlength=len(row)))
-
-    def range(self, values: Ints) -> tuple[Ints, Ints]:
-        """Smallest and largest value of each group."""
-        low, high = np.full(len(self.row), _MOST), np.full(len(self.row), -_MOST)
-        np.minimum.at(low, self.codes, values)
-        np.maximum.at(high, self.codes, values)
-        return low, high
-
-    def sum(self, values: Ints) -> Ints:
-        """Exact sum over the calls of each group; `NO_VALUE` counts as 0."""
-        return Dense(self.row, self.codes).sum(np.where(values == NO_VALUE, 0, values))
 
 
 class Batch:
@@ -331,20 +286,12 @@ class Batch:
         return first, second
 
     @cached_property
-    def unsized(self) -> NDArray[np.bool_]:
-        """Data operations whose size the trace does not tell."""
-        found: NDArray[np.bool_] = (self.kind <= Kind.WRITE) & (self.bytes == NO_VALUE)
-        return found
-
-    @cached_property
     def alike_unsized(self) -> Ints:
-        """How many calls of each group of `alike` are `unsized`."""
+        """Of how many data operations of each group of `alike` the trace does not tell the size."""
         if self._signatures is not None:
             return self._signatures.unsized
-        groups = len(self.alike.row)
-        if not self.unsized.any():
-            return np.zeros(groups, np.int64)
-        return np.bincount(self.alike.codes[self.unsized], minlength=groups)
+        unsized = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes == NO_VALUE))
+        return np.bincount(self.alike.codes[unsized], minlength=len(self.alike.row))
 
     @cached_property
     def sizes(self) -> Pairs:
@@ -367,12 +314,6 @@ class Batch:
             return self._of_examples(self.examples.process_file)
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
-
-    @cached_property
-    def process_file_starts(self) -> NDArray[np.bool_]:
-        """In that order: where another process or file begins."""
-        key = self.process_file[self.by_process_and_file]
-        return np.append(True, key[1:] != key[:-1]) if len(key) else np.empty(0, np.bool_)
 
     @cached_property
     def placed(self) -> tuple[Ints, NDArray[np.bool_]]:

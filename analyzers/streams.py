@@ -151,17 +151,23 @@ class Seeks:
         return found
 
     @cached_property
+    def _starts(self) -> Ints:
+        """Where another process or file begins, in that order."""
+        key = self._batch.process_file[self._batch.by_process_and_file]
+        return np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+
+    @cached_property
     def _base(self) -> Ints:
         """Seeks in the calls of other processes and files, for calls in order of process and file."""
         assert self._until is not None
-        at = np.flatnonzero(self._batch.process_file_starts)
+        at = self._starts
         return np.repeat(np.append(0, self._until[at[1:] - 1]), np.diff(np.append(at, len(self._until))))
 
     def of(self, process_file: Ints) -> Ints:
         """Seeks on files of processes, in all."""
         if self._until is None:
             return np.zeros(len(process_file), np.int64)
-        at = np.flatnonzero(self._batch.process_file_starts)
+        at = self._starts
         key = self._batch.process_file[self._batch.by_process_and_file[at]]
         total = np.diff(np.append(0, self._until[np.append(at[1:], len(self._until)) - 1]))
         place = np.minimum(np.searchsorted(key, process_file), len(key) - 1)
