@@ -30,7 +30,7 @@ from vani.analyzers.access_classes import NAMES, STRIDED, classify
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Ends, Facts
 from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs, group, stable_order
-from vani.analyzers.keys import SIDES, beside, pack, unpack
+from vani.analyzers.keys import SIDES, pack, unpack
 from vani.analyzers.streams import Events, Operations, Seeks
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
@@ -301,11 +301,12 @@ class _Collector:
     def _count(self, cell: Ints, within: NDArray[Any], kind: Ints) -> None:
         if not len(cell):
             return
-        dense = Dense.of(cell)
-        both = Dense.of(pack((dense.codes, within), beside(_WITHIN)))
+        cells, around = Dense.of(cell), Dense.of(within)
+        widths = (len(cells.keys), len(around.keys))
+        both = Dense.of(pack((cells.codes, around.codes), widths))
         table = np.bincount(both.codes * 4 + kind, minlength=4 * len(both.keys)).reshape(-1, 4)
-        place, around = unpack(both.keys, beside(_WITHIN))
-        self._add_table(dense.keys[place], around, table)
+        of_cell, of_layers = unpack(both.keys, widths)
+        self._add_table(cells.keys[of_cell], around.keys[of_layers], table)
 
     def _add_table(self, cell: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
