@@ -22,6 +22,7 @@ from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context
 from vani.calls import Flag, Kind
+from vani.kernels.activity import BITS, activity
 
 __all__ = ["Activity", "ActivityCollector", "Cells", "bucket_ns"]
 
@@ -126,6 +127,8 @@ class ActivityCollector:
 
     def add(self, batch: Batch, rows: Any) -> None:
         """Take the calls in `rows` of the batch."""
+        if self._add_compiled(batch):
+            return
         if self._chosen is not None:
             rows = np.arange(len(batch))[rows]
             rows = rows[self._chosen[batch.rank[rows]]]
@@ -155,6 +158,32 @@ class ActivityCollector:
         self._parts.append(group(key[first], columns, _HOW))
         if len(self._parts) > 64:
             self._shrink()
+
+    def _add_compiled(self, batch: Batch) -> bool:
+        """The same by a kernel; False if numpy decides."""
+        examples = batch.examples
+        counted = examples.included
+        if self._chosen is not None:
+            counted = counted & self._chosen[examples.rank]
+        if not counted.any():
+            return True
+        what = BITS["reads"] * (examples.kind == Kind.READ) + BITS["writes"] * (examples.kind == Kind.WRITE)
+        what += BITS["opens"] * ((examples.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
+        columns = activity(
+            (batch.alike.codes, batch.bytes, batch.start, batch.duration),
+            examples.process,
+            np.where(counted, what + BITS["counted"], 0),
+            length=self._bucket,
+            most=BUCKETS,
+            level=self._level,
+        )
+        if columns is None:
+            return False
+        key = pack((columns.pop("process"), columns.pop("moment")), MOMENTS)
+        self._parts.append(group(key, columns, _HOW))
+        if len(self._parts) > 64:
+            self._shrink()
+        return True
 
     def _shrink(self) -> None:
         found = Activity.combined([Activity(part, self._level) for part in self._parts])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -11,62 +10,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.analyzers.alike import Alike
 from vani.analyzers.facts import Facts
-from vani.analyzers.intervals import Intervals, merge_runs
+from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_order
 from vani.analyzers.keys import KINDS, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import to_numpy
+from vani.kernels.extents import extents
+from vani.kernels.signatures import COLUMNS, Signatures, signatures
+from vani.kernels.size_counts import size_counts
 
-__all__ = ["Alike", "Batch", "cells_of"]
-
-_MOST = np.iinfo(np.int64).max
-_WIDE = 1 << 20
+__all__ = ["Batch", "cells_of"]
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Alike:
-    """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
-
-    codes: Ints
-    """Group of each call."""
-    row: Ints
-    """One call of each group, shape (groups,)."""
-    count: Ints
-    """Calls of each group."""
-
-    @staticmethod
-    def of(codes: Ints, *columns: NDArray[Any]) -> Alike:
-        """Groups of calls that agree in `codes` (0 and up, few) and in each of the columns."""
-        width = int(codes.max(initial=-1)) + 1
-        for column in columns:
-            if len(column) and column.min() == column.max():
-                continue
-            dense = Dense.of(column)
-            if len(dense.keys) > 1:
-                codes = codes * len(dense.keys) + dense.codes
-                width *= len(dense.keys)
-            if width > _WIDE:
-                few = Dense.of(codes)
-                codes, width = few.codes, len(few.keys)
-        codes = Dense.of(codes).codes
-        row = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
-        row[codes] = np.arange(len(codes))
-        return Alike(codes, row, np.bincount(codes, minlength=len(row)))
-
-    def range(self, values: Ints) -> tuple[Ints, Ints]:
-        """Smallest and largest value of each group."""
-        low, high = np.full(len(self.row), _MOST), np.full(len(self.row), -_MOST)
-        np.minimum.at(low, self.codes, values)
-        np.maximum.at(high, self.codes, values)
-        return low, high
-
-    def sum(self, values: Ints) -> Ints:
-        """Exact sum over the calls of each group; `NO_VALUE` counts as 0."""
-        return Dense(self.row, self.codes).sum(np.where(values == NO_VALUE, 0, values))
 
 
 class Batch:
@@ -80,10 +38,22 @@ class Batch:
         self.context = context
         self.facts = facts
         self._calls = calls
-        layer = _numbers(calls, "layer")
-        flags = _numbers(calls, "flags")
-        counted = (layer <= Layer.STDIO) & ((flags & Flag.NESTED) == 0)
+        self._read: dict[str, NDArray[Any]] = {}
+        """Columns of all calls; `_taken`: of the counted ones."""
+        self._taken: dict[str, NDArray[Any]] = {}
+        self._is_example = False
+        counted = (self.all_calls("layer") <= Layer.STDIO) & ((self.all_calls("flags") & Flag.NESTED) == 0)
         self._rows: NDArray[np.int64] | None = None if counted.all() else np.flatnonzero(counted)
+
+    @cached_property
+    def examples(self) -> Batch:
+        """One call of each group of `alike`: what all calls of a group share is read off it."""
+        rows = self.alike.row
+        found = Batch.__new__(Batch)
+        found.context, found.facts, found._calls = self.context, self.facts, self._calls
+        found._read, found._taken, found._rows = self._read, {}, self.rows[rows]
+        found._is_example = True
+        return found
 
     def __len__(self) -> int:
         return self._calls.num_rows if self._rows is None else len(self._rows)
@@ -99,8 +69,11 @@ class Batch:
         return np.arange(self._calls.num_rows) if self._rows is None else self._rows
 
     def _column(self, name: str) -> NDArray[Any]:
-        values = _numbers(self._calls, name)
-        return values if self._rows is None else values[self._rows]
+        if self._rows is None:
+            return self.all_calls(name)
+        if name not in self._taken:
+            self._taken[name] = self.all_calls(name)[self._rows]
+        return self._taken[name]
 
     @cached_property
     def kind(self) -> NDArray[np.int8]:
@@ -136,6 +109,8 @@ class Batch:
 
     @cached_property
     def process(self) -> Ints:
+        if self._signatures is not None:
+            return self._of_examples(self.examples.process)
         return self.rank.astype(np.int64) + self.context.world.process_base[self.context.trace]
 
     @cached_property
@@ -146,8 +121,27 @@ class Batch:
         return found
 
     @cached_property
+    def _signatures(self) -> Signatures | None:
+        """Groups of calls that share every attribute but place, size and time; None if numpy has to find them."""
+        if self._is_example or self.context.world.lives is not None:
+            # What a name stands for depends on the moment.
+            return None
+        starts = np.empty(0, np.int64) if self.facts is None else self._phase_starts
+        there = set(self._calls.schema.names)
+        nothing = np.zeros(len(self), np.int8)
+        columns = [self._column(name) if name in there else nothing for name, _ in COLUMNS]
+        return signatures(columns, starts, self.context.world.shift_ns[self.context.trace])
+
+    def _of_examples(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What is known of each group of `alike`, for each call."""
+        found: NDArray[Any] = values[self.alike.codes]
+        return found
+
+    @cached_property
     def file(self) -> Ints:
         """Code of the file under its last name."""
+        if self._signatures is not None:
+            return self._of_examples(self.examples.file)
         lives = self.context.world.lives
         return self.named if lives is None else lives.of(self.named, self.start, self.flags)
 
@@ -176,6 +170,10 @@ class Batch:
     @cached_property
     def included(self) -> NDArray[np.bool_]:
         """The call is on a file (or directory) that is no noise: see the contract, "file"."""
+        if self._signatures is not None:
+            if self.examples.included.all():
+                return np.ones(len(self), np.bool_)
+            return self._of_examples(self.examples.included)
         found: NDArray[np.bool_] = np.append(self.context.world.file_class == FileClass.DATASET, False)[
             self.file
         ]
@@ -184,9 +182,10 @@ class Batch:
     @cached_property
     def phase(self) -> Ints:
         """Phase of each call; the number of phases for excluded calls."""
+        if self._signatures is not None:
+            return self._of_examples(self.examples.phase)
         facts = self._facts
-        first, last = facts.first_phase[self.context.app], facts.first_phase[self.context.app + 1]
-        starts = facts.phase_start[first:last]
+        first, starts = facts.first_phase[self.context.app], self._phase_starts
         if len(starts) <= 1:
             found = np.full(len(self), first, np.int64)
         else:
@@ -198,6 +197,8 @@ class Batch:
     @cached_property
     def cell(self) -> Dense:
         """Codes of the (phase, file) pairs of the batch; `cells_of` gives them back."""
+        if self._signatures is not None:
+            return Dense(self.examples.cell.keys, self._of_examples(self.examples.cell.codes))
         return self._cells(self.file)
 
     @cached_property
@@ -209,10 +210,17 @@ class Batch:
         listed_as = self._facts.listed_as
         if listed_as is None:
             return self.cell
+        if self._signatures is not None:
+            return Dense(self.examples.listed_cell.keys, self._of_examples(self.examples.listed_cell.codes))
         return self._cells(listed_as[self.file])
 
     def _cells(self, file: NDArray[Any]) -> Dense:
         return Dense.of(pack((self.phase, file + 1), _cell_widths(self.context.world, self._facts)))
+
+    @property
+    def _phase_starts(self) -> Ints:
+        facts, app = self._facts, self.context.app
+        return facts.phase_start[facts.first_phase[app] : facts.first_phase[app + 1]]
 
     @property
     def cells(self) -> int:
@@ -221,7 +229,17 @@ class Batch:
 
     @cached_property
     def alike(self) -> Alike:
-        """The calls put together that agree in process, phase, file, function, kind, layer, flags, via and within."""
+        """The calls put together that agree in process, phase, file, function, kind, layer, flags, via and within.
+
+        In the survey, before phases are known, without the phase; and without what a pass does not read.
+        """
+        known = self._signatures
+        if known is not None:
+            return Alike(known.codes, known.row, known.count)
+        if self.facts is None:
+            return Alike.of(
+                Dense.of(self.file).codes, self.flags, self.kind + KINDS * self.layer, self.process
+            )
         columns = [
             self.flags,
             self.within * np.int16(16) + self.via,
@@ -235,30 +253,52 @@ class Batch:
     @cached_property
     def alike_bytes(self) -> Ints:
         """Bytes of all calls of each group of `alike`."""
-        return self.alike.sum(self.bytes)
+        return self._signatures.bytes if self._signatures is not None else self.alike.sum(self.bytes)
 
     @cached_property
     def alike_time(self) -> Ints:
         """Duration of all calls of each group of `alike`."""
-        return self.alike.sum(self.duration)
+        return self._signatures.time if self._signatures is not None else self.alike.sum(self.duration)
 
     @cached_property
-    def unsized(self) -> NDArray[np.bool_]:
-        """Data operations whose size the trace does not tell."""
-        found: NDArray[np.bool_] = (self.kind <= Kind.WRITE) & (self.bytes == NO_VALUE)
-        return found
+    def alike_starts(self) -> tuple[Ints, Ints]:
+        """Earliest and latest start of the calls of each group of `alike`."""
+        known = self._signatures
+        return (known.first, known.last) if known is not None else self.alike.range(self.start)
+
+    @cached_property
+    def alike_ends(self) -> Ints:
+        """Latest end of the calls of each group of `alike`."""
+        return self._signatures.end if self._signatures is not None else self.alike.range(self.end)[1]
+
+    @cached_property
+    def alike_placeless(self) -> tuple[Ints, Ints]:
+        """How many calls of each group of `alike` have no known offset; and how many of these some bytes."""
+        known = self._signatures
+        if known is not None:
+            return known.placeless, known.displaced
+        groups = len(self.alike.row)
+        placeless = self.offset == NO_VALUE
+        if not placeless.any():
+            return np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+        found = (self.alike.codes[some] for some in (placeless, placeless & (self.bytes > 0)))
+        first, second = (np.bincount(codes, minlength=groups) for codes in found)
+        return first, second
 
     @cached_property
     def alike_unsized(self) -> Ints:
-        """How many calls of each group of `alike` are `unsized`."""
-        groups = len(self.alike.row)
-        if not self.unsized.any():
-            return np.zeros(groups, np.int64)
-        return np.bincount(self.alike.codes[self.unsized], minlength=groups)
+        """Of how many data operations of each group of `alike` the trace does not tell the size."""
+        if self._signatures is not None:
+            return self._signatures.unsized
+        unsized = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes == NO_VALUE))
+        return np.bincount(self.alike.codes[unsized], minlength=len(self.alike.row))
 
     @cached_property
     def sizes(self) -> Pairs:
         """How often each size occurs in the data operations of each group of `alike`, unknown sizes left out."""
+        found = size_counts(self.alike.codes, self.bytes, self.examples.kind <= Kind.WRITE)
+        if found is not None:
+            return Pairs(*found)
         rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))
         return count_pairs(self.alike.codes[rows], self.bytes[rows])
 
@@ -270,14 +310,10 @@ class Batch:
     @cached_property
     def process_file(self) -> Ints:
         """Process and file of each call in one number: a key of process and file + 1."""
+        if self._signatures is not None:
+            return self._of_examples(self.examples.process_file)
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
-
-    @cached_property
-    def process_file_starts(self) -> NDArray[np.bool_]:
-        """In that order: where another process or file begins."""
-        key = self.process_file[self.by_process_and_file]
-        return np.append(True, key[1:] != key[:-1]) if len(key) else np.empty(0, np.bool_)
 
     @cached_property
     def placed(self) -> tuple[Ints, NDArray[np.bool_]]:
@@ -287,8 +323,25 @@ class Batch:
         return rows, (self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)
 
     @cached_property
+    def blind(self) -> Ints:
+        """Data operations on files of which the place or the size is not known, in any order."""
+        examples = self.examples
+        unknown = (self.alike_placeless[0] > 0) | (self.alike_unsized > 0)
+        if not (unknown & (examples.kind <= Kind.WRITE) & (examples.file >= 0)).any():
+            return np.empty(0, np.int64)
+        data = (self.kind <= Kind.WRITE) & (self.file >= 0)
+        return np.flatnonzero(data & ((self.offset == NO_VALUE) | (self.bytes == NO_VALUE)))
+
+    @cached_property
     def touched(self) -> Intervals:
         """Extents that all processes together read and wrote, by code of the cell * 2 + direction (0 read, 1 write)."""
+        examples = self.examples
+        data = (examples.kind <= Kind.WRITE) & (examples.file >= 0)
+        sides = 2 * len(examples.cell.keys)
+        of = np.where(data, 2 * examples.cell.codes + examples.kind, -1)
+        found = extents(self.alike.codes, self.offset, self.bytes, of, sides)
+        if found is not None:
+            return merge(*found)
         rows, known = self.placed
         if not known.all():
             rows = rows[known]
@@ -303,7 +356,9 @@ class Batch:
 
     def all_calls(self, name: str) -> NDArray[Any]:
         """A column of all calls of the batch, those of libraries too."""
-        return _numbers(self._calls, name)
+        if name not in self._read:
+            self._read[name] = _numbers(self._calls, name)
+        return self._read[name]
 
     def files_of(self, rows: Ints) -> Ints:
         """Files of some of all calls of the batch, those of libraries too, as `file`."""

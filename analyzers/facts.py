@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.keys import beside, pack, unpack
+from vani.kernels.ends import ByTime
 
 __all__ = ["BUCKETS", "MOMENTS", "Ends", "Facts"]
 
@@ -48,6 +49,12 @@ class Ends:
             same = (place >= 0) & (unpack(self.keys[place], MOMENTS)[0] == file)
             found[same] = self.reach[place[same]]
         return found
+
+    def by_time(self) -> ByTime:
+        """As kernels take it."""
+        return ByTime(
+            self.known, self.since, self.keys, self.reach, self.bucket_ns, self.level, BUCKETS, MOMENTS[1]
+        )
 
     def last(self) -> Ints:
         """Largest end that each file ever had, shape (files,); `NO_VALUE` where unknown."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense
+from vani.kernels.merge import merge as merge_in_order
 
 __all__ = ["Intervals", "merge", "merge_runs", "total_length"]
 
@@ -56,6 +57,9 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         Sorted by group and start, disjoint and not touching within a group. Idempotent and free of order, so
         partial results may be merged again.
     """
+    in_order = merge_in_order(group, start, end)
+    if in_order is not None:
+        return Intervals(*in_order)
     full = end > start
     if not full.all():
         group, start, end = group[full], start[full], end[full]

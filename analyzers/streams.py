@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.keys import SIDES, beside, pack, unpack
+from vani.kernels.pattern import APPENDED, COUNTED, FIRST, FROM_POSITION, JUMPED, Held
 
 __all__ = ["Events", "Operations", "Seeks"]
 
@@ -41,6 +42,40 @@ class Operations:
     seeks: Ints
     """Seeks on its file before it, from a moment on that is the same for all operations on the file."""
 
+    @staticmethod
+    def of_none() -> Operations:
+        """No operations."""
+        types = (*[np.int64] * 2, np.int16, *[np.int64] * 2, *[np.bool_] * 4, np.int64, np.bool_, np.int64)
+        return Operations(*(np.empty(0, t) for t in types))
+
+    def for_kernel(self, streams: Ints) -> Held:
+        """As a kernel takes them, that numbers streams by their place among `streams`, ascending."""
+        bits = JUMPED * self.jumped + FIRST * self.first + COUNTED * self.counted
+        bits = bits + APPENDED * self.append + FROM_POSITION * self.follows
+        stream = np.searchsorted(streams, self.key)
+        return Held(stream, self.begin, self.size, self.start, self.seeks, bits)
+
+    @staticmethod
+    def from_kernel(held: Held, streams: Ints, cell: Ints, within: NDArray[np.int16]) -> Operations:
+        """What a kernel gives back."""
+        appended, jumped, first, counted, follows = (
+            (held.bits & bit) != 0 for bit in (APPENDED, JUMPED, FIRST, COUNTED, FROM_POSITION)
+        )
+        return Operations(
+            streams[held.stream],
+            cell,
+            within,
+            held.begin,
+            held.size,
+            appended,
+            jumped,
+            first,
+            counted,
+            held.start,
+            follows,
+            held.seeks,
+        )
+
     def take(self, rows: Ints) -> Operations:
         return Operations(*(getattr(self, f.name)[rows] for f in fields(Operations)))
 
@@ -57,7 +92,8 @@ class Events:
     """Streams that had an event (an open, a jump) since their last data operation."""
 
     def __init__(self) -> None:
-        self._pending = np.empty(0, np.int64)
+        self.pending = np.empty(0, np.int64)
+        """Their keys, ascending."""
 
     def since(self, file: Ints, row: Ints, stream: Ints, data: Ints, rows: int) -> Bools:
         """Mark the first operation of each stream behind an event on its file.
@@ -79,7 +115,7 @@ class Events:
             low, of_row = stream[0], beside(rows)
             after = pack((np.maximum(both - low, 0), np.concatenate((row, row))), of_row)
             at = np.searchsorted(pack((stream - low, data), of_row), after)
-        late = self._pending
+        late = self.pending
         at = np.concatenate((at, np.searchsorted(stream, late)))
         both = np.concatenate((both, late))
         # What comes after the last data operation of a stream waits for the next batch.
@@ -87,7 +123,7 @@ class Events:
         inside = at < len(stream)
         met[inside] = stream[at[inside]] == both[inside]
         marked[at[met]] = True
-        self._pending = np.unique(both[~met])
+        self.pending = np.unique(both[~met])
         return marked
 
     def forget(self, widths: tuple[int, int, int], process: int) -> None:
@@ -95,7 +131,7 @@ class Events:
 
         `widths`: of keys of process, file + 1 and direction.
         """
-        self._pending = self._pending[unpack(self._pending, widths)[0] == process]
+        self.pending = self.pending[unpack(self.pending, widths)[0] == process]
 
 
 class Seeks:
@@ -115,17 +151,23 @@ class Seeks:
         return found
 
     @cached_property
+    def _starts(self) -> Ints:
+        """Where another process or file begins, in that order."""
+        key = self._batch.process_file[self._batch.by_process_and_file]
+        return np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+
+    @cached_property
     def _base(self) -> Ints:
         """Seeks in the calls of other processes and files, for calls in order of process and file."""
         assert self._until is not None
-        at = np.flatnonzero(self._batch.process_file_starts)
+        at = self._starts
         return np.repeat(np.append(0, self._until[at[1:] - 1]), np.diff(np.append(at, len(self._until))))
 
     def of(self, process_file: Ints) -> Ints:
         """Seeks on files of processes, in all."""
         if self._until is None:
             return np.zeros(len(process_file), np.int64)
-        at = np.flatnonzero(self._batch.process_file_starts)
+        at = self._starts
         key = self._batch.process_file[self._batch.by_process_and_file[at]]
         total = np.diff(np.append(0, self._until[np.append(at[1:], len(self._until)) - 1]))
         place = np.minimum(np.searchsorted(key, process_file), len(key) - 1)

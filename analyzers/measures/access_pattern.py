@@ -29,11 +29,12 @@ from numpy.typing import NDArray
 from vani.analyzers.access_classes import NAMES, STRIDED, classify
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Ends, Facts
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs, stable_order
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs, group, stable_order
 from vani.analyzers.keys import SIDES, pack, unpack
 from vani.analyzers.streams import Events, Operations, Seeks
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
+from vani.kernels.pattern import BITS, Calls, pattern
 
 __all__ = ["AccessPattern", "PatternCounts", "PatternResult", "Strides"]
 
@@ -134,7 +135,7 @@ class _Collector:
         self._jumps, self._opens = Events(), Events()
 
     def add(self, batch: Batch) -> None:
-        if not len(batch):
+        if not len(batch) or self._add_compiled(batch):
             return
         data = batch.kind <= Kind.WRITE
         named = batch.file >= 0
@@ -177,6 +178,59 @@ class _Collector:
         if self._held is not None:
             self._held.seeks -= counts.of(unpack(self._held.key, SIDES)[0])
 
+    def _add_compiled(self, batch: Batch) -> bool:
+        """The same by a kernel; False if numpy decides."""
+        examples, held, going_on = batch.examples, self._held, int(batch.process[-1])
+        if held is None:
+            held = Operations.of_none()
+        keys = np.unique(
+            np.concatenate(
+                (
+                    examples.process_file[examples.file >= 0],
+                    *(k // 2 for k in (held.key, self._jumps.pending, self._opens.pending)),
+                )
+            )
+        )
+        process, named, _ = unpack(2 * keys, self._widths)
+        streams = np.concatenate((2 * keys, 2 * keys + 1)).reshape(2, -1).T.ravel()
+        listed = np.ones(len(keys), np.bool_) if self._listed_as is None else self._listed_as[named - 1] >= 0
+        flags, kind = examples.flags, examples.kind
+        bits = BITS["data"] * (kind <= Kind.WRITE) + BITS["write"] * (kind == Kind.WRITE)
+        bits += BITS["seek"] * ((flags & Flag.SEEK) != 0) + BITS["open"] * ((flags & Flag.OPEN) != 0)
+        bits += BITS["append"] * ((flags & Flag.APPEND) != 0)
+        bits += BITS["follows"] * self._from_position[examples.function]
+        calls = Calls(
+            batch.alike.codes,
+            batch.offset,
+            batch.bytes,
+            batch.start,
+            bits,
+            np.where(examples.file >= 0, np.searchsorted(keys, examples.process_file), -1),
+            named - 1,
+            BITS["goes_on"] * (process == going_on) + BITS["listed"] * listed,
+            np.isin(streams, self._jumps.pending),
+            np.isin(streams, self._opens.pending),
+        )
+        found = pattern(calls, held.for_kernel(streams), (self._ends or Ends()).by_time())
+        if found is None:
+            return False
+        counted = found.counts.any(axis=1)
+        cell = examples.listed_cell
+        self._add_table(cell.keys[cell.codes][counted], examples.within[counted], found.counts[counted])
+        known = found.held_class >= 0
+        self._count(held.cell[known], held.within[known], found.held_class[known].astype(np.int64))
+        self._add_strides(*found.strides)
+        example = batch.alike.codes[np.maximum(found.source, 0)]
+        cells, within = cell.keys[cell.codes[example]], examples.within[example]
+        old = found.source < 0
+        cells[old], within[old] = (c[-1 - found.source[old]] for c in (held.cell, held.within))
+        kept = Operations.from_kernel(found.held, streams, cells, within)
+        self._held = kept if len(kept.key) else None
+        for events, pending in ((self._jumps, found.jumps), (self._opens, found.opens)):
+            events.pending = streams[pending]
+            events.forget(self._widths, going_on)
+        return True
+
     @staticmethod
     def _since(events: Events, batch: Batch, happened: Bools, stream: Ints, data: Ints) -> Bools:
         row = np.flatnonzero(happened)
@@ -208,10 +262,7 @@ class _Collector:
         if self._listed_as is not None:
             listed = self._listed_as[file] >= 0
             strides, file = strides[listed], file[listed]
-        if len(strides):
-            self._strides.append(count_pairs(file, delta[strides]))
-            if len(self._strides) > 32:
-                self._strides = [Pairs.merged(self._strides)]
+        self._add_strides(file, delta[strides], np.ones(len(file), np.int64))
         run.counted |= ready
         keep = np.flatnonzero(is_open & (behind <= 3))
         self._held = run.take(keep) if len(keep) else None
@@ -240,16 +291,31 @@ class _Collector:
             found[rows[begin[rows] == ends.at(file, run.start[rows])]] = True
         return found
 
+    def _add_strides(self, file: Ints, delta: Ints, count: Ints) -> None:
+        if not len(file):
+            return
+        self._strides.append(count_pairs(file, delta, count))
+        if len(self._strides) > 32:
+            self._strides = [Pairs.merged(self._strides)]
+
     def _count(self, cell: Ints, within: NDArray[Any], kind: Ints) -> None:
         if not len(cell):
             return
-        for keys, store in (
-            (cell, self._cells),
-            (pack((self._app, within), (self._apps, _WITHIN)), self._layers),
-        ):
-            dense = Dense.of(keys)
-            table = np.bincount(dense.codes * 4 + kind, minlength=4 * len(dense.keys)).reshape(-1, 4)
-            store.append(Keyed(dense.keys, {n: table[:, i] for i, n in enumerate(NAMES)}))
+        cells, around = Dense.of(cell), Dense.of(within)
+        widths = (len(cells.keys), len(around.keys))
+        both = Dense.of(pack((cells.codes, around.codes), widths))
+        table = np.bincount(both.codes * 4 + kind, minlength=4 * len(both.keys)).reshape(-1, 4)
+        of_cell, of_layers = unpack(both.keys, widths)
+        self._add_table(cells.keys[of_cell], around.keys[of_layers], table)
+
+    def _add_table(self, cell: Ints, within: NDArray[Any], counts: Ints) -> None:
+        """`counts`: operations by class, shape (n, classes)."""
+        if not len(cell):
+            return
+        columns = {name: counts[:, i] for i, name in enumerate(NAMES)}
+        around = pack((self._app, within), (self._apps, _WITHIN))
+        for keys, store in ((cell, self._cells), (around, self._layers)):
+            store.append(group(keys, columns))
             if len(store) > 64:
                 store[:] = [Keyed.merged(store)]
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
+from vani.analyzers.calls_in_time import COLUMNS, CallsInTime, calls_in_time, widths_of
 from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
@@ -25,11 +26,11 @@ from vani.analyzers.keys import KINDS, beside, pack, unpack
 from vani.analyzers.world import Context
 from vani.calls import Kind
 from vani.engine.run import Engine
+from vani.kernels.sweep import sweep
 from vani.store.read import RowGroup, calls_of
 
 __all__ = [
     "ALL",
-    "COLUMNS",
     "MOST",
     "WIDTH",
     "WRITE_OR_SYNC",
@@ -38,10 +39,9 @@ __all__ = [
     "busy",
     "busy_in",
     "finish",
-    "windows",
+    "stretches",
 ]
 
-COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ROWS = 1 << 19
 WRITE_OR_SYNC, ALL = KINDS, KINDS + 1
 """Unions of several kinds, numbered behind the kinds themselves."""
@@ -53,8 +53,8 @@ _GROUPS_AT_ONCE = 4
 Ints = NDArray[np.int64]
 
 
-_OFTEN = 8
-"""Times that windows may read the same row group before calls are merged by row group instead."""
+_HELD = 8 << 20
+"""Rows of row groups that lie side by side, 20 bytes each; of more, calls are merged by row group first."""
 MOST = 1 << 20
 """Intervals that are put together in one place, 24 bytes each."""
 _SAMPLE = 64
@@ -102,36 +102,41 @@ class Window:
     @property
     def widths(self) -> tuple[int, int, int]:
         """Of keys of phase, number of the listed file + 1, and kind."""
-        return self.facts.phases + 1, int(self.listed.max(initial=-1)) + 2, KINDS
+        return widths_of(self.facts, self.listed)
 
 
-def windows(
-    groups: Sequence[tuple[Context, RowGroup]], facts: Facts, listed: Ints, *, workers: int, workload: bool
-) -> list[Window]:
-    """Cut the time into windows of about half a million calls each.
+def stretches(whole: Window, active: int, workers: int) -> list[Window]:
+    """Cut the time into stretches of about as many calls each, one per worker.
+
+    Row groups over a border are read by both sides; there are only so few that no call is read more than twice.
+    """
+    _, _, _, rows = _extents(whole.groups)
+    count = max(1, min(workers, int(rows.sum()) // max(1, active)))
+    return [_between(whole, begin, end) for begin, end in pairwise(_borders(whole, count))]
+
+
+def _borders(window: Window, count: int) -> list[int]:
+    """Borders of pieces of about as many calls each.
 
     A row group's calls are taken as spread evenly over its time, which is only used to place the borders.
     """
-    if not groups:
-        return []
-    first, last, reach, rows = _extents(groups)
-    count = max(1, -(-int(rows.sum()) // _ROWS))
-    if count > 1:
-        count = -(-count // workers) * workers
-    low, high = int(first.min()), int(reach.max()) + 1
-    edges = np.unique(np.concatenate((first, last + 1)))
+    first, last, _, rows = _extents(window.groups)
+    edges = np.unique(np.clip(np.concatenate((first, last + 1)), window.begin, window.end))
     mass = np.zeros(len(edges))
     for a, b, n in zip(first, last + 1, rows, strict=True):
         mass += n * np.clip((edges - a) / (b - a), 0, 1)
-    wanted = np.linspace(0, float(rows.sum()), count + 1)[1:-1]
+    wanted = np.linspace(float(mass[0]), float(mass[-1]), count + 1)[1:-1]
     borders = np.unique(np.interp(wanted, mass, edges).astype(np.int64))
-    borders = borders[(borders > low) & (borders < high)]
-    borders = np.concatenate(([low], borders, [high]))
-    found = []
-    for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        inside = np.flatnonzero((first < end) & (reach >= begin))
-        found.append(Window(begin, end, tuple(groups[i] for i in inside.tolist()), facts, listed, workload))
-    return found
+    borders = borders[(borders > window.begin) & (borders < window.end)]
+    return [window.begin, *borders.tolist(), window.end]
+
+
+def _most_active(groups: Sequence[tuple[Context, RowGroup]]) -> int:
+    """Rows of all row groups that have calls at one moment, at most."""
+    first, _, reach, rows = _extents(groups)
+    at = np.concatenate((first, reach + 1))
+    change = np.concatenate((rows, -rows))
+    return int(np.cumsum(change[np.lexsort((-change, at))]).max())
 
 
 def _extents(groups: Sequence[tuple[Context, RowGroup]]) -> tuple[Ints, Ints, Ints, Ints]:
@@ -153,8 +158,8 @@ def busy(
 ) -> Keyed:
     """Busy time of the whole run; see `busy_in`.
 
-    Row groups of few processes lie one after the other in time: each window reads a few of them. Where many processes
-    are at work, row groups of all of them lie side by side, and every window would read them all. Then calls are
+    Row groups are read in the order of time, and what lies behind a window waits for the next one. Where so many
+    processes are at work that row groups of all of them do not fit memory side by side, calls are
     merged row group by row group first; few intervals are left where many processes are at work. The run is cut into
     as many pieces of time as a sample tells, so that what is left of one fits memory; a piece of which more is left
     is cut in four. Each piece is a task, or, where they are fewer than workers, many that are put together as a tree.
@@ -163,11 +168,10 @@ def busy(
         return Keyed()
     first, _, reach, rows = _extents(groups)
     low, high = int(first.min()), int(reach.max()) + 1
-    count = -(-int(rows.sum()) // _ROWS)
-    often = 1 + float((rows * ((reach - first) / (high - low))).sum()) / int(rows.sum()) * count
-
-    if often <= _OFTEN:
-        few = windows(groups, facts, listed, workers=engine.workers, workload=workload)
+    whole = Window(low, high, tuple(groups), facts, listed, workload)
+    active = _most_active(groups)
+    if active <= _HELD:
+        few = stretches(whole, active, engine.workers)
         return engine.reduce(busy_in, few, Keyed.merged, stage="overlap", constants=constants)
 
     def left_of(window: Window, most: int) -> Intervals | None:
@@ -180,7 +184,6 @@ def busy(
         )
         return left
 
-    whole = Window(low, high, tuple(groups), facts, listed, workload)
     pieces = 1
     if rows.sum() > MOST:
         short = _cut(whole, _SAMPLE)
@@ -271,9 +274,40 @@ def busy_in(window: Window) -> Keyed:
     Groups are phases 0..phases-1, excluded calls, the workload (phases + 1), listed files (from phases + 2 on), and
     after them apps.
     """
-    finest = _finest_in(window, np.iinfo(np.int64).max)
-    assert finest is not None
-    return _rolled_up(finest, window)
+    first, _, _, rows = _extents(window.groups)
+    order = np.argsort(first, kind="stable").tolist()
+    waiting: list[CallsInTime] = []
+    found: list[Keyed] = []
+    for begin, end in pairwise(_borders(window, -(-int(rows.sum()) // _ROWS))):
+        while order and first[order[0]] < end:
+            context, row_group = window.groups[order.pop(0)]
+            for calls in calls_of([row_group], COLUMNS):
+                waiting.append(_calls_in(Batch(context, calls, window.facts), window))
+        now, behind = CallsInTime.joined([one.take_until(end) for one in waiting]).cut_at(end)
+        waiting = [one for one in (*waiting, behind) if len(one)]
+        found.append(_times(now, replace(window, begin=begin, end=end)))
+    return Keyed.merged(found)
+
+
+def _times(calls: CallsInTime, window: Window) -> Keyed:
+    """Busy time of calls that lie in the window."""
+    facts = window.facts
+    _, width, _ = window.widths
+    times = sweep(
+        calls.code,
+        calls.start,
+        calls.end,
+        low=window.begin,
+        high=window.end,
+        width=width,
+        app=facts.phase_app,
+        apps=len(facts.first_phase) - 1,
+        workload=window.workload,
+    )
+    if times is None:
+        return _rolled_up(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end), window)
+    keys = np.flatnonzero(times)
+    return Keyed(keys, {"time": times.reshape(-1)[keys]})
 
 
 def _rolled_up(finest: Intervals, window: Window) -> Keyed:
@@ -333,14 +367,12 @@ def _batches(window: Window) -> Iterator[Batch]:
 
 def _finest(batch: Batch, window: Window) -> Intervals:
     """Merged calls within the window by phase, number of the listed file + 1, and kind."""
-    start, end = np.maximum(batch.start, window.begin), np.minimum(batch.end, window.end)
-    inside = start < end
-    rows = slice(None) if inside.all() else np.flatnonzero(inside)
-    listed = window.listed
-    number = listed[batch.file] if len(listed) else np.full(len(batch), -1)
-    number[batch.file < 0] = -1
-    key = pack((batch.phase[rows], number[rows] + 1, batch.kind[rows]), window.widths)
-    return merge(key, start[rows], end[rows])
+    calls = _calls_in(batch, window)
+    return merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end)
+
+
+def _calls_in(batch: Batch, window: Window) -> CallsInTime:
+    return calls_in_time(batch, window.facts, window.listed, begin=window.begin, end=window.end)
 
 
 def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:

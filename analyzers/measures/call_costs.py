@@ -75,11 +75,11 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        cell, alike = batch.listed_cell, batch.alike
-        rows = alike.row
-        columns_of_key = (cell.keys[cell.codes[rows]], batch.function[rows])
+        alike, examples = batch.alike, batch.examples
+        cell = examples.listed_cell
+        columns_of_key = (cell.keys[cell.codes], examples.function)
         dense = Dense.of(pack(columns_of_key, (batch.cells, self._functions)))
-        kind = batch.kind[rows]
+        kind = examples.kind
         columns = {
             "count": alike.count,
             "time": batch.alike_time,

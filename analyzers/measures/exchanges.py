@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import NO_VALUE, How, Keyed, group
+from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
@@ -97,8 +97,8 @@ class _Collector:
         if not self._linked.any():
             return
         # One row stands for all calls that are alike.
-        alike = batch.alike
-        file, flags, kind = batch.file[alike.row], batch.flags[alike.row], batch.kind[alike.row]
+        alike, examples = batch.alike, batch.examples
+        file, flags, kind = examples.file, examples.flags, examples.kind
         named = np.maximum(file, 0)
         moves = kind <= Kind.WRITE
         made = ((flags & Flag.TRUNCATE) != 0) & self._written_by_open[named]
@@ -107,10 +107,12 @@ class _Collector:
         rows = np.flatnonzero((moves | made | looked) & (file >= 0) & self._linked[named])
         if not len(rows):
             return
-        key = pack((batch.process[alike.row], self._final[named] + 1), self._widths)
-        first, last = alike.range(batch.start)
+        key = pack((examples.process, self._final[named] + 1), self._widths)
+        first, last = batch.alike_starts
         write = (kind == Kind.WRITE) | made
-        unsized, unplaced = self._unknown(batch)
+        # A call of unknown size lies nowhere certain, one of no bytes touches nothing.
+        unsized = batch.alike_unsized
+        unplaced = np.where(moves, unsized + batch.alike_placeless[1], 0)
         columns = {
             "first_write": np.where(write, first, NEVER),
             "last_write": np.where(write, last, -NEVER),
@@ -129,20 +131,6 @@ class _Collector:
         self._parts.append(group(key[rows], {n: c[rows] for n, c in columns.items()}, HOW))
         if len(self._parts) > 64:
             self._parts = [self.result()]
-
-    def _unknown(self, batch: Batch) -> tuple[Ints, Ints]:
-        """How many data operations of each group that are alike do not tell their size, or where they were."""
-        rows, known = batch.placed
-        none = np.zeros(len(batch.alike.row), np.int64)
-        if known.all():
-            return none, none
-        blind = rows[~known]
-        size = batch.bytes[blind]
-        unsized, unplaced = (
-            np.bincount(batch.alike.codes[blind[some]], minlength=len(none))
-            for some in (size == NO_VALUE, size != 0)
-        )
-        return unsized, unplaced
 
     def result(self) -> Keyed:
         return Keyed.merged(self._parts, HOW)

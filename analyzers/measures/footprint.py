@@ -120,9 +120,8 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        rows, known = batch.placed
-        if not known.all():
-            blind = rows[~known]
+        blind = batch.blind
+        if len(blind):
             dense = Dense.of(batch.cell.codes[blind])
             appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != NO_VALUE)
             self._others.append(
@@ -134,9 +133,11 @@ class _Collector:
                     },
                 )
             )
-        if self._given_up or not known.any():
+        if self._given_up:
             return
         found = batch.touched
+        if not len(found):
+            return
         code, side = unpack(found.group, (batch.cells, 2))
         keys = pack((batch.cell.keys[code], side), (batch.cells, 2))
         self._extents.append(Intervals(keys, found.start, found.end))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ _KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
 """Widths of keys of something and a kind (or all), of something and a layer."""
 _PHASES = -1 - _WIDTH
 """From here on downwards groups of kept intervals are phases."""
+_CUTS = ("cell_and_kind", "cell", "phase_and_kind", "phase", "process", "layer")
+"""What two calls in a row share."""
+_SHARED = ("cell", "phase", "kind", "layer")
 _LOOK_BACK_NS = 10_000_000_000
 """No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
 _MOST_HELD = 1 << 20
@@ -121,11 +125,54 @@ class _Last:
     phase: int = -1
     kind: int = -1
     layer: int = -1
+    included: bool = False
 
 
-def _numbered(phase: Ints) -> tuple[Ints, Ints]:
-    dense = Dense.of(phase)
-    return dense.codes, dense.keys
+@dataclass(frozen=True)
+class _Groups:
+    """Calls that are alike, shape (groups + 1,) each; the last group is that of the call before the batch."""
+
+    process: Ints
+    cell: Ints
+    phase: Ints
+    kind: NDArray[Any]
+    layer: NDArray[Any]
+    counted: NDArray[np.bool_]
+    """Calls of others have nothing in common with the call before."""
+    included: NDArray[np.bool_]
+
+
+def _common_time(
+    codes: NDArray[Any], start: Ints, end: Ints, groups: _Groups, end_before: int
+) -> tuple[Ints, Ints]:
+    """What calls have in common with the call before, of the same process: by group and `_CUTS`.
+
+    And of calls of different phases, both included: by the kind that they share, and at last of all of them.
+    """
+    common = np.minimum(end, np.append(end_before, end[:-1])) - start
+    # Clocks of ticks make many calls of a process touch or overlap so; the others have nothing in common.
+    rows = np.flatnonzero(common > 0)
+    now, before = codes[rows], np.append(len(groups.process) - 1, codes[:-1])[rows]
+    mine = groups.counted[now] & (groups.process[now] == groups.process[before])
+    rows, now, before = rows[mine], now[mine], before[mine]
+    common = common[rows]
+    same = {name: getattr(groups, name)[now] == getattr(groups, name)[before] for name in _SHARED}
+    both = groups.included[now] & groups.included[before]
+    of = Dense(np.arange(len(groups.process) - 1), now)
+    cuts = (
+        of.sum(common, some)
+        for some in (
+            same["cell"] & same["kind"],
+            same["cell"],
+            same["phase"] & same["kind"],
+            same["phase"],
+            both,
+            both & same["layer"],
+        )
+    )
+    apart = both & ~same["phase"]
+    by_kind = Dense(np.arange(KINDS), groups.kind[now]).sum(common, apart & same["kind"])
+    return np.stack(list(cuts), axis=1), np.append(by_kind, common[apart].sum())
 
 
 class _Collector:
@@ -150,117 +197,67 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        process, start, end = batch.process, batch.start, batch.end
-        first = np.append(True, process[1:] != process[:-1])
-        goes_on = int(process[0]) == self._before.process
-        previous = np.empty(len(start), np.int64)
-        previous[1:], previous[0] = end[:-1], self._before.end if goes_on else start[0]
-        # What two calls in a row have in common; clocks of ticks make most calls of a process touch or overlap so.
-        common = np.where(first, 0, np.minimum(end, previous) - start)
-        if goes_on:
-            common[0] = min(int(end[0]), self._before.end) - int(start[0])
-        common = np.maximum(common, 0)
-        held = np.isin(process, self._threaded) if len(self._threaded) else None
-        if held is None or not held.any():
-            self._add_sums(batch, common, goes_on)
-        else:
-            alone = np.flatnonzero(~held)
-            if len(alone):
-                self._add_sums(batch, common, goes_on, alone)
-            for one in np.unique(process[held]).tolist():
+        examples, before = batch.examples, self._before
+        alone = np.isin(examples.process, self._threaded, invert=True)
+        cell = examples.listed_cell.keys[examples.listed_cell.codes]
+        groups = _Groups(
+            np.append(examples.process, before.process),
+            np.append(cell, before.cell),
+            np.append(examples.phase, before.phase),
+            np.append(examples.kind, before.kind),
+            np.append(examples.layer, before.layer),
+            np.append(alone, False),
+            np.append(examples.included, before.included),
+        )
+        codes = batch.alike.codes
+        cuts, apart = _common_time(codes, batch.start, batch.end, groups, before.end)
+        self._add_sums(examples, batch.alike_time, cuts, alone)
+        if apart.any():
+            key = pack((self._app, np.arange(_WIDTH)), _KINDS)
+            self._overlaps.append(Keyed(key, {"time": apart}).where(apart > 0))
+        if not alone.all():
+            process = batch.process
+            for one in np.unique(examples.process[~alone]).tolist():
                 self._hold(batch, one, np.flatnonzero(process == one))
-        if self._held_process != int(process[-1]):
+        last = int(codes[-1])
+        if self._held_process != int(examples.process[last]):
             self._release()
-        last = len(start) - 1
         self._before = _Last(
-            int(process[-1]),
-            int(end[-1]),
-            int(batch.listed_cell.keys[batch.listed_cell.codes[last]]),
-            int(batch.phase[last]),
-            int(batch.kind[last]),
-            int(batch.layer[last]),
+            int(examples.process[last]),
+            int(batch.end[-1]),
+            int(cell[last]),
+            int(examples.phase[last]),
+            int(examples.kind[last]),
+            int(examples.layer[last]),
+            bool(examples.included[last]),
         )
         if len(self._cells) > 64:
             self._cells, self._phases = [Keyed.merged(self._cells)], [Keyed.merged(self._phases)]
             self._processes, self._overlaps = [Keyed.merged(self._processes)], [Keyed.merged(self._overlaps)]
             self._layers = [Keyed.merged(self._layers)]
 
-    def _add_sums(self, batch: Batch, common: Ints, goes_on: bool, rows: Ints | None = None) -> None:
-        duration, kind, phase, process = (
-            batch.duration,
-            batch.kind.astype(np.int64),
-            batch.phase,
-            batch.process,
-        )
-        cell = batch.listed_cell
-        codes = cell.codes
-        before = self._before
-        kept = [np.empty(len(codes), np.bool_) for _ in range(4)]
-        same_cell, same_phase, same_kind, both = kept
-        same_cell[1:], same_phase[1:] = codes[1:] == codes[:-1], phase[1:] == phase[:-1]
-        same_kind[1:] = kind[1:] == kind[:-1]
-        both[1:] = (phase[1:] != self._excluded) & (phase[:-1] != self._excluded)
-        same_cell[0] = goes_on and int(cell.keys[codes[0]]) == before.cell
-        same_phase[0] = goes_on and int(phase[0]) == before.phase
-        same_kind[0] = goes_on and int(kind[0]) == before.kind
-        both[0] = goes_on and phase[0] != self._excluded and before.phase != self._excluded
-        if rows is not None:
-            duration, kind, phase, process, codes = (
-                duration[rows],
-                kind[rows],
-                phase[rows],
-                process[rows],
-                codes[rows],
-            )
-            common = common[rows]
-            same_cell, same_phase, same_kind, both = (k[rows] for k in kept)
-        apart = np.flatnonzero(both & ~same_phase & (common > 0))
-        if len(apart):
-            alike = apart[same_kind[apart]]
-            key = pack((self._app, np.concatenate((kind[alike], np.full(len(apart), ALL_KINDS)))), _KINDS)
-            self._overlaps.append(group(key, {"time": np.concatenate((common[alike], common[apart]))}))
-        # A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour.
-        for store, numbers, keys, same in (
-            (self._cells, codes, cell.keys, same_cell),
-            (self._phases, *_numbered(phase), same_phase),
-        ):
-            dense = Dense(np.arange(_WIDTH * len(keys)), numbers * _WIDTH + kind)
-            table = dense.sum(duration - np.where(same & same_kind, common, 0)).reshape(-1, _WIDTH)
-            total = Dense(keys, numbers).sum(duration - np.where(same, common, 0))
-            table[:, ALL_KINDS] = total
-            every = pack((np.repeat(keys, _WIDTH), np.tile(np.arange(_WIDTH), len(keys))), _KINDS)
-            store.append(Keyed(every, {"time": table.reshape(-1)}))
-        included = phase != self._excluded
-        if included.any():
-            of_process = Dense.of(process[included])
-            time = of_process.sum((duration - np.where(both, common, 0))[included])
-            self._processes.append(Keyed(of_process.keys, {"time": time}))
-            self._add_layers(batch, duration, common, both, included, goes_on, rows)
-
-    def _add_layers(
-        self,
-        batch: Batch,
-        duration: Ints,
-        common: Ints,
-        both: NDArray[np.bool_],
-        included: NDArray[np.bool_],
-        goes_on: bool,
-        rows: Ints | None,
-    ) -> None:
-        """Time by layer of the calls in `rows`; other columns are of these rows already."""
-        layer = batch.layer
-        if (layer == layer[0]).all() and (not goes_on or int(layer[0]) == self._before.layer):
-            # Of one layer, as mostly: neighbours are of the same one.
-            alone = int((duration - np.where(both, common, 0))[included].sum())
-            key = pack((self._app, layer[:1]), _LAYERS)
-            self._layers.append(Keyed(key, {"time": np.array([alone])}))
+    def _add_sums(self, examples: Batch, time: Ints, cuts: Ints, alone: NDArray[np.bool_]) -> None:
+        """A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour."""
+        if not alone.any():
             return
-        same = np.append(goes_on and int(layer[0]) == self._before.layer, layer[1:] == layer[:-1])
-        if rows is not None:
-            layer, same = layer[rows], same[rows]
-        dense = Dense.of(layer[included].astype(np.int64))
-        time = dense.sum((duration - np.where(both & same, common, 0))[included])
-        self._layers.append(Keyed(pack((self._app, dense.keys), _LAYERS), {"time": time}))
+        of = {name: (time - cuts[:, i])[alone] for i, name in enumerate(_CUTS)}
+        kind, phase = examples.kind[alone].astype(np.int64), examples.phase[alone]
+        cell = examples.listed_cell.keys[examples.listed_cell.codes[alone]]
+        for store, keys, name in ((self._cells, cell, "cell"), (self._phases, phase, "phase")):
+            dense = Dense.of(keys)
+            table = Dense(np.arange(_WIDTH * len(dense.keys)), dense.codes * _WIDTH + kind).sum(
+                of[f"{name}_and_kind"]
+            )
+            table = table.reshape(-1, _WIDTH)
+            table[:, ALL_KINDS] = dense.sum(of[name])
+            every = pack((np.repeat(dense.keys, _WIDTH), np.tile(np.arange(_WIDTH), len(dense.keys))), _KINDS)
+            store.append(Keyed(every, {"time": table.reshape(-1)}))
+        included = examples.included[alone]
+        if included.any():
+            own = examples.process[alone][included]
+            self._processes.append(group(own, {"time": of["process"][included]}))
+            layer = pack((self._app, examples.layer[alone][included]), _LAYERS)
+            self._layers.append(group(layer, {"time": of["layer"][included]}))
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
         """Keep the intervals of a process whose calls overlap until all of them are known."""

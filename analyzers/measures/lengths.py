@@ -27,6 +27,7 @@ from vani.analyzers.keyed import NO_VALUE, How, Keyed, group, stable_order
 from vani.analyzers.keys import beside, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
+from vani.kernels.reach import LEFT_OUT, WRITES, reach
 
 __all__ = ["FileLengths", "Lengths", "LengthsResult"]
 
@@ -167,14 +168,14 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        writes = _writes_alone(batch)
+        writes = self._writes_alone(batch)
         if writes is None:
             calls = _telling(batch)
             key = calls.key
             found = self._found(calls) if len(key) else None
         else:
-            key, start, end = writes
-            found = self._written(key, start, end) if len(key) else None
+            key, moment, start, end = writes
+            found = self._written(key, moment, start, end) if len(key) else None
         if found is None:
             return
         self._process.go_on(*found)
@@ -183,9 +184,32 @@ class _Collector:
         )
         self._put_out(done)
 
-    def _written(self, key: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Bools, Keyed]:
+    def _writes_alone(self, batch: Batch) -> tuple[Ints, Ints, Ints, Ints] | None:
+        """Process and file, moment, start and end of its writes; None where other calls tell of lengths.
+
+        Of the last process at the end. Several may be one, of the latest start and the furthest end.
+        """
+        if not len(batch):
+            return None
+        examples = batch.examples
+        if ((examples.flags & (_NAMING | Flag.RESIZE)) != 0).any() or len(_lengths_set_by_libraries(batch)):
+            return None
+        mine = (examples.kind == Kind.WRITE) & examples.included & (examples.file >= 0)
+        columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start)
+        known = reach(
+            columns, np.where(mine, WRITES, LEFT_OUT), length=self._moment, most=_MOMENTS, empty=True
+        )
+        if known is not None:
+            of, moment, end, last = known
+            key = examples.process_file[of]
+            order = np.argsort(key, kind="stable")
+            return key[order], moment[order] + 1, last[order], end[order]
+        key, start, end = _writes_by_call(batch)
+        return key, self._moment_of(start), start, end
+
+    def _written(self, key: Ints, moment: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Bools, Keyed]:
         """As `_found`, of writes between which nothing is emptied, cut, opened or removed."""
-        cell = pack((key, self._moment_of(start)), _KEY_MOMENT)
+        cell = pack((key, moment), _KEY_MOMENT)
         # Writes of a process and file come in a row, mostly in order of time.
         first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
         columns = {"reach": np.maximum.reduceat(end, first), "last": np.maximum.reduceat(start, first)}
@@ -278,12 +302,8 @@ class _Telling:
 _NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
 
 
-def _writes_alone(batch: Batch) -> tuple[Ints, Ints, Ints] | None:
-    """Process and file, start and end of its writes, by process and file; None where other calls tell of lengths."""
-    if len(batch.alike.row) and ((batch.flags[batch.alike.row] & (_NAMING | Flag.RESIZE)) != 0).any():
-        return None
-    if len(_lengths_set_by_libraries(batch)):
-        return None
+def _writes_by_call(batch: Batch) -> tuple[Ints, Ints, Ints]:
+    """Process and file, start and end of the writes of a batch, by process and file."""
     rows, known = batch.placed
     rows = rows[known & (batch.kind[rows] == Kind.WRITE) & batch.included[rows]]
     offset, size = batch.offset[rows], batch.bytes[rows]

@@ -200,19 +200,21 @@ class _Collector:
         self._add_own(batch)
         if not len(batch):
             return
-        alike = batch.alike
-        included = batch.included[alike.row]
+        alike, examples = batch.alike, batch.examples
+        included = examples.included
         if not included.any():
             return
-        rows = alike.row[included]
-        layers, kind, flags, file = batch.within[rows], batch.kind[rows], batch.flags[rows], batch.file[rows]
+        layers, kind, flags, file, via = (
+            column[included]
+            for column in (examples.within, examples.kind, examples.flags, examples.file, examples.via)
+        )
         count = alike.count[included]
         size, unsized = batch.alike_bytes[included], batch.alike_unsized[included]
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
         uses = moves | ((flags & Flag.OPEN) != 0)
         uses &= (flags & Flag.DIRECTORY) == 0
-        via = self._of_layer(batch.via[rows])
+        via = self._of_layer(via)
         self._outer.append(count_pairs(via[uses], file[uses], count[uses]))
         dense = Dense.of(via)
         self._via.append(Keyed(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.sum(count)}))
@@ -242,9 +244,11 @@ class _Collector:
             self._under, self._via = [Keyed.merged(self._under)], [Keyed.merged(self._via)]
 
     def _add_sizes(self, batch: Batch) -> None:
-        sizes, row = batch.sizes, batch.alike.row[batch.sizes.first]
-        mine = batch.included[row]
-        found = count_pairs(batch.within[row[mine]].astype(np.int64), sizes.second[mine], sizes.count[mine])
+        sizes, examples = batch.sizes, batch.examples
+        mine = examples.included[sizes.first]
+        found = count_pairs(
+            examples.within[sizes.first[mine]].astype(np.int64), sizes.second[mine], sizes.count[mine]
+        )
         made = {
             layer: (found.first >> layer & 1).astype(np.bool_)
             for layer in range(int(np.bitwise_or.reduce(found.first, initial=0)).bit_length())
@@ -266,9 +270,9 @@ class _Collector:
         """No call of this batch is of a library above, or lies within another file-system call."""
         if not len(batch):
             return
-        alike = batch.alike
-        kind, flags, count = batch.kind[alike.row], batch.flags[alike.row], alike.count
-        dense = Dense.of(self._of_layer(batch.layer[alike.row]))
+        examples, count = batch.examples, batch.alike.count
+        kind, flags = examples.kind, examples.flags
+        dense = Dense.of(self._of_layer(examples.layer))
         data = kind <= Kind.WRITE
         self._calls.append(
             Keyed(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import Dense, How, Keyed
+from vani.analyzers.keyed import How, Keyed
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
@@ -80,18 +80,18 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        cell, alike = batch.listed_cell, batch.alike
-        groups = Dense(cell.keys, cell.codes[alike.row])
-        kind = batch.kind[alike.row]
+        # One row stands for all calls that are alike.
+        alike, examples = batch.alike, batch.examples
+        groups, kind = examples.listed_cell, examples.kind
         read, write = kind == Kind.READ, kind == Kind.WRITE
         size = batch.alike_bytes
-        first = np.full(len(cell.keys), np.iinfo(np.int64).max)
-        last = np.full(len(cell.keys), np.iinfo(np.int64).min)
-        np.minimum.at(first, cell.codes, batch.start)
-        np.maximum.at(last, cell.codes, batch.end)
+        first = np.full(len(groups.keys), np.iinfo(np.int64).max)
+        last = np.full(len(groups.keys), np.iinfo(np.int64).min)
+        np.minimum.at(first, groups.codes, batch.alike_starts[0])
+        np.maximum.at(last, groups.codes, batch.alike_ends)
         self._parts.append(
             Keyed(
-                cell.keys,
+                groups.keys,
                 {
                     "reads": groups.sum(alike.count, read),
                     "writes": groups.sum(alike.count, write),
@@ -99,8 +99,8 @@ class _Collector:
                     "syncs": groups.sum(alike.count, kind == Kind.SYNC),
                     "bytes_read": groups.sum(size, read),
                     "bytes_written": groups.sum(size, write),
-                    "unsized": cell.count(batch.unsized),
-                    "opens": groups.sum(alike.count, (batch.flags[alike.row] & Flag.OPEN) != 0),
+                    "unsized": groups.sum(batch.alike_unsized),
+                    "opens": groups.sum(alike.count, (examples.flags & Flag.OPEN) != 0),
                     "first": first,
                     "last": last,
                 },

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed
+from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
+from vani.kernels.past_end import past_end
 
 __all__ = ["BeyondEnds", "PastEnd"]
 
@@ -64,11 +65,29 @@ class PastEnd:
 class _Collector:
     def __init__(self, facts: Facts) -> None:
         self._ends = facts.ends
+        self._by_time = facts.ends.by_time()
         self._parts: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
         if not len(self._ends.known):
             return
+        examples, listed = batch.examples, batch.examples.listed_cell
+        named = np.maximum(examples.file, 0)
+        mine = (examples.kind == Kind.READ) & (examples.file >= 0) & self._ends.known[named]
+        if not mine.any():
+            return
+        columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start, batch.duration)
+        known = past_end(columns, np.where(mine, named, -1), self._by_time)
+        if known is None:
+            self._add_by_call(batch)
+        elif known[1].any():
+            some = known[1] > 0
+            keys = listed.keys[listed.codes[some]]
+            self._parts.append(group(keys, {"beyond": known[0][some], "reads": known[1][some]}))
+        if len(self._parts) > 64:
+            self._parts = [Keyed.merged(self._parts)]
+
+    def _add_by_call(self, batch: Batch) -> None:
         read = (batch.kind == Kind.READ) & (batch.file >= 0)
         read &= self._ends.known[np.maximum(batch.file, 0)]
         rows = np.flatnonzero(read & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
@@ -85,8 +104,6 @@ class _Collector:
                 {"beyond": dense.sum(np.clip(beyond, 0, size)), "reads": dense.count()},
             )
         )
-        if len(self._parts) > 64:
-            self._parts = [Keyed.merged(self._parts)]
 
     def result(self) -> Keyed:
         return Keyed.merged(self._parts)

@@ -59,10 +59,10 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        alike = batch.alike
-        included = batch.included[alike.row]
-        rows, count = alike.row[included], alike.count[included]
-        kind, dense = batch.kind[rows], Dense.of(batch.process[rows])
+        examples = batch.examples
+        included = examples.included
+        kind, count = examples.kind[included], batch.alike.count[included]
+        dense = Dense.of(examples.process[included])
         read, write = kind == Kind.READ, kind == Kind.WRITE
         columns = {
             "bytes": dense.sum(batch.alike_bytes[included], read | write),

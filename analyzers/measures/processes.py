@@ -96,9 +96,8 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        alike = batch.alike
-        kind, flags, file = batch.kind[alike.row], batch.flags[alike.row], batch.file[alike.row]
-        process = batch.process[alike.row]
+        examples = batch.examples
+        kind, flags, file, process = examples.kind, examples.flags, examples.file, examples.process
         read, write = kind == Kind.READ, kind == Kind.WRITE
         uses = (file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
         if uses.any():
@@ -112,8 +111,8 @@ class _Collector:
                     },
                 )
             )
-        included = batch.included[alike.row]
-        in_phase = pack((process[included], batch.phase[alike.row][included]), self._of_phase)
+        included = examples.included
+        in_phase = pack((process[included], examples.phase[included]), self._of_phase)
         self._in_phase.append(np.unique(in_phase))
         if len(self._in_phase) > 64:
             self._shrink()

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
-from vani.analyzers.batch import Alike, Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.facts import BUCKETS, MOMENTS, Ends, Facts
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.keyed import NO_VALUE, Dense, How, Keyed, group
@@ -30,6 +30,7 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
+from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
 
 __all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
 
@@ -162,43 +163,39 @@ class _Collector:
             rows = slice(None)
         self._add_busy(batch, rows)
         self._activity.add(batch, rows)
-        file, flags = batch.file[rows], batch.flags[rows]
-        kind, layer = batch.kind[rows], batch.layer[rows]
-        start, size = batch.start[rows], batch.bytes[rows]
-        dense = Dense.of(file)
-        alike = Alike.of(dense.codes, flags, kind + 4 * layer)
-        count = alike.count
-        placeless = batch.offset[rows] == NO_VALUE
-        blind = (kind == Kind.WRITE) & ((size == NO_VALUE) | (placeless & (size > 0)))
-        blind |= placeless & ((flags & Flag.RESIZE) != 0)
-        # From here on one row stands for all that are alike.
-        group = Dense(dense.keys, dense.codes[alike.row])
-        kind, flags, layer = kind[alike.row], flags[alike.row], layer[alike.row]
+        self._add_reach(batch, rows)
+        self._add_files(batch)
+        if len(self._files) > 64:
+            self._shrink()
+
+    def _add_files(self, batch: Batch) -> None:
+        # One row stands for all calls that are alike.
+        examples = batch.examples
+        mine = examples.included
+        kind, flags, layer = examples.kind[mine], examples.flags[mine], examples.layer[mine]
+        process = examples.process[mine]
+        count, time, moved = batch.alike.count[mine], batch.alike_time[mine], batch.alike_bytes[mine]
+        unsized = batch.alike_unsized[mine]
+        placeless, displaced = (column[mine] for column in batch.alike_placeless)
+        first, last = (column[mine] for column in batch.alike_starts)
+        group = Dense.of(examples.file[mine])
+        blind = np.where(kind == Kind.WRITE, unsized + displaced, 0)
+        blind = np.where((flags & Flag.RESIZE) != 0, np.maximum(blind, placeless), blind)
         made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
         resized = (flags & Flag.RESIZE) != 0
         uses = (kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)
-        first, last = alike.range(start)
+        every = np.ones(len(kind), np.bool_)
 
-        def extreme(some: NDArray[np.bool_], latest: bool) -> NDArray[np.int64]:
-            found = np.full(len(dense.keys), -1 if latest else _NEVER)
-            extremes, values = (np.maximum, last) if latest else (np.minimum, first)
-            extremes.at(found, group.codes[some], values[some])
+        def least(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
+            found = np.full(len(group.keys), _NEVER)
+            np.minimum.at(found, group.codes[some], values[some])
             return found
 
-        def of_no_size(side: Kind) -> NDArray[np.int64]:
-            unsized = batch.unsized[rows]
-            if not unsized.any():
-                return np.zeros(len(dense.keys), np.int64)
-            return dense.count(unsized & (batch.kind[rows] == side))
+        def most(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
+            found = np.full(len(group.keys), -1)
+            np.maximum.at(found, group.codes[some], values[some])
+            return found
 
-        process = batch.process[rows]
-        first_process, last_process = (np.full(len(dense.keys), p) for p in (process[0], process[-1]))
-        if process[0] != process[-1]:
-            # The last one written stays; calls come process after process.
-            first_process[dense.codes[::-1]] = process[::-1]
-            last_process[dense.codes] = process
-        first_maker, last_maker = _makers(dense, batch.flags[rows], process)
-        time, moved = alike.sum(batch.duration[rows]), alike.sum(size)
         columns = {
             "reads": group.sum(count, kind == Kind.READ),
             "writes": group.sum(count, kind == Kind.WRITE),
@@ -206,8 +203,8 @@ class _Collector:
             "syncs": group.sum(count, kind == Kind.SYNC),
             "bytes_read": group.sum(moved, kind == Kind.READ),
             "bytes_written": group.sum(moved, kind == Kind.WRITE),
-            "unsized_reads": of_no_size(Kind.READ),
-            "unsized_writes": of_no_size(Kind.WRITE),
+            "unsized_reads": group.sum(unsized, kind == Kind.READ),
+            "unsized_writes": group.sum(unsized, kind == Kind.WRITE),
             "time": group.sum(time),
             "metadata_time": group.sum(time, kind == Kind.METADATA),
             "opens": group.sum(count, (flags & Flag.OPEN) != 0),
@@ -218,22 +215,19 @@ class _Collector:
             "streams": group.sum(count, made & (layer == Layer.STDIO)),
             "resizes": group.sum(count, resized),
             "unfollowed": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE),
-            "blind": dense.count(blind) if blind.any() else np.zeros(len(dense.keys), np.int64),
+            "blind": group.sum(blind),
             # A file that gets its name is there, whatever was removed under that name before.
-            "last_use": extreme(uses | ((flags & Flag.RENAME) != 0), latest=True),
-            "last_remove": extreme((flags & Flag.REMOVE) != 0, latest=True),
-            "first_make": extreme(made, latest=False),
-            "first_read": extreme(kind == Kind.READ, latest=False),
-            "first_process": first_process,
-            "last_process": last_process,
-            "first_maker": first_maker,
-            "last_maker": last_maker,
-            "first_resize": extreme(resized, latest=False),
+            "last_use": most(last, uses | ((flags & Flag.RENAME) != 0)),
+            "last_remove": most(last, (flags & Flag.REMOVE) != 0),
+            "first_make": least(first, made),
+            "first_read": least(first, kind == Kind.READ),
+            "first_process": least(process, every),
+            "last_process": most(process, every),
+            "first_maker": least(process, made),
+            "last_maker": most(process, made),
+            "first_resize": least(first, resized),
         }
-        self._files.append(Keyed(dense.keys, columns))
-        self._add_reach(batch, rows)
-        if len(self._files) > 64:
-            self._shrink()
+        self._files.append(Keyed(group.keys, columns))
 
     def _add_busy(self, batch: Batch, rows: Any) -> None:
         start, end = batch.start[rows], batch.end[rows]
@@ -250,6 +244,27 @@ class _Collector:
         self._busy = _shorter(Intervals.joined(longer), self._floor)
 
     def _add_reach(self, batch: Batch, rows: Any) -> None:
+        examples = batch.examples
+        resizes = (examples.flags & Flag.RESIZE) != 0
+        what = np.where(examples.kind == Kind.WRITE, WRITES, LEFT_OUT)
+        what = np.where(resizes, CUTS, what)
+        what[~examples.included] = LEFT_OUT
+        if not what.any():
+            return
+        columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start)
+        # A write that sets the length, too, would be both.
+        known = (
+            None
+            if (resizes & (examples.kind == Kind.WRITE)).any()
+            else reach(columns, what, length=self._bucket, most=BUCKETS, level=self._level)
+        )
+        if known is None:
+            self._add_reach_by_call(batch, rows)
+        elif len(known[0]):
+            of, moment, end, _ = known
+            self._reach.append(group(pack((examples.file[of], moment), MOMENTS), {"reach": end}, _REACH))
+
+    def _add_reach_by_call(self, batch: Batch, rows: Any) -> None:
         offset, size = batch.offset[rows], batch.bytes[rows]
         kind, flags = batch.kind[rows], batch.flags[rows]
         resized = ((flags & Flag.RESIZE) != 0) & (offset != NO_VALUE)
@@ -257,10 +272,10 @@ class _Collector:
         telling = np.flatnonzero(resized | wrote)
         if not len(telling):
             return
-        reach = offset[telling] + np.where(wrote[telling], size[telling], 0)
+        furthest = offset[telling] + np.where(wrote[telling], size[telling], 0)
         bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
         key = pack((batch.file[rows][telling], bucket >> self._level), MOMENTS)
-        self._reach.append(group(key, {"reach": reach}, _REACH))
+        self._reach.append(group(key, {"reach": furthest}, _REACH))
 
     def _shrink(self) -> None:
         self._files = [Keyed.merged(self._files, _FILES)]
@@ -278,18 +293,6 @@ class _Collector:
             self._level,
             self._activity.result(),
         )
-
-
-def _makers(
-    dense: Dense, flags: NDArray[Any], process: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First and last process that made or emptied each file: `_NEVER` and -1 where none did."""
-    first, last = np.full(len(dense.keys), _NEVER), np.full(len(dense.keys), -1)
-    makes = np.flatnonzero(flags & (Flag.CREATE | Flag.TRUNCATE))
-    # As for all users of a file: the last one written stays.
-    first[dense.codes[makes[::-1]]] = process[makes[::-1]]
-    last[dense.codes[makes]] = process[makes]
-    return first, last
 
 
 def _shorter(intervals: Intervals, by: int) -> Intervals:

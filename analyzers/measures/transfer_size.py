@@ -83,9 +83,9 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        sizes, row = batch.sizes, batch.alike.row[batch.sizes.first]
-        cell = batch.listed_cell.keys[batch.listed_cell.codes[row]]
-        side = pack((cell, batch.kind[row]), (batch.cells, 2))
+        sizes, examples = batch.sizes, batch.examples
+        cell = examples.listed_cell.keys[examples.listed_cell.codes[sizes.first]]
+        side = pack((cell, examples.kind[sizes.first]), (batch.cells, 2))
         self._parts.append(count_pairs(side, sizes.second, sizes.count))
         if len(self._parts) > 32:
             self._parts = [Pairs.merged(self._parts)]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from call_tables import MILLISECOND, InventedTrace, invented_traces, profile_of, read, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from vani.store.read import RowGroup, calls_of
 
 
 def test_processes_that_read_at_the_same_time_are_busy_once(tmp_path):
@@ -66,9 +70,36 @@ def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):
         one = profile_of(traces, Path(folder) / "a")
         where = "vani.analyzers.measures.busy_time."
         with (
-            patch(where + "_OFTEN", 0),
+            patch(where + "_HELD", 0),
             patch(where + "MOST", most),
             patch(where + "_SHORTEST", 16),
             patch(where + "_ROWS", rows),
         ):
             assert profile_of(traces, Path(folder) / "b") == one
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_call_is_read_more_than_twice(tmp_path, workers):
+    # Of 16 processes that are at work all the time, row groups lie side by side.
+    rows = [
+        read(offset=100 * i, rank=rank, at=i * MILLISECOND, lasts=MILLISECOND // 2)
+        for rank in range(16)
+        for i in range(64)
+    ]
+    seen: list[int] = []
+
+    def counted(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in calls_of(groups, columns):
+            seen.append(batch.num_rows)
+            yield batch
+
+    where = "vani.analyzers.measures.busy_time."
+    with (
+        patch("vani.store.write.ROW_GROUP", 8),
+        patch(where + "_ROWS", 32),
+        patch(where + "calls_of", counted),
+        patch("vani.engine.run.Engine.workers", workers),
+    ):
+        found = profile_of([InventedTrace(rows)], tmp_path).workflow.io
+    assert found.busy_s.read == pytest.approx(0.032)
+    assert len(rows) <= sum(seen) <= 2 * len(rows)

@@ -1,0 +1,60 @@
+"""Calls of a batch put together that share every attribute but place, size and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.keyed import NO_VALUE, Dense
+
+__all__ = ["Alike"]
+
+_MOST = np.iinfo(np.int64).max
+_WIDE = 1 << 20
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
+
+    codes: NDArray[Any]
+    """Group of each call."""
+    row: Ints
+    """One call of each group, shape (groups,)."""
+    count: Ints
+    """Calls of each group."""
+
+    @staticmethod
+    def of(codes: Ints, *columns: NDArray[Any]) -> Alike:
+        """Groups of calls that agree in `codes` (0 and up, few) and in each of the columns."""
+        width = int(codes.max(initial=-1)) + 1
+        for column in columns:
+            if len(column) and column.min() == column.max():
+                continue
+            dense = Dense.of(column)
+            if len(dense.keys) > 1:
+                codes = codes * len(dense.keys) + dense.codes
+                width *= len(dense.keys)
+            if width > _WIDE:
+                few = Dense.of(codes)
+                codes, width = few.codes, len(few.keys)
+        codes = Dense.of(codes).codes
+        row = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+        row[codes] = np.arange(len(codes))
+        return Alike(codes, row, np.bincount(codes, minlength=len(row)))
+
+    def range(self, values: Ints) -> tuple[Ints, Ints]:
+        """Smallest and largest value of each group."""
+        low, high = np.full(len(self.row), _MOST), np.full(len(self.row), -_MOST)
+        np.minimum.at(low, self.codes, values)
+        np.maximum.at(high, self.codes, values)
+        return low, high
+
+    def sum(self, values: Ints) -> Ints:
+        """Exact sum over the calls of each group; `NO_VALUE` counts as 0."""
+        return Dense(self.row, self.codes).sum(np.where(values == NO_VALUE, 0, values))

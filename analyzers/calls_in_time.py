@@ -1,0 +1,112 @@
+"""Calls by when they took place and what they count for, as busy time is found in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import Facts
+from vani.analyzers.keys import KINDS, pack
+from vani.calls import FileClass, Flag, Layer
+from vani.kernels.intervals import COLUMNS as OF_INTERVALS
+from vani.kernels.intervals import Places, intervals
+
+__all__ = ["COLUMNS", "CallsInTime", "calls_in_time", "widths_of"]
+
+COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
+
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class CallsInTime:
+    """Calls in order of their starts; shape (n,) each."""
+
+    code: NDArray[np.int32] | Ints
+    """Key of phase, number of the listed file + 1 (0 for others), and kind, see `widths_of`."""
+    start: Ints
+    """ns; not empty."""
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    @staticmethod
+    def joined(parts: list[CallsInTime]) -> CallsInTime:
+        """Calls of several parts, one behind the other: in no order."""
+        nothing = CallsInTime(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
+        parts = [part for part in parts if len(part)] or [nothing]
+        if len(parts) == 1:
+            return parts[0]
+        return CallsInTime(
+            *(np.concatenate([getattr(p, n) for p in parts]) for n in ("code", "start", "end"))
+        )
+
+    def take_until(self, moment: int) -> CallsInTime:
+        """Take out those that begin before."""
+        at = int(np.searchsorted(self.start, moment))
+        taken = CallsInTime(self.code[:at], self.start[:at], self.end[:at])
+        self.code, self.start, self.end = self.code[at:], self.start[at:], self.end[at:]
+        return taken
+
+    def cut_at(self, moment: int) -> tuple[CallsInTime, CallsInTime]:
+        """What of calls that begin before lies before, and what behind."""
+        over = self.end > moment
+        if not over.any():
+            return self, CallsInTime(self.code[:0], self.start[:0], self.end[:0])
+        behind = CallsInTime(self.code[over], np.full(int(over.sum()), moment), self.end[over])
+        return CallsInTime(self.code, self.start, np.minimum(self.end, moment)), behind
+
+
+def widths_of(facts: Facts, listed: Ints) -> tuple[int, int, int]:
+    """Widths of keys of phase, number of the listed file + 1, and kind."""
+    return facts.phases + 1, int(listed.max(initial=-1)) + 2, KINDS
+
+
+def calls_in_time(batch: Batch, facts: Facts, listed: Ints, *, begin: int, end: int) -> CallsInTime:
+    """The calls of a batch within a stretch of time, cut at its ends.
+
+    Parameters
+    ----------
+    listed
+        Shape (files,): number of a listed file, -1 for others.
+    """
+    context, widths = batch.context, widths_of(facts, listed)
+    number = np.append(listed, -1) + 1
+    if context.world.lives is None:
+        file = np.append(context.file_codes, len(listed))
+        app = context.app
+        known = intervals(
+            [batch.all_calls(name) for name, _ in OF_INTERVALS],
+            Places(
+                number[file].astype(np.int32),
+                np.append(context.world.file_class == FileClass.DATASET, False)[file],
+                widths[1],
+                facts.phase_start[facts.first_phase[app] : facts.first_phase[app + 1]],
+                int(facts.first_phase[app]),
+                facts.phases,
+                Layer.STDIO,
+                Flag.NESTED,
+            ),
+            shift=context.world.shift_ns[context.trace],
+            low=begin,
+            high=end,
+        )
+        if known is not None:
+            code, start, stop, in_order = known
+            return CallsInTime(code, start, stop) if in_order else _in_order(code, start, stop)
+    start, stop = np.maximum(batch.start, begin), np.minimum(batch.end, end)
+    inside = start < stop
+    rows = slice(None) if inside.all() else np.flatnonzero(inside)
+    key = pack((batch.phase[rows], number[batch.file[rows]], batch.kind[rows]), widths)
+    return _in_order(key, start[rows], stop[rows])
+
+
+def _in_order(code: NDArray[np.int32] | Ints, start: Ints, end: Ints) -> CallsInTime:
+    if (start[1:] >= start[:-1]).all():
+        return CallsInTime(code, start, end)
+    order = np.argsort(start, kind="stable")
+    return CallsInTime(code[order], start[order], end[order])

@@ -1,0 +1,387 @@
+"""Kernels that measure calls find what numpy finds, and leave to it what is odd."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
+from call_tables import FUNCTION_NAMES, InventedTrace, call, invented_traces, profile_of, read, write
+
+from vani.analyzers.batch import Batch
+from vani.analyzers.facts import MOMENTS, Ends, Facts
+from vani.analyzers.intervals import merge as merged
+from vani.analyzers.keyed import NO_VALUE
+from vani.analyzers.keys import pack
+from vani.analyzers.measures.survey import Survey
+from vani.analyzers.passes import measures
+from vani.analyzers.world import Context, World
+from vani.calls import FileClass, Flag, Layer
+from vani.kernels.activity import BITS as OF_ACTIVITY
+from vani.kernels.activity import activity
+from vani.kernels.extents import extents
+from vani.kernels.intervals import Places, intervals
+from vani.kernels.library import library
+from vani.kernels.merge import merge
+from vani.kernels.past_end import past_end
+from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
+from vani.kernels.signatures import COLUMNS, signatures
+from vani.kernels.size_counts import size_counts
+from vani.kernels.sweep import sweep
+from vani.readers.trace_reader import Piece
+
+pytestmark = pytest.mark.skipif(library() is None, reason="no kernels are here")
+EXAMPLES = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(EXAMPLES, max_examples=8)
+
+NUMBERS = st.one_of(st.just(NO_VALUE), st.integers(0, 60))
+
+
+def without_kernels() -> Any:
+    return patch("vani.kernels.library.library", lambda: None)
+
+
+def ints(values: Any) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def plain(value: Any) -> Any:
+    """Results of measures as lists, which can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+@st.composite
+def world_and_facts(draw: st.DrawFn, trace: InventedTrace) -> tuple[Context, Facts]:
+    files, span = len(trace.classes), max((r["start_ns"] + r["duration_ns"] for r in trace.rows), default=0)
+    world = World(
+        paths=trace.paths(),
+        file_class=np.array([int(c) for c in trace.classes], np.int8),
+        apps=("one",),
+        app_of_trace=(0,),
+        process_base=(0,),
+        processes=trace.ranks,
+        shift_ns=(draw(st.sampled_from([0, 5])),),
+        span_ns=span + 5,
+        known_sizes=np.full(files, NO_VALUE),
+        final_name=np.arange(files),
+        functions=("(unknown)", *FUNCTION_NAMES),
+    )
+    codes = np.append(np.arange(1, len(FUNCTION_NAMES) + 1), 0).astype(np.int32)
+    starts = ints(sorted(draw(st.sets(st.integers(0, span + 1), min_size=1, max_size=3))))
+    keys = sorted(draw(st.sets(st.tuples(st.integers(0, files - 1), st.integers(0, 4000)), max_size=6)))
+    reached = ints(sorted(draw(st.sampled_from([0, 100, 150, 250, 1000])) for _ in keys))
+    ends = Ends(
+        known=np.array([draw(st.booleans()) for _ in range(files)]),
+        since=ints([draw(st.integers(0, span)) for _ in range(files)]),
+        always=np.zeros(files, np.bool_),
+        keys=pack((ints([f for f, _ in keys]), ints([m for _, m in keys])), MOMENTS),
+        reach=reached,
+        bucket_ns=max(1, (span + 6) // 4096),
+    )
+    some = [draw(st.booleans()) for _ in range(files)]
+    listed = np.append(np.where(some, np.arange(files), -1), -1).astype(np.int32)
+    facts = Facts(
+        starts,
+        np.zeros(len(starts), np.int64),
+        ints([0, len(starts)]),
+        ends,
+        linked=np.array([draw(st.booleans()) for _ in range(files)]),
+        linked_by_open=np.zeros(files, np.bool_),
+        written_by_open=np.zeros(files, np.bool_),
+        threaded=ints(sorted(draw(st.sets(st.integers(0, trace.ranks - 1))))),
+        listed_as=draw(st.sampled_from([None, listed])),
+        linked_calls=draw(st.sampled_from([0, 1 << 30])),
+    )
+    return Context(world, 0, np.arange(files), codes), facts
+
+
+def busy_trace(seed: int, rows_per_batch: int) -> InventedTrace:
+    """Two processes with many operations on few places of two files."""
+    chance = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    jumpy = chance.random()
+    for rank in range(2):
+        now, at = 0, 0
+        for _ in range(int(chance.integers(0, 60))):
+            now += int(chance.integers(0, 3))
+            file, size = int(chance.integers(0, 2)), int(chance.choice([0, 100, 100, 100, 200]))
+            here = {"rank": rank, "at": now, "lasts": int(chance.integers(0, 3))}
+            what = chance.random()
+            if what < 0.05:
+                rows.append(call(file=file, flags=Flag.OPEN, **here))
+            elif what < 0.1:
+                rows.append(call(file=file, flags=Flag.SEEK, offset=chance.choice([None, 0, 300]), **here))
+            else:
+                at = int(chance.integers(0, 6)) * 100 if chance.random() < jumpy else at + 200
+                known = chance.random() < 0.95
+                append = Flag.APPEND if chance.random() < 0.05 else 0
+                more = {"flags": append, "follows": bool(chance.random() < 0.5), **here}
+                do = read if what < 0.6 and not append else write
+                rows.append(do(file, at if known else None, size if chance.random() < 0.95 else None, **more))
+    return InventedTrace(rows, [FileClass.DATASET] * 2, ranks=2, rows_per_batch=rows_per_batch)
+
+
+TRACES = st.one_of(
+    invented_traces().map(lambda traces: traces[0]),
+    st.builds(busy_trace, st.integers(0, 1 << 30), st.sampled_from([3, 11, 1000])),
+)
+
+
+@given(data=st.data(), trace=TRACES)
+@EXAMPLES
+def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
+    context, facts = data.draw(world_and_facts(trace))
+    batches = list(trace.batches(range(trace.ranks), Piece()))
+
+    def found(measure: Any, facts: Facts | None) -> Any:
+        collector = measure.begin(context, facts)
+        for calls in batches:
+            collector.add(Batch(context, calls, facts))
+        return plain(measure.combine([collector.result()]))
+
+    for measure in (Survey(), *measures()):
+        known = None if isinstance(measure, Survey) else facts
+        if known is not None and measure.name == "io_time":
+            # Whether processes run calls at the same time is what the survey finds, and not free to choose.
+            continue
+        compiled = found(measure, known)
+        with without_kernels():
+            assert found(measure, known) == compiled, measure.name
+
+
+@given(traces=invented_traces(most=2), gap=st.sampled_from([None, 0.002]), files=st.sampled_from([None, 1]))
+@FEW
+def test_profiles_are_the_same_with_kernels_and_without(traces, gap, files):
+    with tempfile.TemporaryDirectory() as folder:
+        compiled = profile_of(traces, Path(folder) / "a", gap_s=gap, files=files)
+        with without_kernels():
+            assert profile_of(traces, Path(folder) / "b", gap_s=gap, files=files) == compiled
+
+
+ROWS = st.lists(
+    st.tuples(*[st.integers(0, 1)] * 8, NUMBERS, NUMBERS, st.integers(0, 100), st.integers(0, 9)),
+    max_size=40,
+)
+
+
+@given(rows=ROWS, phases=st.lists(st.integers(0, 100), max_size=3, unique=True))
+@EXAMPLES
+def test_signatures_are_all_that_calls_share(rows, phases):
+    columns = [np.array([row[i] for row in rows], t) for i, (_, t) in enumerate(COLUMNS)]
+    starts = ints(sorted(phases))
+    found = signatures(columns, starts, 7)
+    assert found is not None
+    groups: dict[Any, list[tuple[int, ...]]] = {}
+    for i, row in enumerate(rows):
+        phase = max(int(np.searchsorted(starts, row[10] + 7, side="right")) - 1, 0)
+        groups.setdefault((*row[:8], phase), []).append((i, *row[8:]))
+        assert found.phase[found.codes[i]] == phase
+    assert len(found.row) == len(groups)
+    for mine in groups.values():
+        (code,) = {int(found.codes[i]) for i, *_ in mine}
+        kind = rows[mine[0][0]][6]
+        sizes = [size for _, _, size, _, _ in mine if size != NO_VALUE]
+        begins = [start + 7 for *_, start, _ in mine]
+        assert found.row[code] == max(i for i, *_ in mine)
+        assert (found.count[code], found.bytes[code]) == (len(mine), sum(sizes))
+        assert found.time[code] == sum(took for *_, took in mine)
+        assert found.unsized[code] == (len(mine) - len(sizes)) * (kind <= 1)
+        placeless = [size for _, offset, size, _, _ in mine if offset == NO_VALUE]
+        assert found.placeless[code] == len(placeless)
+        assert found.displaced[code] == sum(size > 0 for size in placeless)
+        assert (found.first[code], found.last[code]) == (min(begins), max(begins))
+        assert found.end[code] == max(start + 7 + took for *_, start, took in mine)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("bytes", -5), ("duration_ns", -1), ("kind", -1), ("start_ns", 2**63 - 1)]
+)
+def test_odd_calls_are_left_to_numpy(column, value):
+    columns = [np.array([value if name == column else 1], t) for name, t in COLUMNS]
+    assert signatures(columns, ints([]), 5) is None
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS), max_size=40))
+@EXAMPLES
+def test_sizes_are_counted_by_group(rows):
+    found = size_counts(ints([g for g, _ in rows]), ints([s for _, s in rows]), np.array([True, False, True]))
+    assert found is not None
+    expected = Counter(row for row in rows if row[0] != 1 and row[1] != NO_VALUE)
+    assert list(zip(*(column.tolist() for column in found[:2]), strict=True)) == sorted(expected)
+    assert found[2].tolist() == [expected[row] for row in sorted(expected)]
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS, NUMBERS), max_size=30))
+@EXAMPLES
+def test_extents_cover_what_was_touched(rows):
+    codes, offset, size = (ints([row[i] for row in rows]) for i in range(3))
+    found = extents(codes, offset, size, ints([1, -1, 0]), 2)
+    assert found is not None
+    covered = {
+        (side, at) for side, a, b in zip(*(c.tolist() for c in found), strict=True) for at in range(a, b)
+    }
+    assert covered == {
+        ((1, -1, 0)[g], at) for g, o, s in rows if g != 1 and NO_VALUE not in (o, s) for at in range(o, o + s)
+    }
+
+
+@given(rows=st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 60), st.integers(0, 9)), max_size=40))
+@EXAMPLES
+def test_intervals_in_order_are_merged_as_numpy_does(rows):
+    for some in (rows, sorted(rows, key=lambda row: row[1])):
+        group, start, length = (ints([row[i] for row in some]) for i in range(3))
+        found = merge(group, start, start + length)
+        with without_kernels():
+            expected = merged(group, start, start + length)
+        if found is not None:
+            assert plain(list(found)) == plain([expected.group, expected.start, expected.end])
+    assert found is not None or not rows
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS, NUMBERS, st.integers(0, 99)), max_size=40),
+    length=st.integers(1, 30),
+    level=st.integers(0, 2),
+    empty=st.booleans(),
+)
+@EXAMPLES
+def test_how_far_writes_reach_is_known_by_moment(rows, length, level, empty):
+    columns = tuple(ints([row[i] for row in rows]) for i in range(4))
+    what = ints([WRITES, LEFT_OUT, CUTS])
+    found = reach(columns, what, length=length, most=4, level=level, empty=empty)
+    assert found is not None
+    expected: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for g, offset, size, start in rows:
+        if g == 1 or offset == NO_VALUE or (g == 0 and (size == NO_VALUE or (size == 0 and not empty))):
+            continue
+        end = offset if g == 2 else offset + size if size else 0
+        expected.setdefault((g, min(start // length, 4) >> level), []).append((end, start))
+    merged_rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for g, moment, end, last in zip(*(c.tolist() for c in found), strict=True):
+        merged_rows.setdefault((g, moment), []).append((end, last))
+    assert {k: tuple(map(max, zip(*v, strict=True))) for k, v in merged_rows.items()} == {
+        k: tuple(map(max, zip(*v, strict=True))) for k, v in expected.items()
+    }
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS, st.integers(0, 99), st.integers(0, 9)), max_size=40),
+    length=st.integers(1, 30),
+)
+@EXAMPLES
+def test_activity_is_added_up_by_process_and_moment(rows, length):
+    columns = tuple(ints([row[i] for row in rows]) for i in range(4))
+    counted = OF_ACTIVITY["counted"]
+    what = ints([counted + OF_ACTIVITY["reads"], 0, counted + OF_ACTIVITY["opens"]])
+    found = activity(columns, ints([5, 5, 6]), what, length=length, most=3, level=0)
+    assert found is not None
+    calls, total = Counter(), Counter()
+    for g, size, start, _ in rows:
+        if g != 1:
+            key = (5 if g == 0 else 6, min(start // length, 3))
+            calls[key] += 1
+            total[key] += max(size, 0) * (g == 0)
+    rows_of = list(zip(found["process"].tolist(), found["moment"].tolist(), strict=True))
+    seen, moved = Counter(), Counter()
+    for key, count, size in zip(rows_of, found["calls"].tolist(), found["read"].tolist(), strict=True):
+        seen[key] += count
+        moved[key] += size
+    assert seen == calls
+    assert moved == total
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 2), NUMBERS, NUMBERS, st.integers(0, 99), st.integers(0, 9)), max_size=30
+    ),
+    keys=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), unique=True, max_size=8),
+)
+@EXAMPLES
+def test_bytes_past_the_end_are_those_of_each_read(rows, keys):
+    keys = sorted(keys)
+    ends = Ends(
+        np.ones(2, np.bool_),
+        ints([0, 20]),
+        np.zeros(2, np.bool_),
+        pack((ints([f for f, _ in keys]), ints([m for _, m in keys])), MOMENTS),
+        ints([10 * m + 5 for _, m in keys]),
+        bucket_ns=10,
+    )
+    columns = tuple(ints([row[i] for row in rows]) for i in range(5))
+    found = past_end(columns, ints([0, -1, 1]), ends.by_time())
+    assert found is not None
+    beyond, reads = [0] * 3, [0] * 3
+    for g, offset, size, start, took in rows:
+        file, now = (0, -1, 1)[g], start + took
+        if file < 0 or NO_VALUE in (offset, size) or now < (0, 20)[file]:
+            continue
+        end = int(ends.at(ints([file]), ints([now]))[0])
+        reads[g] += 1
+        beyond[g] += min(max(offset + size - max(offset, end), 0), size)
+    assert (found[0].tolist(), found[1].tolist()) == (beyond, reads)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(0, 2), st.integers(0, 3), st.integers(-1, 2), st.integers(0, 50), st.integers(0, 9)
+        ),
+        max_size=30,
+    ),
+    window=st.tuples(st.integers(0, 30), st.integers(1, 40)),
+)
+@EXAMPLES
+def test_time_is_swept_once_for_all_groups(rows, window):
+    low, high = window[0], window[0] + window[1]
+    layer, kind, file, start, took = ([row[i] for row in rows] for i in range(5))
+    number, included = (0, 1, 2, 0), (True, True, False, True)
+    places = Places(np.array(number, np.int32), np.array(included), 3, ints([0, 20]), 0, 2, Layer.STDIO, 0)
+    columns = [np.array(c) for c in (layer, kind, [0] * len(rows), file, start, took)]
+    found = intervals(columns, places, shift=3, low=low, high=high)
+    assert found is not None
+    times = sweep(*found[:3], low=low, high=high, width=3, app=ints([0, 0]), apps=1, workload=True)
+    assert times is not None
+    open_at: dict[tuple[int, int], set[int]] = {}
+    for one in rows:
+        if one[0] > Layer.STDIO:
+            continue
+        begin = one[3] + 3
+        phase = int(begin >= 20) if included[one[2]] else 2
+        groups = [phase, *([3 + number[one[2]]] if number[one[2]] else []), *([3, 6] if phase < 2 else [])]
+        for group in groups:
+            for which in (one[1], 5, *([4] if one[1] in (1, 3) else [])):
+                moments = range(max(begin, low), min(begin + one[4], high))
+                open_at.setdefault((group, which), set()).update(moments)
+    expected = np.zeros((7, 6), np.int64)
+    for key, moments in open_at.items():
+        expected[key] = len(moments)
+    assert times.tolist() == expected.tolist()
+
+
+def test_groups_beyond_their_number_are_left_to_numpy():
+    calls = (ints([0, 3]), ints([0, 0]), ints([1, 1]), ints([0, 1]))
+    assert reach(calls, ints([WRITES]), length=1, most=1) is None
+    assert activity((calls[0], *calls[1:]), ints([0]), ints([1]), length=1, most=1, level=0) is None
+    assert extents(*calls[:3], ints([0]), 1) is None
+    assert size_counts(calls[0], calls[1], np.array([True])) is None
+    assume_known = Ends(known=np.ones(1, np.bool_), since=ints([0])).by_time()
+    assert past_end((*calls, calls[1]), ints([0]), assume_known) is None
+    assert past_end((calls[1], *calls[1:], calls[1]), ints([7]), assume_known) is None

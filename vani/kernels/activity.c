@@ -1,0 +1,51 @@
+/* What processes do from moment to moment (analyzers/activity.py). */
+#include "columns.h"
+
+enum { COUNTED = 1, READS = 2, WRITES = 4, OPENS = 8 };
+
+struct cell {
+    int64_t process, moment, start, end, read, written, data, opens, calls;
+};
+
+/* process, what: by group. Moments are pieces of `length` ns, the last one `most`, put together by 2 ** level. Cells of a
+   process and moment may come several times. Room in `cells` for all calls. */
+KERNEL int vani_activity(const int32_t *codes, const int64_t *bytes, const int64_t *start, const int64_t *duration,
+                         int64_t n, const int64_t *process, const uint8_t *what, int64_t groups, int64_t length,
+                         int64_t most, int64_t level, struct cell *cells, int64_t *count)
+{
+    if (n < 0 || groups < 0 || length < 1 || most < 0 || level < 0 || level > 62)
+        return NOT_ME;
+    int64_t many = 0, low = 0, high = 0, moment = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t g = codes[i];
+        if (g < 0 || g >= groups)
+            return NOT_ME;
+        unsigned is = what[g];
+        if (!(is & COUNTED))
+            continue;
+        int64_t end, size = bytes[i] > 0 ? bytes[i] : 0;
+        if (start[i] < 0 || __builtin_add_overflow(start[i], duration[i], &end))
+            return NOT_ME;
+        if (start[i] < low || start[i] >= high) {
+            moment = start[i] / length;
+            low = moment * length;
+            high = low > INT64_MAX - length ? INT64_MAX : low + length;
+            moment = (moment < most ? moment : most) >> level;
+        }
+        struct cell *cell = many ? &cells[many - 1] : 0;
+        if (!cell || cell->moment != moment || cell->process != process[g]) {
+            cell = &cells[many++];
+            *cell = (struct cell){.process = process[g], .moment = moment, .start = start[i], .end = end};
+        }
+        cell->start = start[i] < cell->start ? start[i] : cell->start;
+        cell->end = end > cell->end ? end : cell->end;
+        int64_t *moved = is & READS ? &cell->read : &cell->written;
+        if ((is & (READS | WRITES)) && __builtin_add_overflow(*moved, size, moved))
+            return NOT_ME;
+        cell->data += (is & (READS | WRITES)) != 0;
+        cell->opens += (is & OPENS) != 0;
+        cell->calls++;
+    }
+    *count = many;
+    return DONE;
+}

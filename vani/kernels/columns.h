@@ -1,0 +1,29 @@
+/* What kernels that measure calls share: see vani/calls.py and analyzers/keyed.py. */
+#ifndef VANI_COLUMNS_H
+#define VANI_COLUMNS_H
+
+#include "vani.h"
+
+/* Stands for null. */
+#define NO_VALUE INT64_MIN
+
+/* Kinds of file-system calls. */
+enum { READ = 0, WRITE = 1, METADATA = 2, SYNC = 3 };
+
+/* Phase of a moment: the last one that began by then, or the first one; 0 <= hint < phases, and mostly right. */
+static inline int64_t phase_at(int64_t now, const int64_t *starts, int64_t phases, int64_t hint)
+{
+    if ((hint == 0 || starts[hint] <= now) && (hint + 1 >= phases || starts[hint + 1] > now))
+        return hint;
+    int64_t low = 0, high = phases;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (starts[middle] <= now)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+#endif

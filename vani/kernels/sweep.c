@@ -1,0 +1,116 @@
+/* Lengths of the unions of intervals in several groupings at once (analyzers/measures/busy_time.py). */
+#include <string.h>
+
+#include "columns.h"
+
+enum { DIGIT = 11, BINS = 1 << DIGIT, KINDS = 4, WRITE_OR_SYNC = KINDS, ALL = KINDS + 1, WIDTH = KINDS + 2 };
+
+struct intervals {
+    const int32_t *code; /* ((phase * width) + number) * 4 + kind */
+    const int64_t *start, *end;
+    int64_t count;
+};
+
+/* Groups: phases up to `excluded`; the workload; listed files from number 1 on; apps. */
+struct groups {
+    int64_t width, excluded;
+    const int32_t *app; /* by phase below `excluded` */
+    int64_t apps, workload; /* measure the workload, too */
+};
+
+struct found {
+    int64_t *times; /* by group and kind, `WRITE_OR_SYNC` or `ALL`; zeros at first */
+    int64_t *reach; /* as long: end of what was seen of each; INT64_MIN at first */
+    int64_t *finest; /* the same by code; INT64_MIN at first */
+    uint64_t *keys, *spare; /* room for all intervals */
+};
+
+static int bits_of(uint64_t value)
+{
+    return value ? 64 - __builtin_clzll(value) : 0;
+}
+
+/* Sort by the digits above `low` up to `high`; returns which of both holds the result. */
+static uint64_t *sorted(uint64_t *keys, uint64_t *spare, int64_t n, int low, int high)
+{
+    for (int shift = low; shift < high; shift += DIGIT) {
+        int64_t at[BINS] = {0}, sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            at[keys[i] >> shift & (BINS - 1)]++;
+        for (int b = 0; b < BINS; b++) {
+            int64_t here = at[b];
+            at[b] = sum;
+            sum += here;
+        }
+        for (int64_t i = 0; i < n; i++)
+            spare[at[keys[i] >> shift & (BINS - 1)]++] = keys[i];
+        uint64_t *other = keys;
+        keys = spare;
+        spare = other;
+    }
+    return keys;
+}
+
+static inline void cover(struct found *found, int64_t at, int64_t start, int64_t end)
+{
+    int64_t reach = found->reach[at];
+    if (end > reach) {
+        found->times[at] += end - (start > reach ? start : reach);
+        found->reach[at] = end;
+    }
+}
+
+static inline void cover_kinds(struct found *found, int64_t group, int kind, int64_t start, int64_t end)
+{
+    cover(found, group * WIDTH + kind, start, end);
+    cover(found, group * WIDTH + ALL, start, end);
+    if (kind == WRITE || kind == SYNC)
+        cover(found, group * WIDTH + WRITE_OR_SYNC, start, end);
+}
+
+/* All intervals lie between `low` and `high`. */
+KERNEL int vani_sweep(const struct intervals *intervals, int64_t low, int64_t high, const struct groups *groups,
+                      struct found *found)
+{
+    int64_t n = intervals->count, width = groups->width, excluded = groups->excluded;
+    if (n < 0 || n > INT32_MAX || low < 0 || high < low || width < 1 || excluded < 0 || groups->apps < 0
+        || excluded >= INT32_MAX / 4 / width - 1)
+        return NOT_ME;
+    for (int64_t p = 0; p < excluded; p++)
+        if (groups->app[p] < 0 || groups->app[p] >= groups->apps)
+            return NOT_ME;
+    int index = bits_of((uint64_t)n), time = bits_of((uint64_t)(high - low));
+    int64_t codes = (excluded + 1) * width * KINDS;
+    if (index + time > 63)
+        return NOT_ME;
+    int falls = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t start = intervals->start[i], end = intervals->end[i];
+        if (start < low || end > high || end < start || intervals->code[i] < 0 || intervals->code[i] >= codes)
+            return NOT_ME;
+        found->keys[i] = (uint64_t)(start - low) << index | (uint64_t)i;
+        falls |= i && start < intervals->start[i - 1];
+    }
+    uint64_t *keys = falls ? sorted(found->keys, found->spare, n, index, index + time) : found->keys;
+    uint64_t mask = (UINT64_C(1) << index) - 1;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t row = keys[i] & mask;
+        int64_t start = intervals->start[row], end = intervals->end[row];
+        uint32_t code = (uint32_t)intervals->code[row];
+        /* What others of its finest group cover, they cover in every other one. */
+        if (end <= found->finest[code])
+            continue;
+        found->finest[code] = end;
+        int kind = code % KINDS;
+        int64_t number = code / KINDS % (uint32_t)width, phase = code / KINDS / (uint32_t)width;
+        cover_kinds(found, phase, kind, start, end);
+        if (number > 0)
+            cover_kinds(found, excluded + 1 + number, kind, start, end);
+        if (phase == excluded)
+            continue;
+        cover_kinds(found, excluded + 1 + width + groups->app[phase], kind, start, end);
+        if (groups->workload)
+            cover_kinds(found, excluded + 1, kind, start, end);
+    }
+    return DONE;
+}
