@@ -53,23 +53,14 @@ Doc = dict[str, Any]
 
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "profile": {1: profile_2},
-    "advice": {},
     "system": {1: system_2},
-    "job": {},
-    "policy": {},
-    "check": {},
-    "baseline": {},
-    "diff": {},
-    "jobs": {},
-    "plan": {},
-    "scenario": {},
-    "snapshot": {},
-    "history": {},
-    "prediction": {},
-    "model": {},
-    "standing": {},
-    "table": {},
-}
+} | {
+    name: {}
+    for name in (
+        "advice", "job", "policy", "check", "baseline", "diff", "jobs", "plan",
+        "scenario", "snapshot", "history", "prediction", "model", "standing", "table",
+    )
+}  # fmt: skip
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 
 MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {

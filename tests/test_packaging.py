@@ -212,3 +212,17 @@ def test_the_epilog_is_clean_shell():
     if program is None:
         pytest.skip("no shellcheck")
     subprocess.run([program, EPILOG], check=True)
+
+
+# --- the page of a package index ---------------------------------------------------------------------
+
+
+def test_no_link_of_the_readme_leads_nowhere_on_a_package_index():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
+    page = (ROOT / "README.md").read_text()
+    relative = r"\]\((?!https?://)[^)\s]*\)"
+    assert re.search(relative, page)
+    for one in settings["fancy-pypi-readme"]["substitutions"]:
+        page = re.sub(one["pattern"], one["replacement"], page)
+    assert not re.search(relative, page)
+    assert "](https://github.com/uiuc-hpc/Recorder)" in page

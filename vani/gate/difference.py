@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 from vani.gate.attribute import AnyKey, Key, key_text
 from vani.gate.entities import IDENTITIES, Names, aliases_of, label
 from vani.gate.flushing import flushing_beside
+from vani.gate.histograms import bins_apart, part_moved
 from vani.gate.matching import number
 from vani.gate.profile_tree import Tree
 from vani.gate.quantity import Dimension
@@ -221,8 +222,8 @@ class _Comparison:
             a, b = tables[0], tables[len(old)]
             if a != b and len(tables) == 2 and a and b:
                 self.compared += 1
-                shown = _bins(a, b), _bins(b, a)
-                status: Status = "changed" if _moved(a, b) > _MOVED else "within"
+                shown = bins_apart(a, b), bins_apart(b, a)
+                status: Status = "changed" if part_moved(a, b) > _MOVED else "within"
                 yield self._difference(text, target, keys, "histogram", shown, None, status, entities, group)
             return
         for name in dict.fromkeys(name for table in tables for name in table):
@@ -384,20 +385,3 @@ def _entities(run: Tree, path: Sequence[str]) -> list[Any]:
 def _median(values: Sequence[Any]) -> int | float | None:
     known = [one for one in map(number, values) if one is not None]
     return allowed(known, relative=0, absolute=0).center if known else None
-
-
-def _bins(table: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The bins that are not the same in both, the fullest first."""
-    bins = [(name, number(count) or 0) for name, count in table.items() if count != other.get(name)]
-    bins.sort(key=lambda one: (-one[1], one[0]))
-    shown = ", ".join(f"{name}: {count:,}" for name, count in bins[:4])
-    return (shown + (", ..." if len(bins) > 4 else "")) or "none"
-
-
-def _moved(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
-    """Total variation distance of two histograms: the part that would have to be moved to make one of the other."""
-    sums = [sum(number(count) or 0 for count in table.values()) for table in (a, b)]
-    if not all(sums):
-        return 1.0
-    names = dict.fromkeys((*a, *b))
-    return sum(abs((number(a.get(n)) or 0) / sums[0] - (number(b.get(n)) or 0) / sums[1]) for n in names) / 2

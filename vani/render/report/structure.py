@@ -16,7 +16,7 @@ from vani.render.report.tables import (
     size,
     without_empty,
     words,
-)
+)  # fmt: skip
 from vani.render.when import costliest_metadata
 from vani.schema.extensions import extension_rows
 from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBalance
