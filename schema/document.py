@@ -52,14 +52,9 @@ Document = TypeVar("Document", bound=BaseModel)
 Doc = dict[str, Any]
 
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
-    "profile": {1: profile_2},
-    "system": {1: system_2},
-} | {
-    name: {}
-    for name in (
-        "advice", "job", "policy", "check", "baseline", "diff", "jobs", "plan",
-        "scenario", "snapshot", "history", "prediction", "model", "standing", "table",
-    )
+    "profile": {1: profile_2}, "advice": {}, "system": {1: system_2}, "job": {}, "policy": {}, "check": {},
+    "baseline": {}, "diff": {}, "jobs": {}, "plan": {}, "scenario": {}, "snapshot": {}, "history": {},
+    "prediction": {}, "model": {}, "standing": {}, "table": {},
 }  # fmt: skip
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 

@@ -121,6 +121,8 @@ def _read(path: Path) -> Mapping[str, Any]:
             raise InputError("no such file", where=path, todo="VANI_SITE names it") from None
         return {}
     except (OSError, ValueError) as error:
+        if isinstance(error, PermissionError) and not os.access(path.parent, os.X_OK):
+            return {}  # The folder of another user, whose settings are not for this one.
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read ({why})", where=path) from error
     if len(content) > _MAX_BYTES:

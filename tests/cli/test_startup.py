@@ -59,7 +59,7 @@ def loaded(arguments, folder):
         (["profile", TRACE, "-o", "p.yaml", "--store", "s", "-q"], {"numpy", "pyarrow", "pydantic", "yaml"}),
         (["profile", TRACE, "-o", "p.yaml", "--quick", "-q"], {"numpy", "pyarrow", "pydantic", "yaml"}),
         (["convert", TRACE, "s"], {"numpy", "pyarrow"}),
-        (["report", PROFILE, "-o", "r.html", "-q"], {"jinja2", "numpy", "pyarrow", "pydantic", "yaml"}),
+        (["report", PROFILE, "-o", "r.html", "-q"], {"jinja2", "numpy", "pyarrow", "pydantic", "vl_convert", "yaml"}),
     ],
     ids=lambda value: " ".join(v.name if isinstance(v, Path) else v for v in value) if isinstance(value, list) else "",
 )

@@ -10,7 +10,14 @@ __all__ = ["config"]
 
 
 @click.command()
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What is written.",
+)
 def config(kind: str) -> None:
     """Show the settings that hold here, and who made them.
 

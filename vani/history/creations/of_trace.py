@@ -41,7 +41,7 @@ def creations_of_trace(path: Path) -> Creations | None:
     appended = np.zeros(number, np.int64)
     first, rank = np.full(number, _NEVER), np.full(number, NO_RANK)
     makers = np.zeros(number, np.int64)
-    emptied, untold, streamed = (np.zeros(number, np.bool_) for _ in range(3))
+    emptied, unknown, streamed = (np.zeros(number, np.bool_) for _ in range(3))
     for batch in reader.batches(range(reader.ranks), Piece()):
         told = {name: batch.column(name) for name in _COLUMNS}
         known = told["file"].is_valid().to_numpy(zero_copy_only=False)
@@ -51,7 +51,7 @@ def creations_of_trace(path: Path) -> Creations | None:
         offset = told["offset"].fill_null(-1).to_numpy()
         length = told["bytes"].fill_null(-1).to_numpy()
         writes = own & (told["kind"].to_numpy() == Kind.WRITE)
-        untold[file[writes & (length < 0)]] = True
+        unknown[file[writes & (length < 0)]] = True
         writes &= length > 0
         wrote[file[writes]] = True
         placed = writes & (offset >= 0)
@@ -67,7 +67,7 @@ def creations_of_trace(path: Path) -> Creations | None:
         np.minimum.at(first, file[made], told["start_ns"].to_numpy()[made])
     size = np.clip(size + appended, 0, LARGEST)
     of_data = files["class"].to_numpy() == FileClass.DATASET
-    chosen = np.flatnonzero((first < _NEVER) & (wrote | (emptied & ~streamed)) & ~untold & of_data)
+    chosen = np.flatnonzero((first < _NEVER) & (wrote | (emptied & ~streamed)) & ~unknown & of_data)
     rank[makers > 1] = NO_RANK
     order = chosen[np.lexsort((chosen, rank[chosen], first[chosen]))]
     paths = files["path"].take(order).to_pylist()

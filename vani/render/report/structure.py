@@ -23,15 +23,9 @@ from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBa
 from vani.units import format_count, format_seconds, format_share
 
 __all__ = [
-    "app_table",
-    "balance_table",
-    "dependency_table",
-    "extension_table",
-    "folder_table",
-    "layer_table",
-    "phase_table",
+    "app_table", "balance_table", "dependency_table", "extension_table", "folder_table", "layer_table", "phase_table",
     "trace_table",
-]
+]  # fmt: skip
 
 _SHAPES = {
     "none": "no process reads what another one wrote",
