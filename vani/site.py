@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from vani.errors import InputError
 
-__all__ = ["KEYS", "SITE_FILE", "Setting", "setting", "settings", "thresholds"]
+__all__ = ["KEYS", "SITE_FILE", "Setting", "contact_lines", "setting", "settings", "thresholds"]
 
 KEYS: Final[Mapping[str, str]] = {
     "system": "the machine: a bundled name or a system.yaml",
@@ -74,6 +74,13 @@ def setting(key: str) -> Setting:
         if value is not None:
             return Setting(key, _placed(key, value, path), str(path))
     return Setting(key, None, "default")
+
+
+def contact_lines() -> list[str]:
+    """Whom to ask and where to read more, as lines below advice and reports. See `settings` for what is raised."""
+    told = {"contact": "Questions", "documentation": "More about storage here"}
+    found = [(says, setting(key).value) for key, says in told.items()]
+    return [f"{says}: {value}" for says, value in found if value is not None]
 
 
 def thresholds() -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], str]]:

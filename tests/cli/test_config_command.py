@@ -49,6 +49,16 @@ def test_the_machine_of_the_centre_is_that_of_advice_unless_an_option_names_anot
     assert "name: generic-lustre" in (tmp_path / "b.yaml").read_text()
 
 
+def test_a_report_says_whom_to_ask_and_takes_the_machine_unless_its_advice_names_one(run, files, tmp_path):
+    files('system = "lassen"\ncontact = "help@centre.org <b>"\n')
+    assert run("report", GOLDEN, "-o", tmp_path / "r.html", "-q").status == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "<p>Questions: help@centre.org &lt;b&gt;</p>" in page
+    assert "lassen" in page
+    run("advise", GOLDEN, "--system", "generic-lustre", "-o", tmp_path / "a.yaml", "-q")
+    assert run("report", GOLDEN, "--advice", tmp_path / "a.yaml", "-o", tmp_path / "s.html", "-q").status == 0
+
+
 def test_thresholds_add_up_and_those_of_a_project_win(run, files, tmp_path):
     files(
         "[thresholds.MAT001]\nhardly = 0.5\nleast_run_s = 9\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ def report(
     system: PathLike | System | None = None,
     store: PathLike | None = None,
     model: PathLike | None = None,
+    contact: Sequence[str] = (),
     format: str = "html",
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
@@ -53,6 +55,8 @@ def report(
         The store, or the folder of stores, for what happened when; the user's cache directory by default.
     model
         A model of write times that `vani model fit` wrote: what the run's writes took is held against it.
+    contact
+        Lines at the end: whom to ask (`vani.site.contact_lines`).
     format
         `html`: one page that needs no network and has at most 1.5 MB; `markdown`: for a merge request, at most 60,000
         letters; `txt`: for a terminal of 80 columns.
@@ -68,6 +72,7 @@ def report(
         system=system,
         store=store,
         model=model,
+        contact=contact,
         format=format,
         scheduler=scheduler,
         progress=progress,
@@ -81,6 +86,7 @@ def reported(
     system: PathLike | System | None = None,
     store: PathLike | None = None,
     model: PathLike | None = None,
+    contact: Sequence[str] = (),
     format: str = "html",
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
@@ -94,6 +100,7 @@ def reported(
             system=system,
             store=store,
             write_model=model,
+            contact=contact,
             with_heat_map=format in WITH_PLOTS,
             scheduler=scheduler,
             progress=progress,

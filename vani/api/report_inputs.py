@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ def report_inputs(
     system: PathLike | System | None = None,
     store: PathLike | None = None,
     write_model: PathLike | None = None,
+    contact: Sequence[str] = (),
     with_heat_map: bool = True,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
@@ -73,6 +75,7 @@ def report_inputs(
             rule_findings=rule_findings(),
             prediction=None if write_model is None else predicted_write(model, write_model),
             users=_users(model),
+            contact=tuple(contact),
         )
 
 

@@ -26,7 +26,7 @@ from vani.cli.places import check_places, system_files
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.render.advice import FORMATS
-from vani.site import setting, thresholds
+from vani.site import contact_lines, thresholds
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -127,7 +127,5 @@ def _show(advice: Advice) -> None:
     from vani.render.advice.screen import render  # noqa: PLC0415
 
     render(advice, None, summary_console())
-    for key, says in (("contact", "Questions"), ("documentation", "More about storage here")):
-        value = setting(key).value
-        if value is not None:
-            click.echo(f"{says}: {value}", err=True)
+    for line in contact_lines():
+        click.echo(line, err=True)

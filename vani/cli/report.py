@@ -22,6 +22,7 @@ from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError, one_line
 from vani.render.report import FORMATS, WITH_PLOTS
+from vani.site import contact_lines, setting
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class _Asked(TypedDict):
     metavar="FILE",
     help="What `vani advise` wrote about this profile; all rules are asked by default.",
 )
-@system_option()
+@system_option(of_site=False)
 @click.option(
     "--model",
     type=FILE,
@@ -92,11 +93,11 @@ def report(
     if profile is None or history is not None:
         _report_history(history, format, output)
         return
-    _check_machine(asked)
+    _settle_machine(asked)
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
         read = [profile, asked["advice"], asked["model"], *scheduler_files(asked["scheduler"])]
         check_places([output], chain(read, system_files(asked["system"])))
-        made = api.reported(profile, format=format, **asked, progress=progress)
+        made = api.reported(profile, format=format, **asked, contact=contact_lines(), progress=progress)
     emit(made.text, output)
     if not stdout(output) and shows_summary(output, quiet=quiet):
         size = format_bytes(len(made.text.encode()))
@@ -155,12 +156,14 @@ def _format(kind: str | None, output: Path | None) -> str:
     return FORMATS.of_file(output) or "html"
 
 
-def _check_machine(asked: _Asked) -> None:
+def _settle_machine(asked: _Asked) -> None:
     if asked["advice"] is not None and asked["system"] is not None:
         raise InputError(
             "--system and --advice exclude each other",
             todo="the advice names its machine: leave --system out",
         )
+    if asked["advice"] is None:
+        asked["system"] = asked["system"] or setting("system").value
 
 
 def _summarise(profile: Profile, wrote: str) -> None:

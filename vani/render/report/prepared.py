@@ -81,6 +81,8 @@ class Inputs:
     files: Sequence[ListedFile] | None = None
     """All files of a long profile, of which `profile` has the most important ones; None: those of `profile`."""
     users: tuple[str, ...] = ()
+    contact: tuple[str, ...] = ()
+    """Whom to ask, in lines."""
     """Who ran it, as the names of the traces' folders say."""
 
 
@@ -152,6 +154,7 @@ class Prepared:
     remarks: tuple[str, ...]
     """What keeps the numbers from being what they seem: time in libraries, reads past the end, ..."""
     machine: str
+    contact: tuple[str, ...]
     plots: tuple[Drawing | Missing, ...]
     smaller: tuple[Drawing, ...]
     """Plots with less detail, for pictures, in which every mark costs as much as in a drawing."""
@@ -258,6 +261,7 @@ def prepare(
         silent=unadvised,
         remarks=remarks(profile, advice, limits),
         machine=judged_by(advice),
+        contact=inputs.contact,
         plots=plots,
         smaller=smaller,
         kinds=kind_table(profile),
