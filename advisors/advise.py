@@ -27,12 +27,14 @@ def advise_document(
     ignore: Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
     files: int | None = None,
+    read: Profile | None = None,
 ) -> Advice:
     """Judge a profile, or the profile in a file, and say which file and which machine were judged.
 
     The digest of a file is that of its bytes; that of a model is of the YAML that it is written as.
     Of a profile that lists more than `files` files, the rules see those with the most I/O time, as if
     it had been made with `vani profile --files N`; None: all. Positions in evidence are those of the whole list.
+    `read` is what the file holds, where the caller has read all of it: a long one takes seconds.
 
     Raises
     ------
@@ -54,7 +56,11 @@ def advise_document(
         )
     else:
         reading = profile if isinstance(profile, Reading) else Reading(profile)
-        part = _load(reading.content(), str(reading.path), files)
+        part = (
+            _load(reading.content(), str(reading.path), files)
+            if read is None
+            else _most_important(read, files)
+        )
         ref = ProfileRef(path=str(reading.path), sha256=reading.sha256())
     model, kept, judged = part
     advice = judge(

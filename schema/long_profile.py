@@ -8,6 +8,8 @@ looked at, right or wrong. Text of another form is for the reader of whole docum
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +18,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from vani.errors import DocumentError
-from vani.schema.profile import FileEntity, IOStats
+from vani.schema.json_reading import is_long_json, parse_json
+from vani.schema.profile import FileEntity, IOStats, Profile
 from vani.schema.yaml.layout import DASH, STEP
 from vani.schema.yaml.read import parse
 
@@ -25,6 +28,7 @@ __all__ = ["Column", "Excerpt", "excerpt", "file_columns", "most_important"]
 Column = tuple[str, ...]
 """Keys below an entry of `files`: `("io", "ops", "read")`."""
 
+_SCHEMA: Final = Profile.model_fields["schema_"].default
 _LIST: Final = b"\nfiles:"
 _ITEM: Final = f"\n{DASH}".encode()
 _ENTRY: Final = _ITEM + b"path: "
@@ -56,6 +60,8 @@ def excerpt(content: bytes, count: int) -> Excerpt | None:
 
     None where the text is not as `yaml_text` writes profiles, or lists no more files than that: read all of it.
     """
+    if is_long_json(content):
+        return _json_excerpt(content, count)
     span = _span(content)
     if span is None:
         return None
@@ -90,6 +96,10 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     wanted = _heads(columns)
     if not all(head[-1] in (IOStats if len(head) == 2 else FileEntity).model_fields for head in wanted):
         return None
+    if is_long_json(content):
+        listed = _json_files(content)
+        _json_tree.cache_clear()
+        return listed if listed is not None and _has_all(listed, wanted) and _valid(listed, wanted) else None
     span = _span(content)
     if span is None:
         return None
@@ -106,6 +116,46 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     if not isinstance(files, list) or len(files) != entries:
         return None
     return files if _valid(files, wanted) else None
+
+
+def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
+    """See `excerpt`; the text is that of a shorter document."""
+    tree, files = _json_tree(content), _json_files(content)
+    if tree is None or files is None or len(files) <= count:
+        return None
+    try:
+        kept, share = most_important([float(one["io"]["time_s"]["total"]) for one in files], count)
+    except (KeyError, TypeError, ValueError):
+        return None
+    text = json.dumps(tree | {"files": [files[i] for i in kept]}).encode()
+    return Excerpt(text, kept, len(files), share)
+
+
+def _json_files(content: bytes) -> list[dict[str, Any]] | None:
+    """The entries of `files` of a profile in JSON; None where they are none."""
+    tree = _json_tree(content)
+    files: Any = None if tree is None else tree.get("files")
+    return files if isinstance(files, list) and all(type(one) is dict for one in files) else None
+
+
+@functools.lru_cache(maxsize=1)
+def _json_tree(content: bytes) -> dict[str, Any] | None:
+    """JSON is read faster as a whole than searched, and two questions are asked of it."""
+    try:
+        tree = parse_json(content.decode("utf-8-sig"), "")
+    except (DocumentError, UnicodeDecodeError):
+        return None
+    return tree if isinstance(tree, dict) and tree.get("schema") == _SCHEMA else None
+
+
+def _has_all(files: Sequence[dict[str, Any]], wanted: Collection[Column]) -> bool:
+    """Whether every entry has the wanted keys, below `io` as elsewhere."""
+    names = {head[0] for head in wanted} | {"path"}
+    io = {head[1] for head in wanted if len(head) == 2}
+    return all(
+        names <= one.keys() and (not io or (isinstance(one["io"], dict) and io <= one["io"].keys()))
+        for one in files
+    )
 
 
 def _span(content: bytes) -> tuple[int, int] | None:

@@ -53,7 +53,7 @@ def report_inputs(
         # More files than a profile lists by default: the report shows datasets of many files as one row.
         source = _read(profile_of(run, profile, system=system, files=JUDGED_FILES))
         model = _model(source)
-        judged = _judged(source, system) if given is None else given
+        judged = _judged(source, model, system) if given is None else given
         if given is not None:
             _check_made_from(given, advice, source)
         return Inputs(
@@ -90,11 +90,11 @@ def _model(source: Reading | Profile) -> Profile:
     return loads(text_of(source.content(), source.path), Model, where=str(source.path))
 
 
-def _judged(source: Reading | Profile, system: PathLike | System | None) -> Advice:
+def _judged(source: Reading | Profile, model: Profile, system: PathLike | System | None) -> Advice:
     """What the rules say. Judged as a file, a profile has a name and its own digest in the advice."""
     from vani.advisors.advise import advise_document  # noqa: PLC0415 - loads all rules
 
-    return advise_document(source, system_of(system), files=JUDGED_FILES)
+    return advise_document(source, system_of(system), files=JUDGED_FILES, read=model)
 
 
 def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: Reading | Profile) -> None:

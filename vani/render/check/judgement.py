@@ -63,7 +63,9 @@ def findings(check: Check) -> list[Judgement]:
     found = {one.id: one for one in check.judgements}
     joined = []
     for cause in check.causes:
-        of = sorted((found[name] for name in cause.judgements if name in found), key=lambda one: RANKS[one.level])
+        of = sorted(
+            (found[name] for name in cause.judgements if name in found), key=lambda one: RANKS[one.level]
+        )
         if not of:
             continue
         what = posixpath.basename(cause.files[0]) if cause.files else ""
