@@ -10,6 +10,4 @@ __all__ = ["Model"]
 class Model(BaseModel):
     """A part of a document. Sizes are bytes, times seconds, shares 0..1, rates bytes per second."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True, defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
