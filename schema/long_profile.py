@@ -8,8 +8,6 @@ looked at, right or wrong. Text of another form is for the reader of whole docum
 
 from __future__ import annotations
 
-import functools
-import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from vani.errors import DocumentError
+from vani.garbage import collection_paused
 from vani.schema.json_reading import is_long_json, parse_json
 from vani.schema.profile import FileEntity, IOStats, Profile
 from vani.schema.yaml.layout import DASH, STEP
@@ -29,6 +28,10 @@ Column = tuple[str, ...]
 """Keys below an entry of `files`: `("io", "ops", "read")`."""
 
 _SCHEMA: Final = Profile.model_fields["schema_"].default
+_JSON_LIST: Final = b',"files":[{"path":"'
+_JSON_NEXT: Final = b'},{"path":"'
+_JSON_BEHIND: Final = b'}],"excluded":'
+_JSON_TIME: Final = re.compile(rb'"time_s":\{[^{}]*"total":([0-9.e+-]{1,40})\}')
 _LIST: Final = b"\nfiles:"
 _ITEM: Final = f"\n{DASH}".encode()
 _ENTRY: Final = _ITEM + b"path: "
@@ -97,9 +100,9 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     if not all(head[-1] in (IOStats if len(head) == 2 else FileEntity).model_fields for head in wanted):
         return None
     if is_long_json(content):
-        listed = _json_files(content)
-        _json_tree.cache_clear()
-        return listed if listed is not None and _has_all(listed, wanted) and _valid(listed, wanted) else None
+        with collection_paused():
+            some = _with_columns(_json_files(content), wanted)
+            return some if some is not None and _valid(some, wanted) else None
     span = _span(content)
     if span is None:
         return None
@@ -119,43 +122,53 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
 
 
 def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
-    """See `excerpt`; the text is that of a shorter document."""
-    tree, files = _json_tree(content), _json_files(content)
-    if tree is None or files is None or len(files) <= count:
+    """See `excerpt`; of JSON on one line, in which no string holds a quote that is not escaped."""
+    begin = content.find(_JSON_LIST)
+    end = content.rfind(_JSON_BEHIND, begin + 1)
+    if begin < 0 or end < 0:
+        return None
+    begin += len(_JSON_LIST)
+    found = _JSON_TIME.findall(content, begin, end)
+    listed = len(found)
+    if listed <= count or content.count(_JSON_NEXT, begin, end) != listed - 1:
         return None
     try:
-        kept, share = most_important([float(one["io"]["time_s"]["total"]) for one in files], count)
-    except (KeyError, TypeError, ValueError):
+        kept, share = most_important(list(map(float, found)), count)
+    except ValueError:
         return None
-    text = json.dumps(tree | {"files": [files[i] for i in kept]}).encode()
-    return Excerpt(text, kept, len(files), share)
+    entries = content[begin:end].split(_JSON_NEXT)
+    files = _JSON_NEXT.join(entries[i] for i in kept)
+    return Excerpt(content[:begin] + files + content[end:], kept, listed, share)
 
 
 def _json_files(content: bytes) -> list[dict[str, Any]] | None:
     """The entries of `files` of a profile in JSON; None where they are none."""
-    tree = _json_tree(content)
-    files: Any = None if tree is None else tree.get("files")
-    return files if isinstance(files, list) and all(type(one) is dict for one in files) else None
-
-
-@functools.lru_cache(maxsize=1)
-def _json_tree(content: bytes) -> dict[str, Any] | None:
-    """JSON is read faster as a whole than searched, and two questions are asked of it."""
     try:
         tree = parse_json(content.decode("utf-8-sig"), "")
     except (DocumentError, UnicodeDecodeError):
         return None
-    return tree if isinstance(tree, dict) and tree.get("schema") == _SCHEMA else None
+    files: Any = tree.get("files") if isinstance(tree, dict) and tree.get("schema") == _SCHEMA else None
+    return files if isinstance(files, list) and all(type(one) is dict for one in files) else None
 
 
-def _has_all(files: Sequence[dict[str, Any]], wanted: Collection[Column]) -> bool:
-    """Whether every entry has the wanted keys, below `io` as elsewhere."""
-    names = {head[0] for head in wanted} | {"path"}
-    io = {head[1] for head in wanted if len(head) == 2}
-    return all(
-        names <= one.keys() and (not io or (isinstance(one["io"], dict) and io <= one["io"].keys()))
-        for one in files
-    )
+def _with_columns(
+    files: Sequence[dict[str, Any]] | None, wanted: Collection[Column]
+) -> list[dict[str, Any]] | None:
+    """Entries with their path and the wanted keys alone; None where one of them lacks any."""
+    names = ["path", *sorted({head[0] for head in wanted} - {"path", "io"})]
+    io = [head[1] for head in wanted if len(head) == 2]
+    try:
+        return (
+            None
+            if files is None
+            else [
+                {name: one[name] for name in names}
+                | ({"io": {name: one["io"][name] for name in io}} if io else {})
+                for one in files
+            ]
+        )
+    except (KeyError, TypeError):
+        return None
 
 
 def _span(content: bytes) -> tuple[int, int] | None:

@@ -144,3 +144,11 @@ def test_columns_of_all_files_are_found_in_json_as_in_yaml(profile):
     tree = json.loads(FORMATS.render("json", profile))
     del tree["files"][-1]["size"]
     assert file_columns(json.dumps(tree).encode(), columns) is None
+
+
+def test_entries_of_a_long_profile_in_json_hold_no_more_than_those_in_yaml(profile):
+    columns = {("io", "bytes"), ("size",)}
+    found = file_columns(FORMATS.render("json", profile).encode(), columns)
+    assert {tuple(sorted(one)) for one in found} == {("io", "path", "size")}
+    assert {tuple(one["io"]) for one in found} == {("bytes",)}
+    assert found == file_columns(FORMATS.render("yaml", profile).encode(), columns)

@@ -49,6 +49,8 @@ def json_text(
         separators=separators,
         default=default,
     )
+    if text.isascii() and "\x7f" not in text:
+        return text + "\n"
     # These stand inside of strings only: JSON has no other place for them.
     return _OBEYED.sub(_escaped, text) + "\n"
 
