@@ -74,11 +74,15 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.measure.Result_co"),
     ("py:class", "vani.analyzers.measurements.Result"),
     ("py:class", "Plain"),
+    # The names of a profile's tables.
+    ("py:class", "FrameName"),
     # Inner results, which no page describes.
     ("py:class", "vani.analyzers.measures.survey.SurveyResult"),
     ("py:class", "vani.analyzers.entities.phase_rows.PhaseRows"),
     ("py:class", "vani.analyzers.entities.links.Links"),
     ("py:class", "vani.analyzers.intervals.Intervals"),
+    ("py:class", "vani.analyzers.alike.Alike"),
+    ("py:class", "vani.kernels.ends.ByTime"),
     ("py:class", "vani.analyzers.names.Lives"),
     ("py:class", "vani.analyzers.names.Renames"),
 ]

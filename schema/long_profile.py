@@ -16,7 +16,9 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from vani.errors import DocumentError
-from vani.schema.profile import FileEntity, IOStats
+from vani.garbage import collection_paused
+from vani.schema.json_reading import is_long_json, parse_json
+from vani.schema.profile import FileEntity, IOStats, Profile
 from vani.schema.yaml.layout import DASH, STEP
 from vani.schema.yaml.read import parse
 
@@ -25,6 +27,11 @@ __all__ = ["ENTRY", "Column", "Excerpt", "excerpt", "file_columns", "files_span"
 Column = tuple[str, ...]
 """Keys below an entry of `files`: `("io", "ops", "read")`."""
 
+_SCHEMA: Final = Profile.model_fields["schema_"].default
+_JSON_LIST: Final = b',"files":[{"path":"'
+_JSON_NEXT: Final = b'},{"path":"'
+_JSON_BEHIND: Final = b'}],"excluded":'
+_JSON_TIME: Final = re.compile(rb'"time_s":\{[^{}]*"total":([0-9.e+-]{1,40})\}')
 _LIST: Final = b"\nfiles:"
 _ITEM: Final = f"\n{DASH}".encode()
 ENTRY: Final = _ITEM + b"path: "
@@ -56,6 +63,8 @@ def excerpt(content: bytes, count: int) -> Excerpt | None:
 
     None where the text is not as `yaml_text` writes profiles, or lists no more files than that: read all of it.
     """
+    if is_long_json(content):
+        return _json_excerpt(content, count)
     span = files_span(content)
     if span is None:
         return None
@@ -90,6 +99,10 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     wanted = _heads(columns)
     if not all(head[-1] in (IOStats if len(head) == 2 else FileEntity).model_fields for head in wanted):
         return None
+    if is_long_json(content):
+        with collection_paused():
+            some = _with_columns(_json_files(content), wanted)
+            return some if some is not None and _valid(some, wanted) else None
     span = files_span(content)
     if span is None:
         return None
@@ -106,6 +119,56 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     if not isinstance(files, list) or len(files) != entries:
         return None
     return files if _valid(files, wanted) else None
+
+
+def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
+    """See `excerpt`; of JSON on one line, in which no string holds a quote that is not escaped."""
+    begin = content.find(_JSON_LIST)
+    end = content.rfind(_JSON_BEHIND, begin + 1)
+    if begin < 0 or end < 0:
+        return None
+    begin += len(_JSON_LIST)
+    found = _JSON_TIME.findall(content, begin, end)
+    listed = len(found)
+    if listed <= count or content.count(_JSON_NEXT, begin, end) != listed - 1:
+        return None
+    try:
+        kept, share = most_important(list(map(float, found)), count)
+    except ValueError:
+        return None
+    entries = content[begin:end].split(_JSON_NEXT)
+    files = _JSON_NEXT.join(entries[i] for i in kept)
+    return Excerpt(content[:begin] + files + content[end:], kept, listed, share)
+
+
+def _json_files(content: bytes) -> list[dict[str, Any]] | None:
+    """The entries of `files` of a profile in JSON; None where they are none."""
+    try:
+        tree = parse_json(content.decode("utf-8-sig"), "")
+    except (DocumentError, UnicodeDecodeError):
+        return None
+    files: Any = tree.get("files") if isinstance(tree, dict) and tree.get("schema") == _SCHEMA else None
+    return files if isinstance(files, list) and all(type(one) is dict for one in files) else None
+
+
+def _with_columns(
+    files: Sequence[dict[str, Any]] | None, wanted: Collection[Column]
+) -> list[dict[str, Any]] | None:
+    """Entries with their path and the wanted keys alone; None where one of them lacks any."""
+    names = ["path", *sorted({head[0] for head in wanted} - {"path", "io"})]
+    io = [head[1] for head in wanted if len(head) == 2]
+    try:
+        return (
+            None
+            if files is None
+            else [
+                {name: one[name] for name in names}
+                | ({"io": {name: one["io"][name] for name in io}} if io else {})
+                for one in files
+            ]
+        )
+    except (KeyError, TypeError):
+        return None
 
 
 def files_span(content: bytes) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from vani.advisors.advise import advise_document
 from vani.schema.document import dumps, loads
 from vani.schema.long_profile import excerpt, most_important
 from vani.schema.profile import Profile
-from vani.schema.yaml import read
+from vani.schema.yaml import any_form
 from vani.schema.yaml.read import parse
 from vani.schema.yaml.read_own import parse_own
 from vani.units import GiB, MiB
@@ -134,7 +134,7 @@ def test_what_vani_writes_is_read_by_the_fast_reader():
     )
 
     assert parse_own(text) is not None
-    assert parse_own(text) == read._build(read._compose(text, ""), "")
+    assert parse_own(text) == any_form._build(any_form.compose(text, ""), "")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_short_mapping_is_read_as_libyaml_reads_it(line):
 
     text = f"k: {line}\n"
     try:
-        careful = read._build(read._compose(text, ""), "")
+        careful = any_form._build(any_form.compose(text, ""), "")
     except DocumentError:
         with pytest.raises(DocumentError):
             parse(text, "")

@@ -12,7 +12,7 @@ from vani.schema import toml_text
 from vani.schema.document import load, loads
 from vani.schema.profile import Profile
 from vani.schema.reading import Reading
-from vani.schema.yaml import read
+from vani.schema.yaml import any_form, read
 from vani.schema.yaml.read import line_of, parse
 from vani.schema.yaml.write import yaml_text
 
@@ -61,8 +61,8 @@ def test_whatever_vani_writes_it_reads_without_libyaml(monkeypatch):
         ]
         trees.append({f"{chosen.choice(ODD)}{i}": chosen.choice(values) for i in range(5)})
     texts = [yaml_text(tree) for tree in trees]
-    by_libyaml = [read._build(read._compose(text, ""), "") for text in texts]
-    monkeypatch.setattr(read, "_compose", None)
+    by_libyaml = [any_form._build(any_form.compose(text, ""), "") for text in texts]
+    monkeypatch.setattr(any_form, "compose", None)
     assert [parse(text, "") for text in texts] == by_libyaml
 
 
@@ -85,7 +85,7 @@ def test_the_line_in_a_long_document_is_that_in_a_short_one(monkeypatch):
     every = list(paths(tree))
     short = [line_of(text, path) for path in every]
     monkeypatch.setattr(read, "_SHORT", 0)
-    monkeypatch.setattr(read, "_compose", None)
+    monkeypatch.setattr(any_form, "compose", None)
     assert [line_of(text, path) for path in every] == short
     assert len(set(short)) > 20
 

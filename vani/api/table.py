@@ -82,7 +82,9 @@ def _runs_of(one: PathLike | Profile) -> Sequence[PathLike | Profile]:
         return [one]
     try:
         within = sorted(
-            path for path in Path(one).iterdir() if path.suffix in (".yaml", ".yml") and path.is_file()
+            path
+            for path in Path(one).iterdir()
+            if path.suffix in (".yaml", ".yml", ".json") and path.is_file()
         )
     except OSError:
         return [one]

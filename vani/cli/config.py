@@ -22,7 +22,7 @@ def config(kind: str) -> None:
     """Show the settings that hold here, and who made them.
 
     An option of a command wins over the environment, that over $XDG_CONFIG_HOME/vani/config.toml (yours), that over
-    the centre's file: what VANI_SITE names, else /etc/vani/site.toml.
+    the file of the centre: what VANI_SITE names, else /etc/vani/site.toml.
     """
     from vani.render.settings import render  # noqa: PLC0415 - `vani --help` reads no file
     from vani.site import settings, thresholds  # noqa: PLC0415

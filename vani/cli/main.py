@@ -84,6 +84,8 @@ def main(args: list[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     # Loading modules makes ten thousands of objects, all of which stay; what runs afterwards leaves no cycles.
     gc.set_threshold(100_000, 50, 50)
+    # pydantic would read the metadata of all that is installed to find plug-ins of its own.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(_run(args))
 
 

@@ -158,7 +158,7 @@ def _keep_data(path: Path, data: Path) -> None:
     if not inside:
         return
     with path.open("rb") as file:
-        if file.read(13).startswith((b"schema: vani.", b'{"schema": "v')):
+        if file.read(13).startswith((b"schema: vani.", b'{"schema": "v', b'{"schema":"va')):
             return
     raise InputError("is a file of the data set: it is not overwritten", where=path, todo="name another file")
 

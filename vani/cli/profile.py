@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from vani.cli.memory import memory_for
-from vani.cli.options import FILE, files_option, output_option, quiet_option, system_option
+from vani.cli.options import FILE, files_option, format_option, output_option, quiet_option, system_option
 from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
 from vani.cli.places import check_places, system_files
 from vani.cli.where import decoding_options, scheduler_files
@@ -39,6 +39,7 @@ class _Asked(TypedDict):
 @click.command()
 @click.argument("traces", nargs=-1, required=True, type=FILE, metavar="TRACE [TRACE ...]")
 @output_option("Write the profile here, not to stdout.")
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else yaml.")
 @click.option("--job", type=FILE, metavar="FILE", help="job.yaml that `vani collect` wrote inside the job.")
 @system_option()
 @click.option(
@@ -74,13 +75,14 @@ def profile(
     quick: bool,
     graph: Path | None,
     graph_of: str,
+    kind: str | None,
     quiet: bool,
     **asked: Unpack[_Asked],
 ) -> None:
     """Characterise the I/O of a run from its trace.
 
     Each TRACE is a folder or a file that a tracer left, or a folder of several: together they are one workload.
-    The profile goes to stdout as YAML, a summary to stderr.
+    The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
     _check_graph(graph, quick=quick)
     # Before anything loads numpy, as looking at the files of a trace does.
@@ -91,7 +93,7 @@ def profile(
         check_places([output, *filter(None, [graph])], read)
         with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
             made, exported = _characterised(traces, quick, graph, graph_of, asked, progress)
-    emit_all([(FORMATS.render("yaml", made), output), *exported])
+    emit_all([(_text(made, kind, output), output), *exported])
     if shows_summary(output, quiet=quiet):
         _show(made, output)
 
@@ -125,6 +127,11 @@ def _characterised(
     if graph is None:
         return found.profile, []
     return found.profile, [(GRAPHS.render(GRAPHS.needed_for(graph), found.graph(graph_of)), graph)]
+
+
+def _text(profile: Profile, kind: str | None, output: Path | None) -> str:
+    by_name = FORMATS.of_file(output) if output is not None else None
+    return FORMATS.render(kind or by_name or "yaml", profile)
 
 
 def _show(profile: Profile, output: Path | None) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from vani.allocator import stop_keeping
 from vani.engine.parcel import FAN_IN, call_each, fold_each, fold_results, load, pack
 from vani.engine.scheduler import BatchJobs, Elsewhere, OpenClient, SchedulerAddress, SchedulerFile
 from vani.engine.sharing import ask, question, trouble
@@ -166,6 +167,10 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; cancel the jobs that were submitted for it."""
+        if self._client is not None and self._jobs is None:
+            with suppress(Exception):
+                # Workers that others go on to use keep no freed memory.
+                self._client.sync(self._client.run, stop_keeping, on_error="ignore", callback_timeout=5)
         if self._client is not None and not isinstance(self.place, OpenClient):
             with suppress(Exception):
                 self._client.close(timeout=5)

@@ -25,6 +25,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from vani.allocator import keep_freed_memory
 from vani.engine.parcel import call_each_from_file, load, pack
 from vani.errors import VaniError
 
@@ -48,8 +49,13 @@ class _Processes(ProcessPoolExecutor):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with_parent() -> None:
-    """Run by a worker process first: it ends when the process that started it has ended, by whatever signal."""
+def _begin_worker() -> None:
+    """Run by a worker process first.
+
+    It keeps the memory of one batch for the next, as commands do, and ends when the process that started it has ended,
+    by whatever signal.
+    """
+    keep_freed_memory()
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_wait_and_end, args=(parent.sentinel,), name="parent", daemon=True).start()
@@ -130,7 +136,7 @@ class Here:
             self._others = set(multiprocessing.active_children())
             self._folder = Path(tempfile.mkdtemp(prefix="vani-tasks-"))
             # A fork of a process with threads may wait forever for what one of them held.
-            self._pool = _Processes(self.workers, multiprocessing.get_context("spawn"), _end_with_parent)
+            self._pool = _Processes(self.workers, multiprocessing.get_context("spawn"), _begin_worker)
         assert self._folder is not None
         self._files += 1
         place = self._folder / f"{self._files}.pickle"

@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from vani.allocator import keep_freed_memory
+
 __all__ = ["FAN_IN", "call_each", "call_each_from_file", "fold_each", "fold_results", "load", "pack"]
 
 
@@ -52,12 +54,14 @@ def load(parcel: bytes, constants: Sequence[Any] = ()) -> Any:
 
 def call_each(parcel: bytes, constants: Sequence[Any]) -> bytes:
     """Call a packed (function, items) for each item; the list of results, packed."""
+    keep_freed_memory()
     function, items = load(parcel, constants)
     return pack([function(item) for item in items])
 
 
 def fold_each(parcel: bytes, constants: Sequence[Any]) -> bytes:
     """Call a packed (function, items, combine) for each item; the results combined, packed."""
+    keep_freed_memory()
     function, items, combine = load(parcel, constants)
     held: list[Any] = []
     for item in items:

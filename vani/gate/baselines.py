@@ -94,12 +94,15 @@ def located(asked: Asked, *, missing_ok: bool = False) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+_DOCUMENTS: Final = (".yaml", ".yml", ".json")
+
+
 def expanded(folder: Path, name: str, where: str = "") -> list[Path]:
-    """The files that a name stands for: itself, the YAML files of a folder, or what a glob finds, by name."""
+    """The files that a name stands for: itself, the documents of a folder, or what a glob finds, by name."""
     path = folder / name
     if path.is_dir():
-        found = sorted(one for one in path.iterdir() if one.suffix in (".yaml", ".yml") and one.is_file())
-        what = "holds no .yaml file"
+        found = sorted(one for one in path.iterdir() if one.suffix in _DOCUMENTS and one.is_file())
+        what = "holds no .yaml or .json file"
     elif any(sign in name for sign in _GLOB) and not path.exists():
         try:
             anchor = Path(path.anchor)

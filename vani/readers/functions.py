@@ -298,6 +298,7 @@ _LAYER_PREFIXES = (
     ("hip", Layer.GPU),
     ("user_function", Layer.USER),
 )
+_PREFIXES = tuple(prefix for prefix, _ in _LAYER_PREFIXES)
 
 
 _STREAM_CALLS = frozenset(
@@ -352,9 +353,8 @@ _STREAM_CALLS = frozenset(
 
 def layer_of(name: str) -> Layer:
     """Tell a function's layer from its name (format document, section 4)."""
-    for prefix, layer in _LAYER_PREFIXES:
-        if name.startswith(prefix):
-            return layer
+    if name.startswith(_PREFIXES):
+        return next(layer for prefix, layer in _LAYER_PREFIXES if name.startswith(prefix))
     known = _TABLE.get(name)
     if known is not None:
         return known.layer
@@ -375,7 +375,7 @@ def meaning_of(name: str) -> Meaning:
             return Meaning(layer, WRITE, handle=handle, flags=_ALL if name.endswith("_all") else Flag(0))
         if verb.startswith(("get_var", "iget_var")):
             return Meaning(layer, READ, handle=handle, flags=_ALL if name.endswith("_all") else Flag(0))
-        return Meaning(layer, META, handle=handle)
+        return _of_layer(layer, META, handle)
     if layer is Layer.MPI:
         quiet = (
             "MPI_Wtime",
@@ -386,12 +386,18 @@ def meaning_of(name: str) -> Meaning:
             "MPI_Init",
             "MPI_Finalize",
         )
-        return Meaning(layer, Kind.OTHER if name.startswith(quiet) else Kind.COMMUNICATION)
+        return _of_layer(layer, Kind.OTHER if name.startswith(quiet) else Kind.COMMUNICATION)
     if layer is Layer.MPIIO:
-        return Meaning(layer, META, handle=0)
+        return _of_layer(layer, META, 0)
     if layer in (Layer.GPU, Layer.USER):
-        return Meaning(layer, Kind.OTHER)
-    return Meaning(layer, META)
+        return _of_layer(layer, Kind.OTHER)
+    return _of_layer(layer, META)
+
+
+@cache
+def _of_layer(layer: Layer, kind: Kind, handle: int = -1) -> Meaning:
+    """What many functions share: a trace lists two thousand, and start-up is what a small one costs."""
+    return Meaning(layer, kind, handle=handle)
 
 
 FACTS = frozenset(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from typing import Any
 
 __all__ = ["json_text"]
 
@@ -12,7 +14,12 @@ _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def json_text(
-    tree: object, *, indent: int | None = 2, ascii_only: bool = False, allow_nan: bool = False
+    tree: object,
+    *,
+    indent: int | None = 2,
+    ascii_only: bool = False,
+    allow_nan: bool = False,
+    default: Callable[[object], Any] | None = None,
 ) -> str:
     """Write a tree as JSON with a line end; letters of all languages stay, what a terminal obeys is escaped.
 
@@ -25,6 +32,8 @@ def json_text(
         Columns per level; None: one line without spaces.
     ascii_only
         Escape all letters beyond ASCII, for programs that take no others.
+    default
+        Makes a plain value of one that JSON does not know.
 
     Raises
     ------
@@ -33,8 +42,15 @@ def json_text(
     """
     separators = (",", ":") if indent is None else None
     text = json.dumps(
-        tree, indent=indent, ensure_ascii=ascii_only, allow_nan=allow_nan, separators=separators
+        tree,
+        indent=indent,
+        ensure_ascii=ascii_only,
+        allow_nan=allow_nan,
+        separators=separators,
+        default=default,
     )
+    if text.isascii() and "\x7f" not in text:
+        return text + "\n"
     # These stand inside of strings only: JSON has no other place for them.
     return _OBEYED.sub(_escaped, text) + "\n"
 

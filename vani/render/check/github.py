@@ -119,7 +119,10 @@ def summary(check: Check) -> str:
         f"## {badge} vani check",
         "",
         *([] if check.damage is None else [_escaped(check.damage), ""]),
-        *(f"- {_escaped(cut(cause_line(check, one), _LONGEST_CELL))}" for one in check.causes[:MOST_ANNOTATIONS]),
+        *(
+            f"- {_escaped(cut(cause_line(check, one), _LONGEST_CELL))}"
+            for one in check.causes[:MOST_ANNOTATIONS]
+        ),
         *([""] if check.causes else []),
         f"{verdict_line(check)} (fails on: {check.fail_on})",
         "",

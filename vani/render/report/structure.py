@@ -181,7 +181,9 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
     """Phases with the most I/O time; None where times are not known."""
     if profile.phases is None:
         return None
-    order = sorted(profile.phases, key=lambda one: (-(one.io.time_s.total or 0.0), -(one.io.bytes.total or 0)))
+    order = sorted(
+        profile.phases, key=lambda one: (-(one.io.time_s.total or 0.0), -(one.io.bytes.total or 0))
+    )
     rows = tuple(_phase_row(phase, limits) for phase in order[: limits.rows])
     columns = (
         Column("App"),

@@ -5,7 +5,9 @@ from typing import Final
 from vani.render.formats import Formats
 
 FORMATS: Final[Formats[bytes]] = Formats(
-    __name__, {"text": (".txt",), "csv": (".csv",), "json": (".json",), "parquet": (".parquet",)}, what="table"
+    __name__,
+    {"text": (".txt",), "csv": (".csv",), "json": (".json",), "parquet": (".parquet",)},
+    what="table",
 )
 
 __all__ = ["FORMATS"]

@@ -19,7 +19,9 @@ def render(document: RunTable, **_: object) -> bytes:
 
     types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     fields = [
-        pa.field(name, types[next(one for one in (*get_args(field.annotation), field.annotation) if one in types)])
+        pa.field(
+            name, types[next(one for one in (*get_args(field.annotation), field.annotation) if one in types)]
+        )
         for name, field in RunRow.model_fields.items()
     ]
     sink = pa.BufferOutputStream()

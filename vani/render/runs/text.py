@@ -13,7 +13,18 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
-_HEAD = ("run", "processes", "run time", "I/O", "read", "written", "write rate", "metadata", "files", "costliest")
+_HEAD = (
+    "run",
+    "processes",
+    "run time",
+    "I/O",
+    "read",
+    "written",
+    "write rate",
+    "metadata",
+    "files",
+    "costliest",
+)
 
 
 def render(document: RunTable, **_: object) -> bytes:

@@ -83,7 +83,11 @@ def _range(one: SimulatedVariant) -> str:
     if one.runs < 2 or one.low_s is None:
         return ""
     low, high = format_seconds(one.low_s), "never" if one.high_s is None else format_seconds(one.high_s)
-    return f" (with each of {one.runs:,} seeds)" if low == high else f" ({low} to {high} over {one.runs:,} seeds)"
+    return (
+        f" (with each of {one.runs:,} seeds)"
+        if low == high
+        else f" ({low} to {high} over {one.runs:,} seeds)"
+    )
 
 
 def _compared(outcomes: Sequence[SimulatedVariant]) -> list[str]:

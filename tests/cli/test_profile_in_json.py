@@ -1,0 +1,116 @@
+"""`vani profile -o profile.json`, and the commands that take a profile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import vani.advisors.advise as advising
+from vani.api.report import report
+from vani.cli.main import main
+from vani.schema.profile import Profile
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = ROOT / "tests/data/traces/v3-posix-mix-4r"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("profiles")
+    for name in ("profile.json", "profile.yaml"):
+        with pytest.raises(SystemExit) as end:
+            main(["profile", str(TRACE), "-o", str(place / name), "--store", str(place / "store"), "-q"])
+        assert end.value.code == 0
+    return place
+
+
+def command(capfd, *arguments):
+    with pytest.raises(SystemExit) as end:
+        main([str(one) for one in arguments])
+    out, err = capfd.readouterr()
+    return end.value.code, out, err
+
+
+def test_the_name_of_the_file_says_that_json_is_written(folder):
+    assert json.loads((folder / "profile.json").read_text())["schema"] == "vani.profile/2"
+    assert Profile.load(folder / "profile.json") == Profile.load(folder / "profile.yaml")
+
+
+def test_the_format_can_be_asked_for(folder, capfd):
+    status, out, _ = command(capfd, "profile", TRACE, "--format", "json", "--store", folder / "store", "-q")
+    assert status == 0 and out == (folder / "profile.json").read_text()
+    other = folder / "named.json"
+    command(capfd, "profile", TRACE, "--format", "yaml", "-o", other, "--store", folder / "store", "-q")
+    assert other.read_text() == (folder / "profile.yaml").read_text()
+    other.unlink()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["advise", "given"],
+        ["check", "given", "--allow-empty"],
+        ["diff", "given", "profile.yaml"],
+        ["table", "given"],
+        ["report", "given", "--format", "markdown", "-o", "-"],
+        ["plot", "ops", "given", "-o", "plot.vl.json"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_commands_say_of_a_profile_in_json_what_they_say_of_one_in_yaml(folder, capfd, monkeypatch, words):
+    monkeypatch.chdir(folder)
+    found = {}
+    for kind in ("yaml", "json"):
+        (folder / "given").write_bytes((folder / f"profile.{kind}").read_bytes())
+        status, out, err = command(capfd, *words)
+        assert status == 0, err
+        # The digest is that of the file.
+        found[kind] = [line for line in out.splitlines() if "sha256" not in line]
+        if words[0] == "plot":
+            found[kind] = (folder / "plot.vl.json").read_text()
+    assert found["json"] == found["yaml"]
+
+
+def test_a_baseline_of_a_profile_in_json_is_that_of_one_in_yaml(folder, capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    for kind in ("yaml", "json"):
+        assert command(capfd, "baseline", "save", f"profile.{kind}", "-o", tmp_path / f"{kind}.yaml")[0] == 0
+    saved = {kind: (tmp_path / f"{kind}.yaml").read_text().splitlines() for kind in ("yaml", "json")}
+    one, other = ([line for line in text if "sha256" not in line] for text in saved.values())
+    assert one == other
+    assert command(capfd, "check", "profile.yaml", "--baseline", "profile.json")[0] == 0
+
+
+def test_a_history_takes_profiles_in_json(folder, capfd, tmp_path):
+    status, _, err = command(
+        capfd, "history", "add", folder / "profile.json", "--database", tmp_path / "h.db"
+    )
+    assert status == 0 and "1" in err
+
+
+def test_a_profile_in_json_is_written_again_but_no_other_file_is(folder, capfd, tmp_path):
+    place = tmp_path / "again.json"
+    for _ in range(2):
+        status, _, err = command(capfd, "profile", TRACE, "-o", place, "--store", folder / "store", "-q")
+        assert status == 0, err
+
+
+def test_a_cut_profile_in_json_is_refused_in_one_line(folder, capfd, tmp_path):
+    place = tmp_path / "cut.json"
+    place.write_text((folder / "profile.json").read_text()[:5000])
+    for words in (["advise", place], ["diff", place, place], ["report", place, "-o", tmp_path / "r.html"]):
+        status, out, err = command(capfd, *words)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"vani: {place}:1:") and "not JSON" in err and err.count("\n") == 1
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_report_reads_its_profile_once(folder, monkeypatch):
+    def again(*_):
+        raise AssertionError("the profile was parsed for its advice, too")
+
+    monkeypatch.setattr(advising, "_load", again)
+    for kind in ("yaml", "json"):
+        assert report(folder / f"profile.{kind}", store=folder / "store")

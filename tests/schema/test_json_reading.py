@@ -1,0 +1,154 @@
+"""Profiles in JSON: the same as in YAML, refused for the same reasons, each with its line and column."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vani.errors import DocumentError, InputError
+from vani.render.profile import FORMATS
+from vani.schema.json_reading import MAX_KEYS, line_in_json, parse_json
+from vani.schema.long_profile import excerpt, file_columns
+from vani.schema.profile import Profile
+from vani.schema.yaml import read
+from vani.schema.yaml.read import line_of, parse
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = sorted((ROOT / "tests/golden").glob("v3-*.yaml"))
+DEEP = "[" * 101 + "]" * 101
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return Profile.load(ROOT / "tests/golden/v3-cm1like-16r.yaml")
+
+
+def refused(text, where="p.json"):
+    with pytest.raises(DocumentError) as error:
+        parse(text, where)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("path", GOLDEN[::6], ids=lambda path: path.stem)
+def test_a_profile_in_json_holds_what_the_one_in_yaml_does(path, tmp_path):
+    profile = Profile.load(path)
+    place = tmp_path / "profile.json"
+    place.write_text(FORMATS.render("json", profile), encoding="utf-8")
+    assert Profile.load(place) == profile
+    assert json.loads(place.read_text()) == json.loads(json.dumps(parse(path.read_text(), "x")))
+
+
+def test_numbers_of_a_profile_that_was_computed_are_the_same_in_json_as_in_yaml(profile):
+    odd = [1 / 3, 1.7e9 + 0.123456789, 1e-7 / 3, 0.1 + 0.2]
+    computed = profile.model_copy(update={"extensions": {"own": {"values": odd, "pair": (2 / 3, [1 / 7])}}})
+    assert json.loads(FORMATS.render("json", computed)) == parse(FORMATS.render("yaml", computed), "x")
+
+
+def test_a_path_that_is_no_utf_8_is_the_same_text_in_json_as_in_yaml(profile):
+    first = profile.files[0].model_copy(update={"path": "/scratch/\udcff\x1b\u202e\U0001f600\\ud800"})
+    odd = profile.model_copy(update={"files": [first, *profile.files[1:]]})
+    by_json = parse(FORMATS.render("json", odd), "p.json")
+    by_yaml = parse(FORMATS.render("yaml", odd), "p.yaml")
+    assert by_json["files"][0]["path"] == by_yaml["files"][0]["path"]
+
+
+def test_a_number_that_is_not_finite_is_not_written(profile):
+    with pytest.raises(InputError, match="not finite, which JSON has not"):
+        FORMATS.render("json", profile.model_copy(update={"extensions": {"own": float("nan")}}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1,\n "b" 2}', "p.json:2:6: not JSON: expecting ':' delimiter"),
+        ('{"a": [1, 2', "p.json:1:12: not JSON: expecting ',' delimiter"),
+        ('{"a": 1} x', "p.json:1:10: not JSON: extra data"),
+        ('{"a": "NaN",\n  "b": NaN}', "p.json:2:8: NaN is not a number of JSON"),
+        ('{"a": [-Infinity]}', "p.json:1:8: -Infinity is not a number of JSON"),
+        ('{"a": {"b": 1}, "c": "b",\n "a": 2}', "p.json:2:2: key 'a' is there twice"),
+        ('{"a": ' + DEEP + "}", "p.json: is nested too deeply"),
+        ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", "p.json: is nested too deeply"),
+        ('{"a": ' + "9" * 5000 + "}", "p.json: a number has thousands of digits"),
+        ('{"a": 1,\n "b": "\\ud800"}', "p.json:2:8: holds half of a character"),
+    ],
+    ids=["no colon", "cut", "more", "NaN", "infinity", "twice", "deep", "very deep", "digits", "half"],
+)
+def test_json_that_is_wrong_is_refused_in_one_line_with_its_place(text, message):
+    said = refused(text)
+    assert said.startswith(message) and "\n" not in said
+
+
+def test_too_many_keys_and_values_are_refused_before_they_take_memory():
+    many = json.dumps({"a": {str(i): i for i in range(MAX_KEYS + 1)}})
+    assert "a mapping has more than 100,000 keys" in refused(many)
+    assert "has more than 12,000,000 commas and brackets" in refused('{"a": [' + "1," * 12_000_001 + "1]}")
+
+
+def test_characters_beyond_16_bits_are_no_halves():
+    assert parse_json('{"a": "\\ud83d\\ude00", "b": "\\\\ud800"}', "x") == {"a": "\U0001f600", "b": "\\ud800"}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"schema": vani.policy/1, "a": 1}', '{"a": 1,}', '{"a": 1} # so', "{a: 1}"]
+)
+def test_a_mapping_of_yaml_in_braces_is_still_read(text):
+    assert parse(text, "policy.yaml")["a"] == 1
+
+
+def test_a_file_named_as_json_is_not_taken_for_yaml():
+    assert refused('{"a": 1,}').startswith("p.json:1:9: not JSON")
+
+
+def test_the_line_of_a_value_is_that_of_its_key():
+    text = '{\n "a": [\n  1,\n  {"b":\n 2}],\n "c": {}\n}\n'
+    for path, line in [(("a",), 2), (("a", 1), 4), (("a", 1, "b"), 4), (("c", "d"), 6), (("c",), 6), ((), 1)]:
+        assert line_in_json(text, path) == line == line_of(text, path)
+
+
+def test_a_wrong_value_is_told_with_its_line(profile, tmp_path):
+    tree = json.loads(FORMATS.render("json", profile))
+    tree["files"][0]["size"] = "much"
+    place = tmp_path / "p.json"
+    place.write_text(json.dumps(tree, indent=1))
+    line = 1 + next(i for i, one in enumerate(place.read_text().splitlines()) if '"size": "much"' in one)
+    with pytest.raises(DocumentError, match=rf"p.json:{line}: files\[0\].size is 'much'"):
+        Profile.load(place)
+
+
+def test_of_a_long_profile_in_json_the_same_files_are_kept(profile):
+    times = [0.5, 2.0, 1.0]
+    files = [
+        one.model_copy(
+            update={
+                "io": one.io.model_copy(update={"time_s": one.io.time_s.model_copy(update={"total": time})})
+            }
+        )
+        for one, time in zip(profile.files, times, strict=False)
+    ]
+    long = profile.model_copy(update={"files": files})
+    found = {kind: excerpt(FORMATS.render(kind, long).encode(), 2) for kind in FORMATS}
+    assert found["json"].kept == found["yaml"].kept == (1, 2)
+    assert found["json"].listed == found["yaml"].listed
+    assert found["json"].io_time_share == found["yaml"].io_time_share
+    assert read.parse(found["json"].text.decode(), "x") == read.parse(found["yaml"].text.decode(), "x")
+
+
+def test_columns_of_all_files_are_found_in_json_as_in_yaml(profile):
+    columns = {("io", "time_s"), ("size",)}
+    by = {kind: file_columns(FORMATS.render(kind, profile).encode(), columns) for kind in FORMATS}
+    for one, other in zip(by["yaml"], by["json"], strict=True):
+        assert (one["path"], one["size"]) == (other["path"], other["size"])
+        assert one["io"]["time_s"] == other["io"]["time_s"]
+    tree = json.loads(FORMATS.render("json", profile))
+    del tree["files"][-1]["size"]
+    assert file_columns(json.dumps(tree).encode(), columns) is None
+
+
+def test_entries_of_a_long_profile_in_json_hold_no_more_than_those_in_yaml(profile):
+    columns = {("io", "bytes"), ("size",)}
+    found = file_columns(FORMATS.render("json", profile).encode(), columns)
+    assert {tuple(sorted(one)) for one in found} == {("io", "path", "size")}
+    assert {tuple(one["io"]) for one in found} == {("bytes",)}
+    assert found == file_columns(FORMATS.render("yaml", profile).encode(), columns)
