@@ -33,10 +33,11 @@ def test_the_advice_that_readme_shows_is_that_on_its_example(tmp_path):
     assert "Next   vani advise train.py.trace --format text" in traced.stderr
     printed = vani(tmp_path, "advise", "train.py.trace", "--format", "text").stdout
     (shown,) = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    # Severity hangs on the machine; README has short paths, and long ones break lines within words.
+    # Severity depends on the machine; README has short paths, and long ones break lines within words.
     said = "".join(printed.split()).replace(f"{tmp_path}/", "")
     lines = shown.split("\n", 1)[1].replace("# in", "\0# in")
     for sentence in lines.split("\0"):
         assert "".join(sentence.split()) in said
-    assert "nonearepromisedbelow" in said
+    # A machine may be so fast that the run is too short to judge.
+    assert "nonearepromisedbelow" in said or "Tooshorttojudge" in said
     assert "Expected" not in printed

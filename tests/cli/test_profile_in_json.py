@@ -108,9 +108,13 @@ def test_a_cut_profile_in_json_is_refused_in_one_line(folder, capfd, tmp_path):
 
 
 def test_a_report_reads_its_profile_once(folder, monkeypatch):
-    def again(*_):
-        raise AssertionError("the profile was parsed for its advice, too")
+    read, load = [], advising._load
 
-    monkeypatch.setattr(advising, "_load", again)
+    def counted(*given):
+        read.append(given[1])
+        return load(*given)
+
+    monkeypatch.setattr(advising, "_load", counted)
     for kind in ("yaml", "json"):
         assert report(folder / f"profile.{kind}", store=folder / "store")
+    assert read == [str(folder / "profile.yaml"), str(folder / "profile.json")]

@@ -1,7 +1,7 @@
 """docs/howto/lustre.md, step by step, on a folder that stands in for Lustre: from the trace to proof.
 
-No Lustre can be had in a test, nor always FUSE: a library makes writes as slow as the targets of a file's layout are, and a
-stand-in for `lfs` sets that layout. The trace, the advice and the script are the real ones.
+No Lustre can be had in a test, nor always FUSE: strace itself delays each write as long as the targets of the folder's layout
+need for its bytes, and a stand-in for `lfs` sets that layout. The trace, the advice and the script are the real ones.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.preload.building import compiler
 from tests.readers.strace_logs import strace_or_skip
 
 ROOT = Path(__file__).resolve().parents[2]
 RANKS, PIECES, PIECE = 4, 8, 4 << 20
+RATE = 40_000_000
+"""Bytes per second of a target."""
 WRITER = f"""
 import os, sys
 rank = int(os.environ["PMI_RANK"])
@@ -52,16 +53,28 @@ esac
 """
 
 
+# Delays count as time in the call, as those of a file system do; a file has the layout that the folder has when it is made.
+STRACE = """#!/bin/sh
+stripes=$(cat '{scratch}/.layout' 2>/dev/null || echo 1)
+exec {strace} -e inject=pwrite64:delay_enter=$(({micros} / stripes)) "$@"
+"""
+
+
 class Desk:
     """A user's folder, with a file system and the programs of the page."""
 
-    def __init__(self, folder: Path, library: Path, launcher: str) -> None:
+    def __init__(self, folder: Path, launcher: str) -> None:
         self.folder, self.scratch, self.launcher = folder, folder / "scratch", launcher
         self.scratch.mkdir()
         programs = folder / "bin"
         programs.mkdir()
         (programs / "lfs").write_text(LFS)
         (programs / "lfs").chmod(0o755)
+        micros = 1_000_000 * PIECE * RANKS // RATE
+        (programs / "strace").write_text(
+            STRACE.format(scratch=self.scratch, strace=shutil.which("strace"), micros=micros)
+        )
+        (programs / "strace").chmod(0o755)
         (folder / "writer.py").write_text(WRITER)
         (folder / "system.yaml").write_text(SYSTEM.format(mount=self.scratch))
         self.environment = {
@@ -69,10 +82,6 @@ class Desk:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "VANI_CACHE": str(folder / "cache"),
-            "STRIPED_FOLDER": str(self.scratch),
-            "STRIPED_RATE": "40e6",
-            "STRIPED_WRITERS": str(RANKS),
-            "LD_PRELOAD": str(library),
         }
 
     def vani(self, *words: str) -> str:
@@ -84,9 +93,8 @@ class Desk:
         return done.stdout
 
     def job(self, trace: str) -> float:
-        """Run the job under `vani trace`; seconds of its slowest rank in writing, as the trace has them."""
+        """Run the job under `vani trace`; seconds that it took."""
         (self.scratch / "out.dat").unlink(missing_ok=True)
-        (self.scratch / "out.dat.stripes").unlink(missing_ok=True)
         line = [self.launcher, "-n", str(RANKS), sys.executable, "writer.py", str(self.scratch / "out.dat")]
         begin = time.perf_counter()
         self.vani("trace", "--tracer", "strace", "-o", f"{trace}.trace", "--", *line)
@@ -99,14 +107,11 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    cc, launcher = compiler(), shutil.which("mpirun.mpich")
-    if cc is None or launcher is None:
-        pytest.skip("there is no C compiler, or no MPICH")
+    launcher = shutil.which("mpirun.mpich")
+    if launcher is None:
+        pytest.skip("there is no MPICH")
     strace_or_skip()
-    library = tmp_path / "striped.so"
-    source = Path(__file__).with_name("striped_folder.c")
-    subprocess.run([cc, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
-    return Desk(tmp_path, library, launcher)
+    return Desk(tmp_path, launcher)
 
 
 def test_what_the_page_does_makes_the_run_faster(desk):

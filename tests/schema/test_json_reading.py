@@ -98,7 +98,7 @@ def test_a_mapping_of_yaml_in_braces_is_still_read(text):
 
 
 def test_a_file_named_as_json_is_not_taken_for_yaml():
-    assert refused('{"a": 1,}').startswith("p.json:1:9: not JSON")
+    assert refused('{"a": 1 b: 2}').startswith("p.json:1:9: not JSON")
 
 
 def test_the_line_of_a_value_is_that_of_its_key():
