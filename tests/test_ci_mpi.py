@@ -17,6 +17,7 @@ EXAMPLE = ROOT / "examples" / "ci-mpi"
 WORKFLOW = yaml.safe_load((EXAMPLE / "github-workflow.yml").read_text())
 STEPS = WORKFLOW["jobs"]["check"]["steps"]
 RUN = {step["name"]: step["run"] for step in STEPS if "run" in step}
+RUN["By hand"] = (EXAMPLE / "README.md").read_text().partition("```bash\n")[2].partition("```")[0]
 
 mpi = pytest.mark.skipif(
     any(shutil.which(program) is None for program in ("mpicc.mpich", "mpirun.mpich", "strace", "bash")),
@@ -63,6 +64,13 @@ def test_the_steps_build_trace_and_pass(place):
         assert done.returncode == 0, done.stderr + done.stdout
     assert (place.folder / "field.trace").is_dir()
     assert {"vani.sarif", "vani.xml"} <= {path.name for path in place.folder.iterdir()}
+
+
+@mpi
+def test_the_commands_by_hand_pass(place):
+    assert "vani check field.trace" in RUN["By hand"]
+    done = place("By hand")
+    assert done.returncode == 0, done.stderr + done.stdout
 
 
 @mpi
