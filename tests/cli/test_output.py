@@ -248,7 +248,7 @@ def test_ctrl_c_in_the_middle_of_the_work_leaves_nothing(desk, scheduler):
         "import vani.store.write as write\n"
         "def slow(task):\n"
         "    for _ in range(600): time.sleep(0.05)\n"
-        "write.write_part = slow\n"
+        "write.decode_part = slow\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(desk), str(ROOT)])}
     arguments = [

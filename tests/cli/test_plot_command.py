@@ -19,7 +19,7 @@ from vani.schema.timeline import HeatMap
 
 @pytest.fixture
 def profiled(run, mix, desk):
-    """profile.yaml of a trace, whose store is in the cache."""
+    """profile.yaml of a trace that is still there."""
     assert run("profile", mix, "-o", "profile.yaml", "-q").status == 0
     return desk / "profile.yaml"
 
@@ -75,12 +75,12 @@ def test_without_the_extra_the_line_says_what_to_install(run, profiled, monkeypa
     assert run("plot", "ops", profiled, "-o", "x.json").status == 0
 
 
-def test_calls_are_found_in_the_cache_when_the_trace_is_gone(run, mix, tmp_path, desk):
+def test_calls_are_found_in_a_store_when_the_trace_is_gone(run, mix, tmp_path, desk):
     trace = tmp_path / "moved" / "run"
     shutil.copytree(mix, trace)
-    assert run("profile", trace, "-o", "p.yaml", "-q").status == 0
+    assert run("profile", trace, "-o", "p.yaml", "-q", "--store", "calls").status == 0
     shutil.rmtree(trace)
-    assert run("plot", "heat-map", "p.yaml", "-o", "x.json").status == 0
+    assert run("plot", "heat-map", "p.yaml", "-o", "x.json", "--store", "calls").status == 0
 
 
 def test_without_trace_and_store_a_plot_over_time_says_so(run, mix, tmp_path, desk, monkeypatch):
@@ -101,7 +101,6 @@ def test_a_trace_that_has_changed_is_not_taken_for_the_profiles(mix, tmp_path, m
     trace = tmp_path / "run"
     shutil.copytree(mix, trace)
     profile = vani.profile(trace)
-    shutil.rmtree(tmp_path / "cache")
     shutil.rmtree(trace)
     shutil.copytree(TRACES / "v3-cm1like-16r", trace)
     reason = heat_map(profile)
@@ -112,10 +111,10 @@ def test_a_trace_that_has_changed_is_not_taken_for_the_profiles(mix, tmp_path, m
 def test_a_trace_without_a_store_is_decoded_unless_that_is_not_wanted(mix, tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "one"))
     profile = vani.profile(mix)
-    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "two"))
     assert isinstance(heat_map(profile, decode=False), str)
     assert isinstance(heat_map(profile), HeatMap)
-    assert isinstance(heat_map(profile, decode=False), HeatMap)
+    assert isinstance(heat_map(profile, store=tmp_path), HeatMap)
+    assert isinstance(heat_map(profile, store=tmp_path, decode=False), HeatMap)
 
 
 def test_a_store_made_with_convert_will_do(mix, tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
         (GONE + "$V advise $P -q -o a.yaml", 2, "", REMOVED),
         (GONE + "$V check $P --allow-empty", 2, "", REMOVED),
         ("TMPDIR=/nowhere VANI_CACHE=/proc/c $V profile $T -q | head -n 1", 0, "schema: vani.profile/2", ""),
-        ("VANI_CACHE=/proc/c $V profile $T -q", 2, "", NO_TMP),
+        ("VANI_CACHE=/proc/c $V profile $T -q --scheduler processes", 2, "", NO_TMP),
         pytest.param(
             NOBODY + "$V profile $T -q | head -n 1", 0, "schema: vani.profile/2", "", marks=needs_root
         ),
@@ -153,7 +153,7 @@ def test_a_signal_leaves_no_process_and_only_sigkill_leaves_files(desk, name, sc
         "def slow(task):\n"
         "    pathlib.Path('begun').touch()\n"
         "    time.sleep(60)\n"
-        "write.write_part = slow\n"
+        "write.decode_part = slow\n"
     )
     environment = {
         **os.environ,

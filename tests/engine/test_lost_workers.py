@@ -25,7 +25,7 @@ from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
 from vani.store import write
 from vani.store.read import open_store
-from vani.store.write import PartTask, write_part, write_store
+from vani.store.write import PartTask, decode_part, write_store
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 CALLS = 400_000
@@ -202,9 +202,9 @@ def test_a_part_may_be_written_twice(tmp_path):
     # A worker that was taken for lost may finish after the one that took over its task.
     reader = open_trace(TRACES / "v3-posix-mix-4r")
     task = PartTask(reader, range(4), tmp_path / "part-00000.parquet")
-    write_part(task)
+    decode_part(task)
     first = task.file.read_bytes()
-    write_part(task)
+    decode_part(task)
     assert task.file.read_bytes() == first
     assert [p.name for p in tmp_path.iterdir()] == ["part-00000.parquet"]
 
@@ -228,7 +228,7 @@ def test_a_part_that_fails_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(reader, "batches", fails)
     with pytest.raises(OSError, match="no such device"):
-        write_part(PartTask(reader, range(4), tmp_path / "part-00000.parquet"))
+        decode_part(PartTask(reader, range(4), tmp_path / "part-00000.parquet"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -243,7 +243,7 @@ def test_a_worker_that_still_writes_does_not_bring_an_abandoned_store_back(tmp_p
     with pytest.raises(KeyboardInterrupt):
         write_store(reader, tmp_path / "s", version="0", run=run)
     with pytest.raises(FileNotFoundError):
-        write.write_part(late[0])
+        write.decode_part(late[0])
     assert list(tmp_path.iterdir()) == []
 
 

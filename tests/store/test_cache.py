@@ -20,8 +20,9 @@ import pytest
 
 import vani
 from vani.errors import InputError, StoreError
-from vani.store import cache, locks, manifest, write
+from vani.store import cache, locks, manifest, provide, write
 from vani.store.cache import cache_directory, find_store, own_place, places_of, sweep
+from vani.store.kept import Room
 from vani.store.locks import Held, InUse, being_used, being_written, removable
 from vani.store.provide import Stores
 from vani.store.read import open_store
@@ -33,7 +34,9 @@ DAY = 24 * 3600.0
 
 @pytest.fixture
 def stores(tmp_path, monkeypatch) -> Path:
+    """Where stores are put, as that of every trace for which there is no room in memory."""
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(provide, "Room", lambda: Room(0))
     return tmp_path / "cache" / "stores"
 
 

@@ -131,7 +131,7 @@ def test_what_cannot_be_decoded_because_it_changed_is_said_to_have_changed(trace
         (trace / "0.ts").unlink()
         raise TraceError("0.ts is cut short", where=trace)
 
-    monkeypatch.setattr(write, "write_part", torn)
+    monkeypatch.setattr(write, "decode_part", torn)
     with pytest.raises(TraceError, match=CHANGED):
         vani.profile(trace, store=tmp_path / "S")
 

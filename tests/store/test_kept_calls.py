@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,25 +13,38 @@ import vani
 from vani.calls import CALLS
 from vani.engine import Engine
 from vani.readers.open import open_trace
-from vani.store import write
+from vani.store import provide, read, write
 from vani.store.kept import Room
 from vani.store.read import calls_of, open_store
-from vani.store.write import write_store
+from vani.store.write import decode_into_memory, write_store
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
+TRACE = TRACES / "v3-posix-mix-4r"
 COLUMNS = ["rank", "file", "offset", "bytes", "start_ns", "duration_ns"]
 
 
-def written(trace, place, room=None):
-    kept = write_store(open_trace(trace), place, version="0", run=lambda f, tasks: [f(t) for t in tasks], room=room or Room())
+def here(function, tasks):
+    return [function(task) for task in tasks]
+
+
+def written(trace, place):
+    kept = write_store(open_trace(trace), place, version="0", run=here, keep=True)
     return open_store(place, kept), open_store(place)
 
 
 @pytest.fixture
-def stores(tmp_path, monkeypatch):
+def small_groups(monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 70)
-    monkeypatch.setattr(write, "ROW_GROUP", 20)
-    return written(TRACES / "v3-posix-mix-4r", tmp_path / "s")
+    for module in (write, read):
+        monkeypatch.setattr(module, "ROW_GROUP", 20)
+
+
+@pytest.fixture(params=["in memory", "beside the files"])
+def stores(request, tmp_path, small_groups):
+    beside, files = written(TRACE, tmp_path / "s")
+    if request.param == "in memory":
+        return decode_into_memory(open_trace(TRACE), version="0", run=here), files
+    return beside, files
 
 
 def rows(batches, columns=COLUMNS):
@@ -60,10 +75,20 @@ def test_row_groups_in_memory_are_those_in_the_files(stores):
                 assert some.num_rows == sum(g.rows for g in mine[first:stop])
 
 
+def test_a_store_in_memory_knows_what_the_one_in_a_folder_knows(tmp_path):
+    made, files = decode_into_memory(open_trace(TRACE), version="0", run=here), written(TRACE, tmp_path / "s")[1]
+    assert made.is_in_memory
+    assert not files.is_in_memory
+    for name in ("files", "function_names", "renames"):
+        assert getattr(made, name) == getattr(files, name)
+    sized = [replace(part, size=0) for part in files.manifest.parts]
+    assert made.manifest == replace(files.manifest, parts=sized)
+
+
 def test_a_profile_is_the_same_from_memory_and_from_files(tmp_path):
     trace = TRACES / "v3-posix-mix-4r"
-    first, again = (vani.profile(trace, store=tmp_path) for _ in range(2))
-    assert first.to_yaml() == again.to_yaml()
+    found = [vani.profile(trace, store=place) for place in (tmp_path, tmp_path, None)]
+    assert len({one.to_yaml() for one in found}) == 1
 
 
 def bytes_of(trace):
@@ -71,24 +96,63 @@ def bytes_of(trace):
     return int(reader.calls_per_rank().sum()) * 54 + len(reader.files()) * 512
 
 
-def test_calls_of_a_trace_that_is_too_large_do_not_stay(tmp_path):
-    trace = TRACES / "v3-posix-mix-4r"
-    assert written(trace, tmp_path / "a", Room(bytes_of(trace) - 1))[0].kept == {}
-    assert written(trace, tmp_path / "b", Room(bytes_of(trace)))[0].kept
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
-def test_all_traces_of_a_workload_share_one_room(tmp_path, monkeypatch):
+def stores_of(cache):
+    return sorted(path.name.partition("-v3-")[0] for path in (cache / "stores").glob("*"))
+
+
+def with_room(monkeypatch, room):
+    monkeypatch.setattr(provide, "Room", lambda: Room(room))
+
+
+def test_a_profile_leaves_no_files_where_the_calls_have_room(cache):
+    vani.profile(TRACE)
+    assert not cache.exists()
+
+
+def test_calls_of_a_trace_that_is_too_large_go_into_the_cache(cache, monkeypatch):
+    with_room(monkeypatch, bytes_of(TRACE))
+    vani.profile(TRACE)
+    assert not cache.exists()
+    with_room(monkeypatch, bytes_of(TRACE) - 1)
+    vani.profile(TRACE)
+    assert len(stores_of(cache)) == 1
+
+
+def test_a_store_is_written_where_it_is_asked_for(cache, tmp_path):
+    vani.profile(TRACE, store=tmp_path / "here")
+    assert len(list((tmp_path / "here").iterdir())) == 1
+    assert not cache.exists()
+
+
+def test_a_store_in_the_cache_is_used(cache, monkeypatch):
+    with_room(monkeypatch, 0)
+    found = vani.profile(TRACE).to_yaml()
+    monkeypatch.setattr(write, "decode_part", None)
+    assert vani.profile(TRACE).to_yaml() == found
+
+
+def test_all_traces_of_a_run_share_one_room(cache, tmp_path, monkeypatch):
     # Was: each trace had room of its own, and a workflow of twenty took twenty times as much.
-    trace = TRACES / "v3-posix-mix-4r"
-    room = Room(2 * bytes_of(trace))
-    kept = [bool(written(trace, tmp_path / str(i), room)[0].kept) for i in range(3)]
-    assert kept == [True, True, False]
-    seen = []
-    real = write.write_store
-    monkeypatch.setattr(write, "write_store", lambda *args, room, **more: seen.append(room) or real(*args, room=room, **more))
-    vani.profile(trace, TRACES / "v3-haccio-ssf-8r", store=tmp_path)
-    assert len(seen) == 2
-    assert seen[0] is seen[1] is not None
+    twins = [tmp_path / str(number) for number in range(3)]
+    for twin in twins:
+        shutil.copytree(TRACE, twin)
+    with_room(monkeypatch, 2 * bytes_of(TRACE))
+    vani.profile(*twins)
+    assert len(stores_of(cache)) == 1
+
+
+def test_a_page_decodes_a_trace_once(monkeypatch):
+    done = []
+    real = write.decode_part
+    monkeypatch.setattr(write, "decode_part", lambda task: done.append(task.ranks) or real(task))
+    assert "<svg" in vani.report(TRACE)
+    assert len(done) == len(set(done))
 
 
 def test_calls_stay_only_where_all_work_in_one_memory():

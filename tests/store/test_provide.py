@@ -10,7 +10,8 @@ import pytest
 import vani
 from vani.cli.main import main
 from vani.schema import document
-from vani.store import write
+from vani.store import provide, write
+from vani.store.kept import Room
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
 
@@ -22,17 +23,27 @@ def trace(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def decodes(monkeypatch) -> list[Path]:
-    """The places to which traces were decoded."""
-    places: list[Path] = []
-    real = write.write_store
+def decodes(monkeypatch) -> list[int]:
+    """How many parts each trace had that was decoded, in memory or into a folder."""
+    found: list[int] = []
+    real = write._manifest
 
-    def counted(reader, path, **rest):
-        places.append(path)
-        return real(reader, path, **rest)
+    def counted(reader, pieces, *args, **rest):
+        found.append(len(pieces))
+        return real(reader, pieces, *args, **rest)
 
-    monkeypatch.setattr(write, "write_store", counted)
-    return places
+    monkeypatch.setattr(write, "_manifest", counted)
+    return found
+
+
+@pytest.fixture(params=["in memory", "in the cache", "without a cache"])
+def anywhere(request, tmp_path, monkeypatch) -> None:
+    """Wherever calls are kept."""
+    if request.param != "in memory":
+        monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    if request.param == "without a cache":
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))
 
 
 def names(folder: Path) -> list[str]:
@@ -76,23 +87,16 @@ def test_a_cache_inside_the_trace_is_not_used(trace, monkeypatch):
     assert names(trace) == before
 
 
-@pytest.mark.parametrize("cache", ["writable", "file"])
-def test_a_report_of_a_trace_decodes_it_once_whatever_the_cache_takes(
-    trace, tmp_path, monkeypatch, decodes, cache
-):
-    if cache == "file":
-        (tmp_path / "file").touch()
-        monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))
+@pytest.mark.usefixtures("anywhere")
+def test_a_report_of_a_trace_decodes_it_once(trace, decodes):
     page = vani.report(trace)
     assert len(decodes) == 1
     assert "it needs the decoded calls" not in page
-    assert not decodes[0].exists() or cache == "writable"
 
 
+@pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("command", ["plot", "diff", "advise", "check"])
-def test_whatever_takes_a_trace_for_a_profile_decodes_it_once(trace, tmp_path, monkeypatch, decodes, command):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))
+def test_whatever_takes_a_trace_for_a_profile_decodes_it_once(trace, decodes, command):
     work = {
         "plot": lambda: vani.api.plot("heat-map", trace, format="json"),
         "diff": lambda: vani.diff(trace, trace, strip=[]),

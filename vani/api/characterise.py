@@ -81,7 +81,6 @@ def characterise_in(
         )
         from vani.analyzers.characterise import Options  # noqa: PLC0415
         from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
-        from vani.store.kept import Room  # noqa: PLC0415
 
         job_model, system_model = job_of(job), system_of(system)
         workload = opening.result()
@@ -91,16 +90,17 @@ def characterise_in(
         if phase_gap is not None:
             raise InputError("counts tell no phases", where=logs[0].path, todo="leave the phase gap out")
         return Characterised(*profile_of_counts(logs, job_model, system_model, files, refused))
-    engine, folder = run.engine, places.folder
-    engine.check_workers(version=vani.__version__, reads=[r.path for r in workload.readers], writes=folder)
+    engine = run.engine
+    if engine.is_elsewhere:
+        reads = [reader.path for reader in workload.readers]
+        engine.check_workers(version=vani.__version__, reads=reads, writes=places.folder)
 
     def from_stores(stores: list[Store]) -> Characterised:
         readers: list[TraceReader] = []
         lost = list(refused)
-        room = Room() if engine.shares_memory else None
         for reader in workload.readers:
             try:
-                stores.append(places.provide(reader, engine, room))
+                stores.append(places.provide(reader, engine))
                 readers.append(reader)
             except TraceError as error:
                 if len(workload.readers) == 1:

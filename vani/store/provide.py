@@ -1,4 +1,4 @@
-"""The stores of one run: found where they lie or decoded anew, and kept in their places until the run ends."""
+"""The stores of one run: found where they lie or decoded anew, in memory or into a folder, and kept until it ends."""
 
 from __future__ import annotations
 
@@ -39,6 +39,10 @@ class Workers(Protocol):
     def is_elsewhere(self) -> bool:
         """They may see other files than this process."""
 
+    @property
+    def shares_memory(self) -> bool:
+        """They work in the memory of this process."""
+
     def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """Raise InputError where they do not see these folders."""
 
@@ -59,7 +63,8 @@ class Stores:
     Parameters
     ----------
     named
-        The folder that the user named; None is the cache, or a temporary folder if that cannot be written.
+        The folder that the user named, which gets a store of each trace. With None, calls that have room in memory stay
+        there alone; others go into the cache, or into a temporary folder if that cannot be written.
     until
         Ends with the run: until then nobody removes a store that it uses, and temporary ones are there.
     version
@@ -81,6 +86,8 @@ class Stores:
         """Stores may lie elsewhere if there is no room."""
         self._used: dict[Path, bool] = {}
         """Stores that this run found (False) or made (True)."""
+        self._in_memory: list[Store] = []
+        self._room = Room()
 
     @cached_property
     def folder(self) -> Path:
@@ -114,10 +121,26 @@ class Stores:
                     return folder
         return self._temporary()
 
+    @property
+    def _searched(self) -> Path | None:
+        """Where stores are looked for; none is made there for it."""
+        if self._named is not None:
+            return self.folder
+        found = cache.cache_directory()
+        if found is None:
+            return None
+        folder = (found / "stores").absolute()
+        return folder if folder.is_dir() and not self._is_inside_trace(folder) else None
+
     def find(self, reader: TraceReader, *, hold: bool = True) -> Store | None:
         """The store of a trace, if it is whole and current; with `hold` it stays until the run ends."""
         digest = reader.digest()
-        for path in cache.places_of(self.folder, reader.path.resolve().name, digest):
+        for one in self._in_memory:
+            if one.manifest.digest == digest:
+                return one
+        if (folder := self._searched) is None:
+            return None
+        for path in cache.places_of(folder, reader.path.resolve().name, digest):
             if not path.is_dir() or (hold and not self._in_use.hold(path)):
                 continue
             found = cache.find_store(path, digest)
@@ -127,13 +150,8 @@ class Stores:
                 return found
         return None
 
-    def provide(self, reader: TraceReader, workers: Workers, room: Room | None = None) -> Store:
+    def provide(self, reader: TraceReader, workers: Workers) -> Store:
         """The store of a trace: the one there is if it is whole and current, else a new one.
-
-        Parameters
-        ----------
-        room
-            Keep the calls of a new one in memory, too, if there is room for them.
 
         Raises
         ------
@@ -145,18 +163,30 @@ class Stores:
         found = self.find(reader)
         if found is not None:
             return found
+        keep = workers.shares_memory and self._room.take(
+            int(reader.calls_per_rank().sum()), len(reader.files())
+        )
+        if keep and self._named is None:
+            made = write.decode_into_memory(reader, version=self._version, run=decoding(reader, workers))
+            self._in_memory.append(made)
+        else:
+            made = self._made(reader, workers, keep=keep)
+        if isinstance(reader, KeepsTables):
+            reader.release()
+            give_back()
+        return made
+
+    def _made(self, reader: TraceReader, workers: Workers, *, keep: bool) -> Store:
+        """A new store in a folder."""
         name, digest = reader.path.resolve().name, reader.digest()
         path = cache.own_place(self.folder, name, digest)
         try:
-            kept = self._decode(reader, path, workers, room)
+            kept = self._decode(reader, path, workers, keep=keep)
         except NoRoomError as error:
             if not self._may_move:
                 raise
             path = cache.own_place(self._elsewhere(reader, workers, error), name, digest)
-            kept = self._decode(reader, path, workers, room)
-        if isinstance(reader, KeepsTables):
-            reader.release()
-            give_back()
+            kept = self._decode(reader, path, workers, keep=keep)
         self._in_use.hold(path)
         self._used[path] = True
         return open_store(path, kept, made_here=True)
@@ -182,7 +212,7 @@ class Stores:
         sources: list[Store | TraceReader] = []
         for trace in profile.traces:
             found = store_of(trace, pool)
-            if found is not None and self._in_use.hold(found.path):
+            if found is not None and (found.is_in_memory or self._in_use.hold(found.path)):
                 pool = [s for s in pool if s.path != found.path]
                 sources.append(found)
                 continue
@@ -213,6 +243,7 @@ class Stores:
 
     def _still_there(self) -> Iterator[Store]:
         """What this run found or made before, wherever that lies."""
+        yield from self._in_memory
         for path, made_here in self._used.items():
             with suppress(StoreError):
                 yield open_store(path, made_here=made_here)
@@ -223,7 +254,7 @@ class Stores:
         found = cache.cache_directory()
         return [] if found is None else stores_in(found / "stores", traces)
 
-    def _decode(self, reader: TraceReader, path: Path, workers: Workers, room: Room | None) -> Kept:
+    def _decode(self, reader: TraceReader, path: Path, workers: Workers, *, keep: bool) -> Kept:
         """Decode a trace into a store; one that another run of this version made meanwhile stays."""
 
         def is_there() -> bool:
@@ -231,7 +262,7 @@ class Stores:
             return found is not None and found.manifest.vani == self._version
 
         return write.write_store(
-            reader, path, version=self._version, run=decoding(reader, workers), room=room, unless=is_there
+            reader, path, version=self._version, run=decoding(reader, workers), keep=keep, unless=is_there
         )
 
     def _elsewhere(self, reader: TraceReader, workers: Workers, error: NoRoomError) -> Path:
@@ -296,7 +327,9 @@ def _real(path: Path) -> Path:
 
 def _all_there(stores: Sequence[Store]) -> bool:
     """Whether what cannot be read is at least still in its place."""
-    return all(cache.find_store(one.path, one.manifest.digest) is not None for one in stores)
+    return all(
+        one.is_in_memory or cache.find_store(one.path, one.manifest.digest) is not None for one in stores
+    )
 
 
 def _why_not(store: Path) -> str:

@@ -1,9 +1,9 @@
-"""Reading a store: its small tables at once, its calls in bounded batches."""
+"""Reading a store, in a folder or in memory: its small tables at once, its calls in bounded batches."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,12 +13,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from vani.columns import to_numpy
 from vani.errors import StoreError
 from vani.store.kept import Kept
 from vani.store.manifest import Manifest, PartEntry, read_manifest
 
-__all__ = ["RowGroup", "Store", "calls_of", "open_store"]
+__all__ = [
+    "FILE_TABLE",
+    "FUNCTION_TABLE",
+    "RENAME_TABLE",
+    "ROW_GROUP",
+    "RowGroup",
+    "Store",
+    "calls_of",
+    "open_store",
+]
 
+FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE = "_files.parquet", "_functions.parquet", "_renames.parquet"
+"""Names of the small tables."""
+ROW_GROUP = 1 << 16
+"""Rows of a row group: small enough that a window of time touches few, large enough to compress."""
 _GROUPS_AT_ONCE = 4
 
 
@@ -43,26 +57,36 @@ class Store:
     """The calls of one trace."""
 
     path: Path
+    """Its folder; of a store in memory a name that no folder has."""
     manifest: Manifest
     kept: Kept = field(default_factory=dict, compare=False, repr=False)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
+    """The small tables by name, if it lies in memory."""
+
+    @property
+    def is_in_memory(self) -> bool:
+        """It lies in no folder: all of it is in `kept` and `tables`."""
+        return bool(self.tables)
 
     @cached_property
     def files(self) -> pa.Table:
         """`vani.calls.FILES`."""
-        return self._table("_files.parquet")
+        return self._table(FILE_TABLE)
 
     @cached_property
     def function_names(self) -> dict[int, str]:
         """Names of the trace's functions by their code, `vani.calls.FUNCTIONS`."""
-        table = self._table("_functions.parquet")
+        table = self._table(FUNCTION_TABLE)
         return dict(zip(table["func"].to_pylist(), table["name"].to_pylist(), strict=True))
 
     @cached_property
     def renames(self) -> pa.Table:
         """`vani.calls.RENAMES`."""
-        return self._table("_renames.parquet")
+        return self._table(RENAME_TABLE)
 
     def _table(self, name: str) -> pa.Table:
+        if name in self.tables:
+            return self.tables[name]
         # Not pq.read_table, which loads what datasets need.
         with _reading(self.path / name) as file:
             return file.read(use_threads=False)
@@ -79,7 +103,9 @@ class Store:
                 yield from table.combine_chunks().to_batches()
 
     def row_groups(self, part: PartEntry) -> list[RowGroup]:
-        """When the calls of each row group of a part took place, from the file's statistics."""
+        """When the calls of each row group of a part took place: of a file, by its statistics."""
+        if self.is_in_memory:
+            return _groups_in_memory(self.path / part.file, self.kept[part.file])
         groups = []
         kept, row = self.kept.get(part.file, ()), 0
         with _reading(self.path / part.file) as file:
@@ -103,6 +129,20 @@ class Store:
                 )
                 row += group.num_rows
         return groups
+
+
+def _groups_in_memory(name: Path, kept: Sequence[pa.RecordBatch]) -> list[RowGroup]:
+    groups: list[RowGroup] = []
+    row = 0
+    for batch in kept:
+        start, duration = (to_numpy(batch[column]) for column in ("start_ns", "duration_ns"))
+        for first in range(0, len(start), ROW_GROUP):
+            some = slice(first, first + ROW_GROUP)
+            times = (int(start[some].min()), int(start[some].max()), int(duration[some].max()))
+            rows = len(start[some])
+            groups.append(RowGroup(name, len(groups), rows, *times, row, kept))
+            row += rows
+    return groups
 
 
 @contextmanager

@@ -1,6 +1,7 @@
-"""Writing a store: tasks that each decode some ranks into one Parquet file, and the manifest at the end.
+"""Making a store: tasks that each decode some ranks into one Parquet file, and the manifest at the end.
 
-The file `calls/part-*.parquet` of a store are one dataset; names with an underscore in front are small tables that
+A store in memory is made in the same way, without files. Those named `calls/part-*.parquet` of another one are one
+dataset; names with an underscore in front are small tables that
 plain readers of a dataset pass over.
 """
 
@@ -24,19 +25,20 @@ from vani.columns import small_table
 from vani.errors import InputError, TraceError
 from vani.readers.identity import unchanged
 from vani.readers.trace_reader import Piece, TellsCallSites, TraceReader
-from vani.store.kept import Kept, Room
+from vani.store.kept import Kept
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
+from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP, Store
 
 __all__ = [
     "LARGE_PART",
-    "ROW_GROUP",
     "SMALL_PART",
     "PartTask",
     "RunTasks",
     "check_call_sites",
+    "decode_into_memory",
+    "decode_part",
     "plan_parts",
-    "write_part",
     "write_store",
 ]
 
@@ -47,21 +49,19 @@ _STATISTICS = ["rank", "start_ns", "duration_ns"]
 # By rank and time row groups are passed over; to find the extremes of the others takes a tenth of writing them.
 SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
 
-ROW_GROUP = 1 << 16
-"""Rows of a row group: small enough that a window of time touches few, large enough to compress."""
-
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
 
 
 @dataclass(frozen=True)
 class PartTask:
-    """Decode `ranks` of `reader` into `file`."""
+    """Decode `ranks` of `reader`."""
 
     reader: TraceReader
     ranks: range
-    file: Path
+    file: Path | None
+    """What they are written to; None: nothing is written."""
     keep: bool = False
-    """Hand on the calls themselves, too."""
+    """Hand on the calls themselves."""
     call_sites: bool = False
     """With the place that each call was made from; the reader is one that tells it."""
 
@@ -79,17 +79,27 @@ def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]]) -> list[range]:
     return parts
 
 
-def write_part(task: PartTask) -> Piece:
-    """Decode some ranks into one Parquet file and tell what was found on the way.
+def decode_part(task: PartTask) -> Piece:
+    """Decode some ranks, into one Parquet file if that is asked for, and tell what was found on the way.
 
     May run several times, even at once: a worker that was taken for lost may still be writing.
     """
     piece = Piece()
-    partial = task.file.with_name(f".{task.file.name}.{uuid4().hex}.partial")
     if task.call_sites and isinstance(task.reader, TellsCallSites):
         schema, batches = CALLS.append(CALL_SITE), task.reader.batches(task.ranks, piece, call_sites=True)
     else:
         schema, batches = CALLS, task.reader.batches(task.ranks, piece)
+    if task.file is None:
+        piece.calls.extend(batches)
+    else:
+        _write_part(task.file, schema, batches, piece.calls if task.keep else None)
+    return piece
+
+
+def _write_part(
+    file: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch], kept: list[pa.RecordBatch] | None
+) -> None:
+    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")
     try:
         with (
             _new_file(partial) as raw,
@@ -106,14 +116,13 @@ def write_part(task: PartTask) -> Piece:
         ):
             for batch in batches:
                 writer.write_batch(batch, row_group_size=ROW_GROUP)
-                if task.keep:
-                    piece.calls.append(batch)
-        partial.replace(task.file)
+                if kept is not None:
+                    kept.append(batch)
+        partial.replace(file)
     except BaseException:
         with suppress(OSError):
             partial.unlink()
         raise
-    return piece
 
 
 def check_call_sites(reader: TraceReader) -> Iterator[pa.RecordBatch]:
@@ -128,13 +137,44 @@ def check_call_sites(reader: TraceReader) -> Iterator[pa.RecordBatch]:
     return found
 
 
+def decode_into_memory(reader: TraceReader, *, version: str, run: RunTasks) -> Store:
+    """Decode a trace into a store that lies in no folder.
+
+    Parameters
+    ----------
+    run
+        Runs `decode_part` on all tasks, in this process, and returns the pieces in order.
+
+    Raises
+    ------
+    TraceError
+        Nothing of the trace can be decoded, or it changed since it was opened.
+    """
+    with unchanged(reader):
+        parts = plan_parts(reader.calls_per_rank())
+        pieces = run(decode_part, [PartTask(reader, ranks, None, keep=True) for ranks in parts])
+        tables = {
+            FILE_TABLE: reader.files(),
+            FUNCTION_TABLE: reader.functions(),
+            RENAME_TABLE: _renames(pieces),
+        }
+        names = [_part_name(index) for index in range(len(parts))]
+        entries = [
+            PartEntry(name, (ranks.start, ranks.stop), piece.records, 0)
+            for name, ranks, piece in zip(names, parts, pieces, strict=True)
+        ]
+        manifest = _manifest(reader, pieces, entries, version=version)
+    kept = {name: piece.calls for name, piece in zip(names, pieces, strict=True)}
+    return Store(Path(f"<{reader.digest()[:16]}>"), manifest, kept, tables)
+
+
 def write_store(
     reader: TraceReader,
     path: Path,
     *,
     version: str,
     run: RunTasks,
-    room: Room | None = None,
+    keep: bool = False,
     call_sites: bool = False,
     unless: Callable[[], bool] = bool,
 ) -> Kept:
@@ -143,9 +183,9 @@ def write_store(
     Parameters
     ----------
     run
-        Runs `write_part` on all tasks, wherever the engine does that, and returns the pieces in order.
-    room
-        Keep the calls in memory, too, if there is room for them: they will be read next, in this process.
+        Runs `decode_part` on all tasks, wherever the engine does that, and returns the pieces in order.
+    keep
+        Keep the calls in memory, too: they will be read next, in this process.
     call_sites
         Tell of each call from where it was made, and write the table of these places.
     unless
@@ -164,25 +204,21 @@ def write_store(
         Call sites were asked for that the trace does not have.
     """
     places = check_call_sites(reader) if call_sites else None
-    calls = reader.calls_per_rank()
-    files = reader.files()
-    keep = room is not None and room.take(int(calls.sum()), len(files))
     with new_directory(path, unless=unless) as folder, unchanged(reader), being_written(folder):
         (folder / "calls").mkdir()
         for place in (folder, folder / "calls"):
             _keep_from_others(place)
+        parts = plan_parts(reader.calls_per_rank())
+        files = [folder.absolute() / _part_name(index) for index in range(len(parts))]
         tasks = [
-            PartTask(
-                reader, ranks, folder.absolute() / "calls" / f"part-{index:05}.parquet", keep, call_sites
-            )
-            for index, ranks in enumerate(plan_parts(calls))
+            PartTask(reader, ranks, file, keep, call_sites) for ranks, file in zip(parts, files, strict=True)
         ]
-        pieces = run(write_part, tasks)
+        pieces = run(decode_part, tasks)
         for stray in (folder / "calls").glob(".*.partial"):
             # Begun by a worker that was lost.
             stray.unlink(missing_ok=True)
-        _write_table(files, folder / "_files.parquet")
-        _write_table(reader.functions(), folder / "_functions.parquet")
+        _write_table(reader.files(), folder / FILE_TABLE)
+        _write_table(reader.functions(), folder / FUNCTION_TABLE)
         if places is not None:
             with (
                 _new_file(folder / "_call_sites.parquet") as raw,
@@ -190,61 +226,82 @@ def write_store(
             ):
                 for batch in places:
                     writer.write_batch(batch)
-        renames = [r for p in pieces for r in p.renames]
-        columns = list(zip(*renames, strict=True)) or [()] * 4
-        _write_table(small_table(columns, RENAMES), folder / "_renames.parquet")
-        problems = [*reader.problems, *(m for p in pieces for m in p.problems)]
-        records = sum(p.records for p in pieces)
-        functions: dict[str, int] = {}
-        for piece in pieces:
-            for name, count in piece.functions.items():
-                functions[name] = functions.get(name, 0) + count
-        moved, spent = sum(p.bytes for p in pieces), sum(p.time_ns for p in pieces)
-        if max(moved, spent) >= MOST_SUM:
-            what = f"move {moved:.3g} bytes" if moved >= MOST_SUM else f"take {spent / 1e9:.3g} s"
-            raise TraceError(
-                f"its calls {what} together, more than can be counted",
-                where=reader.path,
-                todo="the trace is damaged, trace the run again",
-            )
-        firsts = [p.first_ns for p in pieces if p.first_ns is not None]
-        Manifest(
-            source=str(reader.path.resolve()),
-            digest=reader.digest(),
-            tool=reader.tool,
-            format=reader.format,
-            layout=reader.layout,
-            app=reader.app,
-            ranks=reader.ranks,
-            records=records,
-            start_unix_s=reader.start_unix_s,
-            first_ns=min(firsts) if firsts else None,
-            span_ns=max((p.span_ns for p in pieces), default=0),
-            functions=dict(sorted(functions.items(), key=lambda item: (-item[1], item[0]))),
-            complete=not problems,
-            problems=problems,
-            limits=[(limit.attribute, limit.why) for limit in reader.limits],
-            repaired_times=sum(p.repaired_times for p in pieces),
-            facts=[(name, list(args), count) for name, args, count in reader.facts()],
-            parts=[
-                PartEntry(
-                    str(task.file.relative_to(folder.absolute())),
-                    (task.ranks.start, task.ranks.stop),
-                    piece.records,
-                    task.file.stat().st_size,
-                )
-                for task, piece in zip(tasks, pieces, strict=True)
-            ],
-            vani=version,
-            columns=columns_now(call_sites=call_sites),
-            bytes=moved,
-            time_ns=spent,
-        ).write(folder)
+        _write_table(_renames(pieces), folder / RENAME_TABLE)
+        entries = [
+            PartEntry(_part_name(index), (ranks.start, ranks.stop), piece.records, file.stat().st_size)
+            for index, (ranks, file, piece) in enumerate(zip(parts, files, pieces, strict=True))
+        ]
+        _manifest(reader, pieces, entries, version=version, call_sites=call_sites).write(folder)
         for place in folder.rglob("*.*"):
             _keep_from_others(place)
     if not keep:
         return {}
-    return {str(t.file.relative_to(t.file.parents[1])): p.calls for t, p in zip(tasks, pieces, strict=True)}
+    return {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
+
+
+def _part_name(index: int) -> str:
+    return f"calls/part-{index:05}.parquet"
+
+
+def _renames(pieces: Sequence[Piece]) -> pa.Table:
+    renames = [r for p in pieces for r in p.renames]
+    columns = list(zip(*renames, strict=True)) or [()] * 4
+    return small_table(columns, RENAMES)
+
+
+def _manifest(
+    reader: TraceReader,
+    pieces: Sequence[Piece],
+    parts: list[PartEntry],
+    *,
+    version: str,
+    call_sites: bool = False,
+) -> Manifest:
+    """What is known of a trace when all its parts are decoded.
+
+    Raises
+    ------
+    TraceError
+        Its sums would leave 64 bits.
+    """
+    problems = [*reader.problems, *(m for p in pieces for m in p.problems)]
+    functions: dict[str, int] = {}
+    for piece in pieces:
+        for name, count in piece.functions.items():
+            functions[name] = functions.get(name, 0) + count
+    moved, spent = sum(p.bytes for p in pieces), sum(p.time_ns for p in pieces)
+    if max(moved, spent) >= MOST_SUM:
+        what = f"move {moved:.3g} bytes" if moved >= MOST_SUM else f"take {spent / 1e9:.3g} s"
+        raise TraceError(
+            f"its calls {what} together, more than can be counted",
+            where=reader.path,
+            todo="the trace is damaged, trace the run again",
+        )
+    firsts = [p.first_ns for p in pieces if p.first_ns is not None]
+    return Manifest(
+        source=str(reader.path.resolve()),
+        digest=reader.digest(),
+        tool=reader.tool,
+        format=reader.format,
+        layout=reader.layout,
+        app=reader.app,
+        ranks=reader.ranks,
+        records=sum(p.records for p in pieces),
+        start_unix_s=reader.start_unix_s,
+        first_ns=min(firsts) if firsts else None,
+        span_ns=max((p.span_ns for p in pieces), default=0),
+        functions=dict(sorted(functions.items(), key=lambda item: (-item[1], item[0]))),
+        complete=not problems,
+        problems=problems,
+        limits=[(limit.attribute, limit.why) for limit in reader.limits],
+        repaired_times=sum(p.repaired_times for p in pieces),
+        facts=[(name, list(args), count) for name, args, count in reader.facts()],
+        parts=parts,
+        vani=version,
+        columns=columns_now(call_sites=call_sites),
+        bytes=moved,
+        time_ns=spent,
+    )
 
 
 def _keep_from_others(place: Path) -> None:
