@@ -22,6 +22,7 @@ from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
 from vani.errors import InputError
 from vani.schema.profile import Profile
+from vani.store.partial_results import PartialResults
 from vani.store.read import Store
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def characterise(
     system: System | None = None,
     options: Options | None = None,
     refused: Sequence[tuple[str, str]] = (),
+    known: PartialResults | None = None,
 ) -> tuple[Profile, View]:
     """Characterise a workload.
 
@@ -155,6 +157,8 @@ def characterise(
         One per trace, with the name of its app.
     refused
         (path, why) of traces that could not be read.
+    known
+        What the passes found before, and where to put what they find.
 
     Returns
     -------
@@ -167,6 +171,8 @@ def characterise(
         The calls of all traces move more bytes, or take more time, than 64 bits count.
     SelfCheckError
         The numbers contradict each other.
+    CallsNeeded
+        What is known does not serve, and the stores have no calls.
     """
     for name, unit in (("bytes", "bytes"), ("time_ns", "ns")):
         total = sum(getattr(store.manifest, name) for store in stores)
@@ -178,7 +184,13 @@ def characterise(
     options = options or Options()
     world, contexts = world_of([trace_facts(store.manifest) for store in stores], stores, names, job_)
     measured = measure(
-        world, stores, contexts, engine, phase_gap_s=options.phase_gap_s, list_files=options.list_files
+        world,
+        stores,
+        contexts,
+        engine,
+        phase_gap_s=options.phase_gap_s,
+        list_files=options.list_files,
+        known=known,
     )
     view = View(measured, job_, system)
     return assemble(view, version=version, refused=refused), view

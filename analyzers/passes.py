@@ -6,12 +6,12 @@ Each partition is read once per pass for all its measures. What passes between i
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
 from vani.store.manifest import Manifest
+from vani.store.partial_results import PartialResults
 from vani.store.read import RowGroup, Store
 
 __all__ = ["exchanged", "measure", "measures", "trace_facts", "with_names"]
@@ -77,6 +78,20 @@ def measures() -> list[AnyMeasure]:
             )
         found.append(one_of_many(loaded))
     return found
+
+
+class _Recalled(Protocol):
+    """See `PartialResults.of`."""
+
+    def __call__(
+        self, name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Partial], /
+    ) -> Partial: ...
+
+
+def _made(name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Partial]) -> Partial:
+    """Where nothing is recalled."""
+    del name, about
+    return make()
 
 
 @dataclass(frozen=True)
@@ -127,6 +142,7 @@ def measure(
     *,
     phase_gap_s: float | None = None,
     list_files: int | None = 100,
+    known: PartialResults | None = None,
 ) -> Measurements:
     """Measure a workload.
 
@@ -138,34 +154,35 @@ def measure(
         Pause that separates phases; None finds it from the data.
     list_files
         How many files to look at one by one, those with most I/O time; None for all.
+    known
+        What the passes found before, and where to put what they find.
+
+    Raises
+    ------
+    CallsNeeded
+        What is known does not serve, and the stores have no calls.
     """
-    world, contexts = with_names(world, stores, contexts, engine)
+    recalled: _Recalled = _made if known is None else known.of
+    world, contexts = with_names(world, stores, contexts, engine, recalled)
     tasks = _tasks(stores, contexts)
     # Tasks refer to these; a cluster sends them to each worker once.
     constants = [*stores, *contexts]
-    survey = _collected(Survey(), None, tasks, engine, constants, "survey")
+    survey = recalled("survey", (), lambda: _collected(Survey(), None, tasks, engine, constants, "survey"))
     floor = pause_floor_ns(world)
     busy = join_busy(survey.busy, floor)
     listed = _important(world, survey.files, list_files)
     facts, gaps = _facts(world, stores, survey, busy, floor, phase_gap_s, listed)
     wanted = Together(measures())
-    collected = _collected(wanted, facts, tasks, engine, [*constants, facts], "measure")
-    numbers = np.full(world.files, -1, np.int64)
-    numbers[listed] = np.arange(len(listed))
-    groups = [
-        (task.context, group)
-        for task, found in zip(
-            tasks, engine.map(_row_groups, tasks, stage="overlap", constants=constants), strict=True
-        )
-        for group in found
-    ]
-    total = busy_time.busy(
-        groups,
-        facts,
-        numbers,
-        engine,
-        workload=len(world.apps) > 1,
-        constants=[*constants, facts, numbers],
+    # All else that facts hold follows from the survey.
+    about: list[NDArray[Any] | str] = [one.name for one in wanted.measures]
+    about += [facts.phase_start, facts.phase_app, listed]
+    collected = recalled(
+        "measure",
+        about,
+        lambda: _collected(wanted, facts, tasks, engine, [*constants, facts], "measure"),
+    )
+    total = recalled(
+        "overlap", about, lambda: _busy(world, tasks, facts, listed, engine, [*constants, facts])
     )
     results, extensions = _by_type(wanted.measures, wanted.finish(collected, world, facts))
     results.append(busy_time.finish(total, facts.phases, len(listed), len(world.apps)))
@@ -182,6 +199,29 @@ def measure(
         results=every,
         formats_on_disk=formats_on_disk(world, processes.files.file, listed),
         extensions=extensions,
+    )
+
+
+def _busy(
+    world: World,
+    tasks: Sequence[_Task],
+    facts: Facts,
+    listed: NDArray[np.int64],
+    engine: Engine,
+    constants: Sequence[object],
+) -> Keyed:
+    """When any process was busy; see `busy_time.busy`."""
+    numbers = np.full(world.files, -1, np.int64)
+    numbers[listed] = np.arange(len(listed))
+    groups = [
+        (task.context, group)
+        for task, found in zip(
+            tasks, engine.map(_row_groups, tasks, stage="overlap", constants=constants), strict=True
+        )
+        for group in found
+    ]
+    return busy_time.busy(
+        groups, facts, numbers, engine, workload=len(world.apps) > 1, constants=[*constants, numbers]
     )
 
 
@@ -237,14 +277,19 @@ def _tasks(stores: Sequence[Store], contexts: Sequence[Context]) -> list[_Task]:
 
 
 def with_names(
-    world: World, stores: Sequence[Store], contexts: Sequence[Context], engine: Engine
+    world: World,
+    stores: Sequence[Store],
+    contexts: Sequence[Context],
+    engine: Engine,
+    recalled: _Recalled = _made,
 ) -> tuple[World, Sequence[Context]]:
     """The workload with what its names stand for, which takes a look at all opens where files are renamed."""
     lives = lives_of(world.renames, world.files)
     if lives is None:
         return world, contexts
     openings = Openings(lives)
-    opened = _collected(openings, None, _tasks(stores, contexts), engine, [*stores, *contexts], "survey")
+    tasks, constants = _tasks(stores, contexts), [*stores, *contexts]
+    opened = recalled("names", (), lambda: _collected(openings, None, tasks, engine, constants, "survey"))
     world = replace(world, lives=openings.placed(opened))
     return world, [replace(context, world=world) for context in contexts]
 

@@ -37,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     folder = tempfile.mkdtemp(prefix="vani-tests-")
     os.environ["VANI_CACHE"] = str(Path(folder, "cache"))
+    # What a test measures, no other one may have measured before.
+    os.environ["VANI_PARTIAL_RESULTS"] = "0"
     # Nor are settings of the user or the centre.
     os.environ["XDG_CONFIG_HOME"] = folder
     Path(folder, "site.toml").touch()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,8 @@ from vani.api.run import Run
 from vani.errors import InputError, TraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vani.analyzers.entities.view import View
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from vani.schema.job import Job
     from vani.schema.profile import Profile
     from vani.schema.system import System
+    from vani.store.partial_results import PartialResults
+    from vani.store.provide import Stores
     from vani.store.read import Store
 
 __all__ = ["Characterised", "characterise", "characterise_in"]
@@ -70,14 +76,16 @@ def characterise_in(
     if phase_gap is not None and not 0 < phase_gap < 1e9:
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
     from vani.store.provide import while_stores_vanish  # noqa: PLC0415
+    from vani.store.read import CallsNeeded  # noqa: PLC0415
 
     places = run.stores
+    known: PartialResults | None = None
     with ThreadPoolExecutor(1) as other:
         # Tables are read while the analyzers are loaded. What keeps counts has no store.
         opening = other.submit(
             open_workload,
             [Path(t) for t in traces],
-            decoded=lambda reader: not counting([reader]) and places.find(reader, hold=False) is not None,
+            decoded=lambda reader: not counting([reader]) and _is_known(places, reader),
         )
         from vani.analyzers.characterise import Options  # noqa: PLC0415
         from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
@@ -90,10 +98,26 @@ def characterise_in(
         if phase_gap is not None:
             raise InputError("counts tell no phases", where=logs[0].path, todo="leave the phase gap out")
         return Characterised(*profile_of_counts(logs, job_model, system_model, files, refused))
+    known = _known(places, workload.readers, job_model)
     engine = run.engine
     if engine.is_elsewhere:
         reads = [reader.path for reader in workload.readers]
         engine.check_workers(version=vani.__version__, reads=reads, writes=places.folder)
+
+    def measured_of(stores: list[Store], names: list[str], lost: list[tuple[str, str]]) -> Characterised:
+        options = Options(phase_gap_s=phase_gap, list_files=files)
+        made = measured(
+            stores,
+            names,
+            engine,
+            version=vani.__version__,
+            job_=job_model,
+            system=system_model,
+            options=options,
+            refused=lost,
+            known=known,
+        )
+        return Characterised(*made)
 
     def from_stores(stores: list[Store]) -> Characterised:
         readers: list[TraceReader] = []
@@ -108,17 +132,40 @@ def characterise_in(
                 lost.append((str(reader.path), str(error)))
         if not stores:
             raise TraceError(f"no trace can be read: {lost[0][1]}")
-        names = [app_of(reader, job_model) for reader in readers]
-        found, view = measured(
-            stores,
-            names,
-            engine,
-            version=vani.__version__,
-            job_=job_model,
-            system=system_model,
-            options=Options(phase_gap_s=phase_gap, list_files=files),
-            refused=lost,
-        )
-        return Characterised(found, view)
+        made = measured_of(stores, [app_of(one.path, one.app, job_model) for one in readers], lost)
+        if known is not None and len(stores) == len(workload.readers):
+            known.keep(stores)
+        return made
 
+    if known is not None and (found := known.stores):
+        with suppress(CallsNeeded):
+            told = [one.manifest for one in found]
+            names = [app_of(Path(one.source), one.app, job_model) for one in told]
+            return measured_of(found, names, refused)
     return while_stores_vanish(from_stores)
+
+
+def _is_known(places: Stores, reader: TraceReader) -> bool:
+    """Whether the tables of a trace need not be read."""
+    from vani.store.partial_results import are_kept, may_be_known  # noqa: PLC0415 - loads Arrow
+
+    if places.find(reader, hold=False) is not None:
+        return True
+    return not places.are_named and are_kept() and may_be_known(reader.digest())
+
+
+def _known(places: Stores, readers: Sequence[TraceReader], job: Job | None) -> PartialResults | None:
+    """What runs with other options found in the calls; None where nothing is kept."""
+    from vani.store import partial_results  # noqa: PLC0415 - loads Arrow
+
+    if places.are_named or not partial_results.are_kept():
+        return None
+    digests = [reader.digest() for reader in readers]
+    if not partial_results.may_be_known(digests[0]):
+        calls = sum(int(reader.calls_per_rank().sum()) for reader in readers)
+        if calls < partial_results.FEWEST_CALLS:
+            return None
+    sample = "" if job is None or job.dataset is None else job.dataset.model_dump_json()
+    apps = json.dumps({} if job is None else job.apps)
+    paths = [str(reader.path.resolve()) for reader in readers]
+    return partial_results.PartialResults(digests, [*paths, apps, sample])

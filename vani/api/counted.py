@@ -74,7 +74,7 @@ def profile_of_counts(
             runs.append(_run(reader))
     return counted_profile(
         runs,
-        [app_of(reader, job) for reader in readers],
+        [app_of(reader.path, reader.app, job) for reader in readers],
         version=vani.__version__,
         job_=job,
         system=system,

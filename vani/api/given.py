@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vani.readers.trace_reader import TraceReader
     from vani.schema.job import Job
     from vani.schema.system import System
 
@@ -32,10 +31,10 @@ def system_of(system: PathLike | System | None) -> System | None:
     return load_system(system)
 
 
-def app_of(reader: TraceReader, job: Job | None) -> str:
-    """Name of a trace's app: from job.yaml, else from the trace or its directory."""
+def app_of(trace: Path, app: str, job: Job | None) -> str:
+    """Name of a trace's app: from job.yaml by the name of its folder, else what the trace tells."""
     if job is not None:
-        name = job.apps.get(reader.path.resolve().name)
+        name = job.apps.get(trace.resolve().name)
         if name:
             return name
-    return reader.app
+    return app

@@ -50,7 +50,7 @@ def quick_profile(
             found.append(Trace(_facts_of(reader), reader.files(), functions, _counted_once(reader)))
         return counted(
             found,
-            [app_of(reader, job) for reader in workload.readers],
+            [app_of(reader.path, reader.app, job) for reader in workload.readers],
             version=vani.__version__,
             job_=job,
             system=system,

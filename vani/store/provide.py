@@ -122,6 +122,11 @@ class Stores:
         return self._temporary()
 
     @property
+    def are_named(self) -> bool:
+        """The user named a folder for them."""
+        return self._named is not None
+
+    @property
     def _searched(self) -> Path | None:
         """Where stores are looked for; none is made there for it."""
         if self._named is not None:

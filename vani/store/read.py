@@ -23,6 +23,8 @@ __all__ = [
     "FUNCTION_TABLE",
     "RENAME_TABLE",
     "ROW_GROUP",
+    "TABLES",
+    "CallsNeeded",
     "RowGroup",
     "Store",
     "calls_of",
@@ -31,9 +33,15 @@ __all__ = [
 
 FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE = "_files.parquet", "_functions.parquet", "_renames.parquet"
 """Names of the small tables."""
+TABLES = ((FILE_TABLE, "files"), (FUNCTION_TABLE, "functions"), (RENAME_TABLE, "renames"))
+"""The same, each with the attribute of a store that holds it."""
 ROW_GROUP = 1 << 16
 """Rows of a row group: small enough that a window of time touches few, large enough to compress."""
 _GROUPS_AT_ONCE = 4
+
+
+class CallsNeeded(Exception):  # noqa: N818 - no error: whoever has the trace decodes it
+    """The calls of a store are not at hand."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,10 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Store:
-    """The calls of one trace."""
+    """The calls of one trace.
+
+    One of which the calls are not at hand raises `CallsNeeded` where they are asked for.
+    """
 
     path: Path
     """Its folder; of a store in memory a name that no folder has."""
@@ -74,15 +85,24 @@ class Store:
         return self._table(FILE_TABLE)
 
     @cached_property
+    def functions(self) -> pa.Table:
+        """`vani.calls.FUNCTIONS`."""
+        return self._table(FUNCTION_TABLE)
+
+    @cached_property
     def function_names(self) -> dict[int, str]:
-        """Names of the trace's functions by their code, `vani.calls.FUNCTIONS`."""
-        table = self._table(FUNCTION_TABLE)
+        """Names of the trace's functions by their code."""
+        table = self.functions
         return dict(zip(table["func"].to_pylist(), table["name"].to_pylist(), strict=True))
 
     @cached_property
     def renames(self) -> pa.Table:
         """`vani.calls.RENAMES`."""
         return self._table(RENAME_TABLE)
+
+    def _check_calls(self) -> None:
+        if self.is_in_memory and not self.kept:
+            raise CallsNeeded
 
     def _table(self, name: str) -> pa.Table:
         if name in self.tables:
@@ -93,6 +113,7 @@ class Store:
 
     def batches(self, part: PartEntry, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the calls of a part, about 262,000 at a time, in recorded order; those in memory with all columns."""
+        self._check_calls()
         if part.file in self.kept:
             yield from self.kept[part.file]
             return
@@ -104,6 +125,7 @@ class Store:
 
     def row_groups(self, part: PartEntry) -> list[RowGroup]:
         """When the calls of each row group of a part took place: of a file, by its statistics."""
+        self._check_calls()
         if self.is_in_memory:
             return _groups_in_memory(self.path / part.file, self.kept[part.file])
         groups = []

@@ -1,0 +1,283 @@
+"""What was measured once serves other options; what cannot be believed, or serves no longer, is measured again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vani
+from vani.schema.job import Job
+from vani.store import partial_results, write
+from vani.store.partial_results import PartialResults
+
+TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
+TRACE, OTHER = TRACES / "v3-cm1like-16r", TRACES / "v3-posix-mix-4r"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache that keeps results of however few calls."""
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("VANI_PARTIAL_RESULTS")
+    monkeypatch.setattr(partial_results, "FEWEST_CALLS", 0)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def decoded(monkeypatch) -> list[range]:
+    """The ranks that were decoded."""
+    found: list[range] = []
+    real = write.decode_part
+
+    def noted(task):
+        found.append(task.ranks)
+        return real(task)
+
+    monkeypatch.setattr(write, "decode_part", noted)
+    return found
+
+
+def fresh(monkeypatch, *traces, **options) -> str:
+    with monkeypatch.context() as now:
+        now.setenv("VANI_PARTIAL_RESULTS", "0")
+        return vani.profile(*traces, **options).to_yaml()
+
+
+def files(cache) -> list[Path]:
+    return sorted((cache / "results").glob("*"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"phase_gap": 0.5}, {"files": None}, {"system": "lassen"}],
+    ids=["none", "a gap that cuts the same phases", "all files", "system"],
+)
+def test_other_options_decode_nothing_and_give_what_a_fresh_run_gives(monkeypatch, decoded, options):
+    first = vani.profile(OTHER)
+    expected = fresh(monkeypatch, OTHER, **options)
+    assert len(first.phases) == 1
+    decoded.clear()
+    assert vani.profile(OTHER, **options).to_yaml() == expected
+    assert decoded == []
+
+
+@pytest.mark.parametrize("options", [{"phase_gap": 1e-6}, {"files": 2}], ids=["other phases", "fewer files"])
+def test_options_that_need_the_calls_get_them_once(monkeypatch, decoded, options):
+    first = vani.profile(TRACE)
+    expected = fresh(monkeypatch, TRACE, **options)
+    decoded.clear()
+    assert vani.profile(TRACE, **options).to_yaml() == expected
+    assert decoded
+    decoded.clear()
+    assert vani.profile(TRACE, **options).to_yaml() == expected
+    assert vani.profile(TRACE).to_yaml() == first.to_yaml()
+    assert decoded == []
+
+
+WHOLE = [path for path in sorted(TRACES.glob("*-*")) if not path.name.startswith(("v3-killed", "v3-truncated"))]
+
+
+@pytest.mark.parametrize("trace", WHOLE, ids=lambda path: path.name)
+def test_every_trace_is_told_the_same_by_what_is_known(monkeypatch, decoded, trace):
+    first = vani.profile(trace).to_yaml()
+    decoded.clear()
+    assert vani.profile(trace).to_yaml() == first
+    assert decoded == []
+
+
+def test_a_workload_is_known_as_a_whole(decoded):
+    both = vani.profile(TRACE, OTHER).to_yaml()
+    decoded.clear()
+    assert vani.profile(TRACE, OTHER).to_yaml() == both
+    assert decoded == []
+    assert [trace.path for trace in vani.profile(OTHER, TRACE).traces] == [str(OTHER), str(TRACE)]
+    assert decoded
+
+
+def test_a_trace_that_changed_is_measured_again(tmp_path, decoded):
+    trace = shutil.copytree(TRACE, tmp_path / "T")
+    vani.profile(trace)
+    decoded.clear()
+    os.utime(next(trace.glob("*.cfg"), None) or next(path for path in trace.rglob("*") if path.is_file()))
+    vani.profile(trace)
+    assert decoded
+
+
+def test_a_trace_of_another_name_is_told_under_its_own(tmp_path):
+    trace = shutil.copytree(TRACE, tmp_path / "T")
+    vani.profile(trace)
+    trace.rename(tmp_path / "moved")
+    assert vani.profile(tmp_path / "moved").traces[0].path == str(tmp_path / "moved")
+
+
+def test_with_other_sizes_of_the_data_set_calls_are_measured_again(monkeypatch, decoded):
+    vani.profile(OTHER)
+    sample = {"root": "/d", "files": [{"path": "in.dat", "size": 100}]}
+    job = Job.model_validate({"schema": "vani.job/1", "dataset": sample})
+    expected = fresh(monkeypatch, OTHER, job=job)
+    decoded.clear()
+    assert vani.profile(OTHER, job=job).to_yaml() == expected
+    assert decoded
+
+
+def test_results_of_few_calls_are_not_kept(cache, monkeypatch):
+    monkeypatch.setattr(partial_results, "FEWEST_CALLS", 1 << 17)
+    vani.profile(TRACE)
+    assert not cache.exists()
+
+
+def test_where_a_store_is_named_nothing_is_kept_in_the_cache(cache, tmp_path):
+    vani.profile(TRACE, store=tmp_path / "s")
+    assert not cache.exists()
+
+
+def test_it_can_be_switched_off(cache, monkeypatch, decoded):
+    vani.profile(TRACE)
+    before = [path.stat().st_mtime_ns for path in files(cache)]
+    decoded.clear()
+    fresh(monkeypatch, TRACE, files=1)
+    assert decoded
+    assert [path.stat().st_mtime_ns for path in files(cache)] == before
+
+
+def test_with_plugins_nothing_is_known(cache, monkeypatch, decoded):
+    vani.profile(TRACE)
+    decoded.clear()
+    monkeypatch.setattr(partial_results, "_has_plugins", lambda: True)
+    vani.profile(TRACE)
+    assert decoded
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path: Path, to: int) -> None:
+    path.write_bytes(path.read_bytes()[:to])
+
+
+def forge(path: Path) -> None:
+    """Another text with a true digest, which asks for a class that is none of Vani's."""
+    content = path.read_bytes()
+    begin = partial_results._BEGIN
+    tree = {"object": ["subprocess", "Popen"], "fields": {"args": "false"}}
+    head = json.dumps({"tree": tree, "arrays": []}).encode()
+    body = len(head).to_bytes(8, "little") + head
+    assert content.startswith(begin)
+    path.write_bytes(begin + hashlib.sha256(body).digest() + body)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: flip(path, 3),
+        lambda path: flip(path, 60),
+        lambda path: flip(path, -1),
+        lambda path: cut(path, 0),
+        lambda path: cut(path, 40),
+        lambda path: cut(path, 2000),
+        forge,
+        lambda path: path.chmod(0o666),
+        lambda path: (path.unlink(), path.mkdir()),
+    ],
+    ids=["magic", "text", "array", "empty", "short", "cut", "forged", "writable by others", "a folder"],
+)
+def test_what_cannot_be_believed_is_measured_again(cache, decoded, damage):
+    expected = vani.profile(TRACE).to_yaml()
+    (file,) = files(cache)
+    damage(file)
+    decoded.clear()
+    assert vani.profile(TRACE).to_yaml() == expected
+    assert decoded
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_results_of_another_user_are_not_believed(cache, decoded):
+    vani.profile(TRACE)
+    (file,) = files(cache)
+    os.chown(file, 12345, -1)
+    decoded.clear()
+    vani.profile(TRACE)
+    assert decoded
+
+
+def test_a_cache_that_takes_nothing_is_no_fault(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))
+    assert vani.profile(TRACE) == vani.profile(TRACE)
+
+
+def test_what_was_not_used_for_longest_goes_first(cache, monkeypatch):
+    vani.profile(TRACE)
+    (first,) = files(cache)
+    os.utime(first, (0, 0))
+    vani.profile(OTHER)
+    assert len(files(cache)) == 2
+    monkeypatch.setattr(partial_results, "MOST_BYTES", first.stat().st_size)
+    vani.profile(TRACES / "v3-haccio-ssf-8r")
+    assert first not in files(cache)
+
+
+def test_of_many_options_the_last_are_known(cache):
+    known = PartialResults(["d" * 64], [])
+    for number in range(20):
+        known.of("measure", [str(number)], lambda: number)  # noqa: B023 - it is called at once
+    known.keep([])
+    again = PartialResults(["d" * 64], [])
+    made = [again.of("measure", [str(number)], lambda: -1) for number in range(20)]
+    assert made == [-1] * 4 + list(range(4, 20))
+
+
+plain = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
+numbers = st.sampled_from(["<i1", "<i8", "<u2", "<f8", "|b1"]).flatmap(
+    lambda dtype: st.lists(st.integers(0, 1), max_size=5).map(lambda some: np.array(some, dtype))
+)
+trees = st.recursive(
+    plain | numbers,
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+
+
+def same(one: object, other: object) -> bool:
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and one.dtype == other.dtype and np.array_equal(one, other)
+    if isinstance(one, (list, tuple)):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return isinstance(other, dict) and list(one) == list(other) and all(same(one[k], other[k]) for k in one)
+    return type(one) is type(other) and one == other
+
+
+@given(trees)
+def test_what_is_read_is_what_was_written(tree):
+    assert same(tree, partial_results._read(partial_results._written(tree)))
+
+
+def test_arrays_lie_where_kernels_want_them():
+    arrays = [np.arange(3, dtype=np.int8), np.arange(6).reshape(2, 3)]
+    found = partial_results._read(partial_results._written(arrays))
+    assert all(one.flags.aligned and one.flags.writeable for one in found)
+    assert found[1].shape == (2, 3)
+
+
+def test_tables_come_back():
+    table = pa.table({"path": ["a", "b"], "class": pa.array([0, 1], pa.int8())})
+    assert partial_results._read(partial_results._written([table]))[0] == table
+
+
+@pytest.mark.parametrize("what", [object(), np.array(["a"]), np.array([object()]), {1, 2}])
+def test_what_is_no_number_is_not_written(what):
+    with pytest.raises(TypeError):
+        partial_results._written(what)
