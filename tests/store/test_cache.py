@@ -130,6 +130,16 @@ def test_stores_are_written_so_that_they_are_believed_whatever_the_mask(stores, 
     assert all(not p.stat().st_mode & 0o022 for p in (decodes[0], *decodes[0].rglob("*")))
 
 
+def test_what_is_soon_read_is_compressed_in_less_time_than_what_is_converted(store, tmp_path):
+    (converted,) = vani.convert(TRACE, tmp_path / "converted")
+
+    def packed(place):
+        with pq.ParquetFile(place / "calls" / "part-00000.parquet") as file:
+            return file.metadata.row_group(0).column(0).compression
+
+    assert (packed(store), packed(converted)) == ("LZ4", "ZSTD")
+
+
 def test_where_files_have_no_modes_a_store_serves_the_run_that_made_it(stores, monkeypatch):
     chmod = Path.chmod
 

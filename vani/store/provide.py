@@ -267,7 +267,13 @@ class Stores:
             return found is not None and found.manifest.vani == self._version
 
         return write.write_store(
-            reader, path, version=self._version, run=decoding(reader, workers), keep=keep, unless=is_there
+            reader,
+            path,
+            version=self._version,
+            run=decoding(reader, workers),
+            keep=keep,
+            is_short_lived=not self.are_named,
+            unless=is_there,
         )
 
     def _elsewhere(self, reader: TraceReader, workers: Workers, error: NoRoomError) -> Path:

@@ -8,7 +8,7 @@ plain readers of a dataset pass over.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,8 @@ __all__ = [
 _DICTIONARY = ["file", "bytes", "duration_ns"]
 # The other columns hold few values: plain, they compress nearly as well and are written in half the time.
 _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
+_SMALL: Mapping[str, object] = {"compression": "zstd", "compression_level": 1}
+_FAST: Mapping[str, object] = {"compression": "lz4"}
 _STATISTICS = ["rank", "start_ns", "duration_ns"]
 # By rank and time row groups are passed over; to find the extremes of the others takes a tenth of writing them.
 SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
@@ -62,6 +64,8 @@ class PartTask:
     """What they are written to; None: nothing is written."""
     keep: bool = False
     """Hand on the calls themselves."""
+    is_short_lived: bool = False
+    """The file is for this machine and soon read: it is compressed in less time, to more bytes."""
     call_sites: bool = False
     """With the place that each call was made from; the reader is one that tells it."""
 
@@ -92,12 +96,17 @@ def decode_part(task: PartTask) -> Piece:
     if task.file is None:
         piece.calls.extend(batches)
     else:
-        _write_part(task.file, schema, batches, piece.calls if task.keep else None)
+        packed = _FAST if task.is_short_lived else _SMALL
+        _write_part(task.file, schema, batches, packed, piece.calls if task.keep else None)
     return piece
 
 
 def _write_part(
-    file: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch], kept: list[pa.RecordBatch] | None
+    file: Path,
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    packed: Mapping[str, object],
+    kept: list[pa.RecordBatch] | None,
 ) -> None:
     partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")
     try:
@@ -106,8 +115,7 @@ def _write_part(
             pq.ParquetWriter(
                 raw,
                 schema,
-                compression="zstd",
-                compression_level=1,
+                **packed,
                 use_dictionary=_DICTIONARY,
                 column_encoding=_ENCODING,
                 write_statistics=_STATISTICS,
@@ -175,6 +183,7 @@ def write_store(
     version: str,
     run: RunTasks,
     keep: bool = False,
+    is_short_lived: bool = False,
     call_sites: bool = False,
     unless: Callable[[], bool] = bool,
 ) -> Kept:
@@ -186,6 +195,8 @@ def write_store(
         Runs `decode_part` on all tasks, wherever the engine does that, and returns the pieces in order.
     keep
         Keep the calls in memory, too: they will be read next, in this process.
+    is_short_lived
+        The calls are for this machine and soon read: they are compressed in less time, to more bytes.
     call_sites
         Tell of each call from where it was made, and write the table of these places.
     unless
@@ -211,7 +222,8 @@ def write_store(
         parts = plan_parts(reader.calls_per_rank())
         files = [folder.absolute() / _part_name(index) for index in range(len(parts))]
         tasks = [
-            PartTask(reader, ranks, file, keep, call_sites) for ranks, file in zip(parts, files, strict=True)
+            PartTask(reader, ranks, file, keep, is_short_lived, call_sites)
+            for ranks, file in zip(parts, files, strict=True)
         ]
         pieces = run(decode_part, tasks)
         for stray in (folder / "calls").glob(".*.partial"):
