@@ -161,6 +161,18 @@ def _peers(console: Console, found: dict[str, Any]) -> None:
         _table(
             console, f"Side by side with {named}; ended after {found['limit_s']:g} s", heads, found["runs"]
         )
+    if found["ratios"]:
+        heads = {
+            "input": ("input", str),
+            "calls": ("calls", _count),
+            "tool": ("tool", str),
+            "beside": ("beside", str),
+            "cpu_x": ("processor time", _times),
+            "work_x": ("start-up apart", _times),
+            "seconds_x": ("by the clock", _times),
+            "peak_x": ("peak memory", _times),
+        }
+        _table(console, "How many times of Vani's they take", heads, found["ratios"])
     for one in found["skipped"]:
         console.print(f"{one['name']}: skipped, {one['note']}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from switched import needs_kernels, numpy_alone
 from benchmarks import larger, two_threads
 from benchmarks.busy_machine import Others, others_meanwhile
 from benchmarks.kernel_pieces import kernel_pieces
+from benchmarks.peer_ratios import ratios as peer_ratios
+from benchmarks.peers import peers
 from benchmarks.processes import Run, run
 from benchmarks.rates import run_anew
 from benchmarks.tables import show
@@ -135,3 +138,58 @@ class TestLarger:
 def test_commands_that_run_anew_leave_nothing_behind(name, tiny, tmp_path):
     assert run_anew(name, tiny, tmp_path).cpu_s > 0
     assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+
+
+def row(tool: str, cpu_s: float, start_s: float | None, outcome: str = "done") -> dict[str, object]:
+    measured = {"cpu_s": cpu_s, "seconds": 2 * cpu_s, "peak_bytes": int(cpu_s * 100), "start_s": start_s}
+    return {"input": "trace", "calls": 10, "tool": tool, "outcome": outcome, **measured}
+
+
+class TestPeerRatios:
+    def test_a_tool_is_divided_by_the_commands_that_do_together_what_it_does(self):
+        runs = [row("vani profile", 2.0, 0.5), row("vani advise", 1.0, 0.9), row("drishti", 12.0, 2.0)]
+        (found,) = peer_ratios(runs, {"drishti": ("vani profile", "vani advise")})
+        assert (found["tool"], found["beside"]) == ("drishti", "vani profile and advise")
+        assert found["cpu_x"] == found["seconds_x"] == pytest.approx(4.0)
+        assert found["work_x"] == pytest.approx(10.0 / 1.6)
+        # Commands run one after the other.
+        assert found["peak_x"] == pytest.approx(6.0)
+
+    def test_work_that_starting_hides_has_no_ratio(self):
+        beside = {"a": ("vani convert",)}
+        (found,) = peer_ratios([row("vani convert", 0.5, 0.49), row("a", 3.0, 0.1)], beside)
+        assert found["work_x"] is None
+        (found,) = peer_ratios([row("vani convert", 0.5, 0.1), row("a", 3.0, None)], beside)
+        assert found["work_x"] is None
+
+    def test_what_failed_has_no_ratio(self):
+        beside = {"a": ("vani convert",)}
+        assert peer_ratios([row("vani convert", 1.0, 0.1), row("a", 3.0, 0.1, "crashed")], beside) == []
+        assert peer_ratios([row("vani convert", 1.0, 0.1, "timed out"), row("a", 3.0, 0.1)], beside) == []
+
+    def test_a_tool_on_the_path_gets_its_ratio_with_start_up_and_without(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("benchmarks.peers.VANI", NO_COMMAND)
+        place = tmp_path / "bin" / "recorder2parquet"
+        place.parent.mkdir()
+        script = "import pathlib, sys; sum(range(100 * (pathlib.Path(sys.argv[1]) / 'recorder.ts').stat().st_size))"
+        place.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(script)} "$@"\n')
+        place.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{place.parent}:/usr/bin:/bin")
+        work = tmp_path / "work"
+        work.mkdir()
+        trace = tmp_path / "trace"
+        generate_trace(trace, Workload(calls=20_000, ranks=2, files=4, layout="2.5g"))
+        found = peers(work, calls=0, limit_s=60, rounds=2, pythons=[tmp_path / "python"], given=[trace])
+        assert [one["name"] for one in found["found"]] == ["recorder2parquet"]
+        told = {one["tool"]: one for one in found["runs"]}
+        assert told["recorder2parquet"]["start_s"] < told["recorder2parquet"]["cpu_s"]
+        (ratio,) = found["ratios"]
+        assert (ratio["tool"], ratio["beside"], ratio["calls"]) == (
+            "recorder2parquet",
+            "vani convert",
+            20_000,
+        )
+        assert ratio["cpu_x"] == pytest.approx(
+            told["recorder2parquet"]["cpu_s"] / told["vani convert"]["cpu_s"]
+        )
+        assert list(work.iterdir()) == []
