@@ -86,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     others.add_argument(
         "--peer-limit", type=float, default=120.0, metavar="S", help="end a tool after so many seconds"
     )
+    others.add_argument(
+        "--peer-rounds", type=int, default=1, metavar="N", help="of N runs, tell that of least processor time"
+    )
     return parser
 
 
@@ -98,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = [part.strip() for part in given.only.split(",")] + ["scaling"] * given.scaling
         if unknown := set(wanted) - set(PARTS):
             parser.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
-    if given.rounds < 1:
-        parser.error("--rounds is at least 1")
+    if min(given.rounds, given.peer_rounds) < 1:
+        parser.error("--rounds and --peer-rounds are at least 1")
     if (given.memory_csv or given.memory_plot) and "memory" not in wanted:
         parser.error("--memory-csv and --memory-plot need the part memory")
     if given.trace is not None and given.calls is not None:
@@ -170,6 +173,7 @@ def _measure(given: argparse.Namespace, wanted: Sequence[str], folder: Path) -> 
                 folder,
                 calls=given.peer_calls,
                 limit_s=given.peer_limit,
+                rounds=given.peer_rounds,
                 pythons=given.peer_python,
                 given=given.peer_input,
             )

@@ -1,8 +1,8 @@
 """How fast Vani is beside the physical limit, in one run: inflating the time stamps on one core.
 
 Machines are noisy, so each round measures the limit and the commands one after the other, and what counts are the
-ratios of processor time within a round. Wall times of several threads beside that of one tell little where others
-work, too. What starting takes is measured on a trace of 1,000 calls.
+ratios of processor time within a round. What starting takes is measured on a trace of 1,000 calls. Threads are compared
+by `benchmarks.two_threads`, sizes by `benchmarks.larger`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import statistics
 import sys
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from isal import isal_zlib
 
+from benchmarks.kernel_pieces import kernel_pieces
 from benchmarks.processes import Run, succeed
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.kernels.library import state, times_used
+from vani.kernels.library import state
 from vani.readers.open import open_trace
-from vani.readers.trace_reader import Piece
 
-__all__ = ["VANI", "inflate_rate", "rates"]
+__all__ = ["VANI", "inflate_rate", "inflated_rate", "rates", "run_anew"]
 
 VANI = (sys.executable, "-m", "vani")
 
@@ -82,11 +83,12 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        `calls`; `kernels`: whether compiled ones are in use, and `kernel_pieces`: how many pieces of work each of them
-        did, and declined; `rounds`, one dict each: calls per second of processor time of zlib and isal, those of
-        the commands convert and profile by the clock, and per core (`convert_cpu`); `convert_x_isal`: processor time
-        of the command over that of inflating, `convert_work_x_isal`: the same without what starting takes,
-        `convert_start_s`: that; null with a `note` where there is nothing to inflate; `median` and `best` of each.
+        `calls`; `kernels`: whether compiled ones are in use, and `kernel_pieces`: how many pieces of the work of
+        `vani profile` each of them did, and declined; `rounds`, one dict each: calls per second of processor time of
+        zlib and isal, those of the commands convert and profile by the clock, and per core (`convert_cpu`);
+        `convert_x_isal`: processor time of the command over that of inflating, `convert_work_x_isal`: the same without
+        what starting takes, `convert_start_s`: that; null with a `note` where there is nothing to inflate; `median`
+        and `best` of each.
     """
     calls = int(open_trace(trace).calls_per_rank().sum())
     small = folder / "rates-small"
@@ -96,14 +98,14 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     for _ in range(rounds):
         one: dict[str, float | None] = {}
         for name, library in (("zlib", zlib), ("isal", isal_zlib)):
-            inflated = _inflated(trace, library)
+            inflated = inflated_rate(trace, library)
             if isinstance(inflated, str):
                 note, one[name] = inflated, None
             else:
                 one[name] = inflated
         for name in ("convert", "profile"):
-            start = _command(name, small, folder)
-            done = _command(name, trace, folder)
+            start = run_anew(name, small, folder)
+            done = run_anew(name, trace, folder)
             one[name] = calls / done.seconds
             one[f"{name}_cpu"] = calls / done.cpu_s
             one[f"{name}_start_s"] = start.cpu_s
@@ -114,14 +116,6 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
                 one[f"{name}_work_x_{limit}"] = None if least is None else (done.cpu_s - start.cpu_s) / least
         found.append(one)
     shutil.rmtree(small)
-    before = times_used()
-    reader = open_trace(trace)
-    for _ in reader.batches(range(reader.ranks), Piece()):
-        pass
-    pieces = {
-        name: [now - then for now, then in zip(counts, before.get(name, (0, 0)), strict=True)]
-        for name, counts in times_used().items()
-    }
     median, best = {}, {}
     for name in found[0]:
         values = [value for one in found if (value := one[name]) is not None]
@@ -131,7 +125,7 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     return {
         "calls": calls,
         "kernels": state(),
-        "kernel_pieces": pieces,
+        "kernel_pieces": kernel_pieces(trace, folder),
         "rounds": found,
         "median": median,
         "best": best,
@@ -139,8 +133,8 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     }
 
 
-def _inflated(trace: Path, library: Any) -> float | str:
-    """Calls per second of processor time; or why there is nothing to inflate."""
+def inflated_rate(trace: Path, library: Any) -> float | str:
+    """Calls per second of processor time for inflating their time stamps; or why there is nothing to inflate."""
     calls, seconds = 0, 0.0
     while seconds < _LEAST_S:
         once = inflate_rate(trace, library)
@@ -152,11 +146,18 @@ def _inflated(trace: Path, library: Any) -> float | str:
     return calls / seconds
 
 
-def _command(name: str, trace: Path, folder: Path) -> Run:
-    """Each converts anew: nothing is left of the round before."""
-    store = folder / f"rates-{name}"
-    arguments = [trace, store] if name == "convert" else [trace, "--store", store]
+def run_anew(name: str, trace: Path, folder: Path, *, cores: Sequence[int] = ()) -> Run:
+    """Run `vani convert` or `vani profile` as users do, with nothing left of runs before; raises CommandError.
+
+    Parameters
+    ----------
+    cores
+        Processors that it may use; all by default.
+    """
+    store, cache = folder / f"rates-{name}", folder / "rates-cache"
+    arguments = [trace, store] if name == "convert" else [trace]
     try:
-        return succeed([*VANI, name, *arguments, "-q"])
+        return succeed([*VANI, name, *arguments, "-q"], cores=cores, environment={"VANI_CACHE": str(cache)})
     finally:
-        shutil.rmtree(store, ignore_errors=True)
+        for left in (store, cache):
+            shutil.rmtree(left, ignore_errors=True)

@@ -92,10 +92,20 @@ def _rates(console: Console, found: dict[str, Any]) -> None:
         rows.append({"what": text} | {kind: shown(found[kind][name]) for kind in ("median", "best")})
     heads = {"what": ("", str), "median": ("median", str), "best": ("best", str)}
     _table(console, f"Rates, {len(found['rounds'])} rounds", heads, rows)
-    pieces = found["kernel_pieces"].items()
-    told = "; ".join(f"{name} {used:,} of {used + declined:,} pieces" for name, (used, declined) in pieces)
-    console.print(f"kernels: {found['kernels']}{'; ' if told else ''}{told}\n")
+    console.print(f"kernels: {found['kernels']}{_pieces(found['kernel_pieces'])}\n")
     _note(console, found)
+
+
+def _pieces(kernels: dict[str, list[int]]) -> str:
+    """How much of `vani profile` they did, and what each left to numpy."""
+    if not kernels:
+        return ""
+    used, declined = (sum(counts) for counts in zip(*kernels.values(), strict=True))
+    told = ", ".join(f"{name} {left:,} of {done + left:,}" for name, (done, left) in kernels.items() if left)
+    return (
+        f"; {len(kernels)} of them did {used:,} of {used + declined:,} pieces of work of vani profile, "
+        f"numpy did {told or 'none'}"
+    )
 
 
 _MEASURED = {
@@ -151,6 +161,18 @@ def _peers(console: Console, found: dict[str, Any]) -> None:
         _table(
             console, f"Side by side with {named}; ended after {found['limit_s']:g} s", heads, found["runs"]
         )
+    if found["ratios"]:
+        heads = {
+            "input": ("input", str),
+            "calls": ("calls", _count),
+            "tool": ("tool", str),
+            "beside": ("beside", str),
+            "cpu_x": ("processor time", _times),
+            "work_x": ("start-up apart", _times),
+            "seconds_x": ("by the clock", _times),
+            "peak_x": ("peak memory", _times),
+        }
+        _table(console, "How many times of Vani's they take", heads, found["ratios"])
     for one in found["skipped"]:
         console.print(f"{one['name']}: skipped, {one['note']}")
 

@@ -23,7 +23,8 @@ from benchmarks.commands import commands
 from benchmarks.growth import growth
 from benchmarks.memory import as_vega_lite
 from benchmarks.parquet_twin import write_twin
-from benchmarks.peers import PEERS, peers
+from benchmarks.peer_tools import PEERS
+from benchmarks.peers import peers
 from benchmarks.processes import CommandError, run, succeed
 from benchmarks.rates import inflate_rate
 from benchmarks.stages import stages
@@ -209,7 +210,9 @@ class TestPeers:
         layouts = ["recorder 2.5p", "recorder 2.5g", "recorder 3.0"]
         assert [key[0] for key in rows if key[1] == "drishti"] == [*layouts, "run.darshan"]
         assert [key[0] for key in rows if key[1] == "dfanalyzer"] == ["parquet"]
-        assert [key[0] for key in rows if key[1] == "vani profile"] == [*layouts, "parquet"]
+        assert [key[0] for key in rows if key[1] == "vani convert"] == [*layouts, "parquet"]
+        # Was: logs of Darshan, which Vani did not read, had no row of its commands.
+        assert [key[0] for key in rows if key[1] == "vani report"] == ["run.darshan"]
         assert {row["outcome"] for key, row in rows.items() if key[1] != "recorder2text"} == {"done"}
         failed = rows["recorder 3.0", "recorder2text"]
         assert (failed["outcome"], failed["said"], failed["calls_per_s"]) == (
@@ -221,7 +224,9 @@ class TestPeers:
         assert all(row["peak_bytes"] > 0 and row["seconds"] > 0 for row in found["runs"])
         # What a tool leaves in its input is gone with the copy.
         assert not list(work.rglob("x"))
-        assert [one["name"] for one in found["skipped"]] == ["recorder2parquet"]
+        there = {"drishti", "recorder2text", "dfanalyzer"}
+        assert {one["name"] for one in found["skipped"]} == {peer.name for peer in PEERS} - there
+        assert sorted(path.name for path in work.iterdir()) == ["large"]
 
     def test_the_twin_in_parquet_tells_what_the_trace_tells(self, tiny, tmp_path):
         vani.convert(tiny[0], tmp_path / "store")
@@ -334,6 +339,7 @@ class TestCommand:
         [
             (["--only", "nothing"], "--only knows"),
             (["--rounds", "0"], "at least 1"),
+            (["--peer-rounds", "0"], "at least 1"),
             (["--trace", "x", "--calls", "5"], "not both"),
             (["--only", "stages", "--memory-csv", "x"], "need the part memory"),
         ],
