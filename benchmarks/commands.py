@@ -1,8 +1,9 @@
 """Whole commands, as users run them: what they take from the shell's prompt to the next, and their peak memory.
 
-`profile` decodes and analyzes, into an empty folder of stores; `profile again` has another phase gap and decodes
-nothing; `--quick` reads the grammar alone, also of a generated trace of 10^9 calls with 10^4 grammar symbols. The
-trace of 1,000 calls shows what starting costs.
+`profile` decodes and measures with an empty cache. What comes after it shows what reading calls again costs: another
+machine needs none of them; another phase gap and a plot over time need them all, decoded again or from the store of
+`profile --store`. `--quick` reads the grammar alone, also of a generated trace of 10^9 calls with 10^4 grammar symbols.
+The trace of 1,000 calls shows what starting costs.
 """
 
 from __future__ import annotations
@@ -36,17 +37,23 @@ def commands(trace: Path, folder: Path, *, rounds: int, quick_calls: int = 10**9
     reader = open_trace(trace)
     calls = int(reader.calls_per_rank().sum())
     store, small, many = folder / "commands-store", folder / "commands-small", folder / "commands-many"
-    profile = folder / "commands-profile.yaml"
+    cache, profile = folder / "commands-cache", folder / "commands-profile.yaml"
     generate_trace(small, Workload(calls=1000, ranks=2, files=2))
     found = []
 
-    def add(name: str, of: int | None, arguments: Sequence[str | Path], goal_s: float | None = None) -> None:
-        fresh = name in ("profile", "profile, 1,000 calls")
+    def add(
+        name: str,
+        of: int | None,
+        arguments: Sequence[str | Path],
+        goal_s: float | None = None,
+        *,
+        fresh: Sequence[Path] = (),
+    ) -> None:
         done: list[Run] = []
         for _ in range(rounds):
-            if fresh:
-                shutil.rmtree(store, ignore_errors=True)
-            done.append(succeed([*VANI, *arguments]))
+            for place in fresh:
+                shutil.rmtree(place, ignore_errors=True)
+            done.append(succeed([*VANI, *arguments], environment={"VANI_CACHE": str(cache)}))
         best = min(done, key=lambda one: one.seconds)
         found.append(
             {
@@ -60,13 +67,20 @@ def commands(trace: Path, folder: Path, *, rounds: int, quick_calls: int = 10**9
             }
         )
 
-    kept = ["--store", store, "-q"]
-    add("profile, 1,000 calls", 1000, ["profile", small, "-o", profile, *kept], 1.0)
+    add("profile, 1,000 calls", 1000, ["profile", small, "-o", profile, "-q"], 1.0, fresh=[cache])
     add("advise", None, ["advise", profile, "-o", folder / "commands-advice.yaml"], 0.5)
     add("explain", None, ["explain", min(rule.id for rule in rules())], 0.3)
     add("--help", None, ["--help"], 0.2)
-    add("profile", calls, ["profile", trace, "-o", profile, *kept])
-    add("profile again", calls, ["profile", trace, "-o", profile, "--phase-gap", "0.001", *kept])
+    again = ["profile", trace, "-o", profile, "-q"]
+    gap, kept = ["--phase-gap", "0.001"], ["--store", store]
+    plot = ["plot", "heat-map", profile, "-o", folder / "commands-plot.json", "-q"]
+    add("profile", calls, again, fresh=[cache])
+    add("profile, another machine", calls, [*again, "--system", "lassen"])
+    add("profile, other phases", calls, [*again, *gap], fresh=[cache])
+    add("plot heat-map", calls, plot)
+    add("profile --store", calls, [*again, *kept], fresh=[store])
+    add("profile --store, other phases", calls, [*again, *gap, *kept])
+    add("plot heat-map --store", calls, [*plot, *kept])
     if isinstance(reader, CountsCalls):
         add("profile --quick", calls, ["profile", trace, "--quick", "-o", profile, "-q"])
     if quick_calls:
@@ -81,5 +95,6 @@ def commands(trace: Path, folder: Path, *, rounds: int, quick_calls: int = 10**9
         )
         shutil.rmtree(many)
     shutil.rmtree(small)
-    shutil.rmtree(store, ignore_errors=True)
+    for place in (store, cache):
+        shutil.rmtree(place, ignore_errors=True)
     return found

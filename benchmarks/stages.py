@@ -9,7 +9,7 @@ The stages, in their order:
     positions    reads, writes and seeks become offsets
     callers      which library call a call was made in
     columns      the other columns are looked up, and batches built; for Parquet traces, all of decoding
-    write        batches become Parquet
+    write        batches become Parquet, where they have no room in memory
     read         Parquet becomes batches again, for all passes
     shared       columns and groups of a batch that several analyzers use
     (analyzers)  one line for each, those of plug-ins, too
@@ -38,8 +38,9 @@ from vani.analyzers.batch import Batch
 from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.schema.document import dumps
+from vani.store.kept import Room
 from vani.store.read import open_store
-from vani.store.write import write_store
+from vani.store.write import decode_into_memory, write_store
 
 __all__ = ["stages"]
 
@@ -79,7 +80,7 @@ _GROUPS = {
 
 
 def stages(trace: Path, folder: Path, *, rounds: int = 1) -> dict[str, Any]:
-    """Profile a trace on one core, into and from a store below `folder`, and tell where the time went.
+    """Profile a trace on one core, as the command does, with files below `folder`, and tell where the time went.
 
     Parameters
     ----------
@@ -108,16 +109,18 @@ def _once(trace: Path, folder: Path) -> dict[str, Any]:
             reader = open_trace(trace)
             calls = int(reader.calls_per_rank().sum())
         batches = watch.timed_generator("columns", reader.batches)
-        with patch.object(reader, "batches", batches), watch.stage("write"):
-            write_store(
-                reader, place, version="benchmark", run=lambda function, tasks: [function(t) for t in tasks]
-            )
-        store = open_store(place)
+        with patch.object(reader, "batches", batches):
+            if Room().take(calls, len(reader.files())):
+                store = decode_into_memory(reader, version="benchmark", run=_in_turn)
+            else:
+                with watch.stage("write"):
+                    write_store(reader, place, version="benchmark", run=_in_turn, is_short_lived=True)
+                store = open_store(place)
         with watch.stage("entities"):
             profile, _ = characterise.characterise([store], [reader.app], _Engine(watch), version="benchmark")
         with watch.stage("yaml"):
             text = dumps(profile)
-    shutil.rmtree(place)
+    shutil.rmtree(place, ignore_errors=True)
     whole_cpu = sum(s.cpu_s for s in watch.spent.values())
     rows = []
     for name in _in_order(watch.spent):
@@ -145,6 +148,10 @@ def _in_order(names: Sequence[str] | dict[str, Any]) -> list[str]:
     fixed = list(_GROUPS)
     behind = fixed.index("shared") + 0.5
     return sorted(names, key=lambda n: (behind if n.startswith(_ANALYZER) else fixed.index(n), n))
+
+
+def _in_turn(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+    return [function(task) for task in tasks]
 
 
 class _Engine(Engine):

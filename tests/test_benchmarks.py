@@ -33,6 +33,7 @@ from tests.traces.recorder_oracle import decode_trace
 from tests.traces.trace_generator import Generated, Workload, generate_trace
 from vani.analyzers.passes import measures
 from vani.kernels.library import state
+from vani.store.kept import Room
 from vani.store.read import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,7 +66,8 @@ def program(folder: Path, name: str, script: str) -> Path:
 
 
 class TestStages:
-    def test_every_stage_and_every_analyzer_has_its_row(self, tiny, tmp_path):
+    def test_every_stage_and_every_analyzer_has_its_row(self, tiny, tmp_path, monkeypatch):
+        monkeypatch.setattr("benchmarks.stages.Room", lambda: Room(0))
         # One kernel finds what numpy does in several stages.
         with numpy_alone():
             found = stages(tiny[0], tmp_path)
@@ -75,6 +77,9 @@ class TestStages:
         assert names[: len(decode) + 3] == [*decode, "write", "read", "shared"]
         assert names[-4:] == ["overlap", "between", "entities", "yaml"]
         assert set(names) >= {"survey", *(measure.name for measure in measures())}
+
+    def test_nothing_is_written_where_calls_have_room(self, tiny, tmp_path):
+        assert "write" not in [row["stage"] for row in stages(tiny[0], tmp_path)["stages"]]
 
     def test_the_times_add_up_and_the_calls_are_those_of_the_trace(self, tiny, tmp_path):
         found = stages(tiny[0], tmp_path)
@@ -270,12 +275,12 @@ def test_whole_commands_are_measured_against_their_goals(tiny, tmp_path, monkeyp
         monkeypatch.setattr("benchmarks.commands.VANI", NO_COMMAND)
     rows = commands(tiny[0], tmp_path, rounds=1, quick_calls=100_000)
     named = {row["command"]: row for row in rows}
-    assert {"profile", "profile again", "profile --quick", "advise", "explain", "--help"} < set(named)
+    assert {"profile", "profile, another machine", "profile --quick", "advise", "explain", "--help"} < set(named)
     assert named["--help"]["goal_s"] == 0.2
     assert named["quick, 1e+05 calls"]["calls"] == 100_000
     assert named["profile"]["calls_per_s"] == pytest.approx(2000 / named["profile"]["seconds"])
     assert all(row["peak_bytes"] > 1 << 20 for row in rows)
-    assert not list(tmp_path.glob("commands-s*"))
+    assert not list(tmp_path.glob("commands-[sc]*"))
 
 
 @pytest.mark.slow
