@@ -20,7 +20,7 @@ import pytest
 
 import vani
 from vani.errors import InputError, StoreError
-from vani.store import cache, locks, manifest, provide, write
+from vani.store import cache, locks, manifest, partial_results, provide, write
 from vani.store.cache import cache_directory, find_store, own_place, places_of, sweep
 from vani.store.kept import Room
 from vani.store.locks import Held, InUse, being_used, being_written, removable
@@ -138,6 +138,24 @@ def test_what_is_soon_read_is_compressed_in_less_time_than_what_is_converted(sto
             return file.metadata.row_group(0).column(0).compression
 
     assert (packed(store), packed(converted)) == ("LZ4", "ZSTD")
+
+
+@pytest.mark.parametrize(("above", "mode"), [(0o1777, 0o1777), (0o755, 0o755), (0o700, 0o755), (0o777, 0o755)])
+def test_what_is_made_in_a_cache_that_users_share_is_for_all_of_them(tmp_path, monkeypatch, above, mode):
+    # Was: who came first made folders in it that nobody else could write.
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("VANI_PARTIAL_RESULTS", "1")
+    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(partial_results, "FEWEST_CALLS", 0)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(above)
+    before = os.umask(0o022)
+    try:
+        vani.profile(TRACE)
+    finally:
+        os.umask(before)
+    made = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "cache").iterdir()}
+    assert made == {"stores": mode, "results": mode}
 
 
 def test_where_files_have_no_modes_a_store_serves_the_run_that_made_it(stores, monkeypatch):

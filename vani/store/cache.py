@@ -14,12 +14,22 @@ from vani.store.locks import WRITING, Held, removable
 from vani.store.manifest import STORE_SCHEMA
 from vani.store.read import Store, open_store
 
-__all__ = ["MOST_BYTES", "cache_directory", "find_store", "own_place", "places_of", "store_path", "sweep"]
+__all__ = [
+    "MOST_BYTES",
+    "cache_directory",
+    "find_store",
+    "make_folder",
+    "own_place",
+    "places_of",
+    "store_path",
+    "sweep",
+]
 
 MOST_BYTES = 20 << 30
 _RECENT_S = 3600.0
 """A store that was used in this time stays, even if no lock tells that it still is."""
 _ABANDONED_S = 24 * 3600.0
+_SHARED = stat.S_ISVTX | stat.S_IWOTH
 _FORGOTTEN_S = 30 * _ABANDONED_S
 """The same where no lock can tell whether the writer lives."""
 
@@ -40,6 +50,27 @@ def cache_directory() -> Path | None:
         return Path.home() / ".cache" / "vani"
     except RuntimeError:
         return None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder in the cache directory, if it is not there.
+
+    In one that users share (mode 1777, as of /tmp) it is for all of them, too: files are safe from others,
+    and none but a user's own are believed.
+
+    Raises
+    ------
+    OSError
+        It cannot be made.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o755)
+    except FileExistsError:
+        return
+    above = folder.parent.stat().st_mode
+    if above & _SHARED == _SHARED:
+        folder.chmod(stat.S_IMODE(above))
 
 
 def store_path(folder: Path, name: str, digest: str) -> Path:

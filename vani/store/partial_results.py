@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.store.cache import cache_directory
+from vani.store.cache import cache_directory, make_folder
 from vani.store.manifest import OTHERS_WRITE
 from vani.store.read import TABLES, Store
 
@@ -178,7 +178,7 @@ def _keep(name: str, what: object) -> None:
         return
     partial = folder / f".{name}.{os.urandom(4).hex()}.partial"
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+        make_folder(folder)
         _sweep(folder)
         try:
             with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:

@@ -113,7 +113,7 @@ class Stores:
             with suppress(OSError):
                 folder = (found / "stores").absolute()
                 if not self._is_inside_trace(folder):
-                    folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+                    cache.make_folder(folder)
                     with tempfile.TemporaryFile(dir=folder):
                         pass
                     cache.sweep(folder)
