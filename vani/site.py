@@ -28,7 +28,7 @@ __all__ = ["KEYS", "SITE_FILE", "Setting", "contact_lines", "setting", "settings
 
 KEYS: Final[Mapping[str, str]] = {
     "system": "the machine: a bundled name or a system.yaml",
-    "cache": "folder that keeps decoded calls",
+    "cache": "folder that keeps decoded calls, and what was measured",
     "history": "the history of runs: a file or postgresql://...",
     "contact": "whom to ask, in a line below advice and reports",
     "documentation": "address of the centre's own pages about storage",
