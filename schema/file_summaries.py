@@ -1,8 +1,9 @@
 """What a table of files needs of every file of a long profile, without reading the rest.
 
-A profile of 50,000 files takes 6 s to parse and check; a column of its files is found by searching bytes, at the
-depths that `yaml/layout.py` says, and checked at once, each distinct text as the schema says. Text of another form is
-for the reader of whole documents, which tells what is wrong.
+A profile of 50,000 files takes 6 s to parse and check. What Vani wrote has its keys in the order of the model, as YAML
+at the depths that `yaml/layout.py` says, or as JSON on one line: the wanted ones are found by searching bytes, and
+checked at once, each distinct text as the schema says. Text of another form is for the reader of whole documents, which
+tells what is wrong.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from vani.errors import DocumentError
 from vani.schema.dataset_facts import FormatAttributes
-from vani.schema.long_profile import ENTRY, files_span, type_of
+from vani.schema.json_reading import is_long_json
+from vani.schema.long_profile import ENTRY, files_span, json_files_span, type_of
 from vani.schema.profile import FileEntity, IOStats
 from vani.schema.yaml.layout import BARE, STEP, WORDS
 from vani.schema.yaml.read import parse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vani.schema.profile import AccessPattern, ByKind, ByteCounts, OpCounts, TransferSizes
 
 __all__ = ["FileSummary", "IOSummary", "ListedFile", "file_summaries"]
@@ -57,33 +61,73 @@ class FileSummary:
 ListedFile: TypeAlias = FileEntity | FileSummary
 """A file as far as a table shows it."""
 
-_OF_FILE: Final = ("format", "size", "role", "access", "processes", "format_attributes")
+_FIRST: Final = ("format", "size", "role", "access", "processes")
 _OF_IO: Final = ("bytes", "ops", "time_s", "transfer_size", "access_pattern")
-_LAYOUT: Final = re.compile(rf"\n {{{STEP}}}(?:stripe_count|stripe_size|components):".encode())
-_PATH: Final = re.compile(re.escape(ENTRY) + rb"([^\n]*)")
+_LAST: Final = ("format_attributes",)
+_LAYOUT: Final = ("stripe_count", "stripe_size", "components")
+_NAMES: Final = (*_FIRST, *_OF_IO, *_LAST)
+"""What is read of each file, in the order of the model, and thereby of the text."""
 
 
 def file_summaries(content: bytes) -> list[FileSummary] | None:
     """Every entry of `files`, in their order.
 
-    None where the text is not as `yaml_text` writes profiles, or a value is not as the schema says: read all of it,
-    which tells what is wrong.
+    None where the text is not as Vani writes profiles, or a value is not as the schema says: read all of it, which
+    tells what is wrong.
     """
-    span = files_span(content)
-    # Few sources tell layouts, and those not of each file: their profiles are read whole.
-    if span is None or _LAYOUT.search(content, *span):
-        return None
     try:
-        paths = _texts(_PATH.findall(content, *span))
-        files = [_column(content, span, name, STEP, FileEntity) for name in _OF_FILE]
-        stats = [_column(content, span, name, 2 * STEP, IOStats) for name in _OF_IO]
+        columns = _json_columns(content) if is_long_json(content) else _yaml_columns(content)
     except (DocumentError, ValidationError, ValueError):
         return None
-    if {len(column) for column in (*files, *stats)} != {len(paths)}:
+    if columns is None:
         return None
-    io: map[IOSummary] = map(IOSummary, *stats)
-    *of_file, arrays = files
-    return list(map(FileSummary, paths, *of_file, io, arrays))
+    first, last = 1 + len(_FIRST), len(_LAST)
+    io: map[IOSummary] = map(IOSummary, *columns[first:-last])
+    return list(map(FileSummary, *columns[:first], io, *columns[-last:]))
+
+
+# --- as YAML --------------------------------------------------------------------------------------
+
+_PATH: Final = re.compile(re.escape(ENTRY) + rb"([^\n]*)")
+
+
+def _wanted_lines() -> re.Pattern[bytes]:
+    """What finds the wanted keys of entries and of their `io`, each with all that is below it."""
+    of_entry = "|".join((*_FIRST, *_LAST, *_LAYOUT))
+    below = [rf"(?: [^\n]*)?(?:\n {{{depth + 1},}}[^\n]*)*" for depth in (STEP, 2 * STEP)]
+    # One pass: what all lines within entries begin with is found fast.
+    return re.compile(
+        rf"\n {{{STEP}}}(?:((?:{of_entry}):{below[0]})| {{{STEP}}}((?:{'|'.join(_OF_IO)}):{below[1]}))".encode()
+    )
+
+
+_WANTED: Final = _wanted_lines()
+
+
+def _yaml_columns(content: bytes) -> list[list[Any]] | None:
+    """Paths, and the values of `_NAMES`, of all files; see `file_summaries`.
+
+    Raises
+    ------
+    DocumentError, ValidationError, ValueError
+        A value is of another form, or not as the schema says.
+    """
+    span = files_span(content)
+    if span is None:
+        return None
+    paths = _PATH.findall(content, *span)
+    found = [of_entry or of_io for of_entry, of_io in _WANTED.findall(content, *span)]
+    # Few sources tell layouts, and those not of each file: their profiles are read whole.
+    if len(found) != len(_NAMES) * len(paths):
+        return None
+    columns = [found[place :: len(_NAMES)] for place in range(len(_NAMES))]
+    return [
+        _texts(paths),
+        *(
+            _values(name, texts, f"{name}:".encode(), _read)
+            for name, texts in zip(_NAMES, columns, strict=True)
+        ),
+    ]
 
 
 def _texts(found: list[bytes]) -> list[str]:
@@ -97,20 +141,23 @@ def _texts(found: list[bytes]) -> list[str]:
     return [json.loads(text) if text[0] == '"' else text for text in texts]
 
 
-def _column(content: bytes, span: tuple[int, int], name: str, indent: int, model: Any) -> list[Any]:
-    """The values of a key at a depth, in the order of the text.
+def _values(
+    name: str, texts: list[bytes], begin: bytes, read: Callable[[list[bytes], Any], list[Any]]
+) -> list[Any]:
+    """The values of a column whose texts all begin with `begin`.
 
     Raises
     ------
     DocumentError, ValidationError, ValueError
-        A value is of another form, or not as the schema says.
+        A text is of another form, or not as the schema says.
     """
-    pattern = rf"\n {{{indent}}}{name}:((?: [^\n]*)?(?:\n {{{indent + 1},}}[^\n]*)*)"
-    found = re.compile(pattern.encode()).findall(content, *span)
     # Most values are those of other files, too: each is read once.
-    distinct = list(dict.fromkeys(found))
-    values = _read(distinct, type_of(model, name))
-    return list(map(dict(zip(distinct, values, strict=True)).__getitem__, found))
+    distinct = list(dict.fromkeys(texts))
+    if not all(text.startswith(begin) for text in distinct):
+        raise ValueError
+    kind = type_of(IOStats if name in _OF_IO else FileEntity, name)
+    values = read([text[len(begin) :] for text in distinct], kind)
+    return list(map(dict(zip(distinct, values, strict=True)).__getitem__, texts))
 
 
 _FLAT: Final = re.compile(rb" \{[a-z_]+: [-0-9a-z.+]+(?:, [a-z_]+: [-0-9a-z.+]+)*\}")
@@ -120,13 +167,62 @@ _MOST_DISTINCT: Final = 90_000
 
 def _read(texts: list[bytes], kind: Any) -> list[Any]:
     """Values of a type from the texts behind their key."""
-    check: TypeAdapter[list[Any]] = TypeAdapter(list[kind])
     if all(map(_FLAT.fullmatch, texts)):
         # Names and numbers between braces are JSON but for the quotes: no loop over files.
         joined = b",".join(text[1:] for text in texts)
         quoted = joined.replace(b"{", b'{"').replace(b": ", b'": ').replace(b", ", b', "')
-        return check.validate_json(b"[" + quoted + b"]")
+        return _read_json([quoted], kind)
     if len(texts) > _MOST_DISTINCT:
         raise ValueError
     tree: Any = parse("".join(f"k{i}:{text.decode()}\n" for i, text in enumerate(texts)), "")
-    return check.validate_python(list(tree.values()))
+    return TypeAdapter(list[kind]).validate_python(list(tree.values()))
+
+
+# --- as JSON --------------------------------------------------------------------------------------
+
+# Braces in a text would end it too early: what is left then is no JSON, and refused.
+_BRACES: Final = r"\{[^{}]*+(?:\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}[^{}]*+)*+\}"
+_VALUE: Final = rf'(null|[0-9]+|"[^"\\]*+"|{_BRACES})'
+
+
+def _run(begin: str, *names: str) -> re.Pattern[bytes]:
+    """Values of keys that follow each other; no text looks like that, since quotes within one are escaped."""
+    return re.compile((begin + ",".join(f'"{name}":{_VALUE}' for name in names)).encode())
+
+
+_RUNS: Final = (
+    _run(r'\{"path":("(?:[^"\\]|\\.)*+"),', *_FIRST),
+    _run(r'"io":\{', "bytes"),
+    _run("", "ops", "time_s"),
+    _run("", "transfer_size", "access_pattern"),
+    _run("", *_LAST),
+)
+"""Of these each entry has one; together they hold its path and `_NAMES`."""
+
+
+def _json_columns(content: bytes) -> list[list[Any]] | None:
+    """See `_yaml_columns`."""
+    span = json_files_span(content)
+    if span is None or any(content.find(f'"{name}":'.encode(), *span) >= 0 for name in _LAYOUT):
+        return None
+    columns: list[list[bytes]] = []
+    for run in _RUNS:
+        found = run.findall(content, *span)
+        # A single group is found as it is, several in tuples.
+        columns += map(list, zip(*found, strict=True)) if run.groups > 1 else [found]
+    if len({len(column) for column in columns}) != 1:
+        return None
+    paths, *others = columns
+    return [
+        _read_json(paths, str),
+        *(_values(name, texts, b"", _read_json) for name, texts in zip(_NAMES, others, strict=True)),
+    ]
+
+
+def _read_json(texts: list[bytes], kind: Any) -> list[Any]:
+    """Values of a type from JSON."""
+    joined = b",".join(texts)
+    if b"NaN" in joined or b"Infinity" in joined:
+        raise ValueError
+    check: TypeAdapter[list[Any]] = TypeAdapter(list[kind])
+    return check.validate_json(b"[" + joined + b"]")

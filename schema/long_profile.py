@@ -22,14 +22,25 @@ from vani.schema.profile import FileEntity, IOStats, Profile
 from vani.schema.yaml.layout import DASH, STEP
 from vani.schema.yaml.read import parse
 
-__all__ = ["ENTRY", "Column", "Excerpt", "excerpt", "file_columns", "files_span", "most_important", "type_of"]
+__all__ = [
+    "ENTRY",
+    "Column",
+    "Excerpt",
+    "excerpt",
+    "file_columns",
+    "files_span",
+    "json_files_span",
+    "most_important",
+    "type_of",
+]
 
 Column = tuple[str, ...]
 """Keys below an entry of `files`: `("io", "ops", "read")`."""
 
 _SCHEMA: Final = Profile.model_fields["schema_"].default
-_JSON_LIST: Final = b',"files":[{"path":"'
-_JSON_NEXT: Final = b'},{"path":"'
+_JSON_ENTRY: Final = b'{"path":"'
+_JSON_LIST: Final = b',"files":['
+_JSON_NEXT: Final = b"}," + _JSON_ENTRY
 _JSON_BEHIND: Final = b'}],"excluded":'
 _JSON_TIME: Final = re.compile(rb'"time_s":\{[^{}]*"total":([0-9.e+-]{1,40})\}')
 _LIST: Final = b"\nfiles:"
@@ -123,11 +134,10 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
 
 def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
     """See `excerpt`; of JSON on one line, in which no string holds a quote that is not escaped."""
-    begin = content.find(_JSON_LIST)
-    end = content.rfind(_JSON_BEHIND, begin + 1)
-    if begin < 0 or end < 0:
+    span = json_files_span(content)
+    if span is None:
         return None
-    begin += len(_JSON_LIST)
+    begin, end = span[0] + len(_JSON_ENTRY), span[1] - 1
     found = _JSON_TIME.findall(content, begin, end)
     listed = len(found)
     if listed <= count or content.count(_JSON_NEXT, begin, end) != listed - 1:
@@ -179,6 +189,13 @@ def files_span(content: bytes) -> tuple[int, int] | None:
     # From the end: behind the files comes little.
     end = content.rfind(_BEHIND, begin + 1)
     return (begin + len(_LIST), end) if end >= 0 else None
+
+
+def json_files_span(content: bytes) -> tuple[int, int] | None:
+    """Where the first entry of `files` begins and the last one ends in JSON on one line; None where none are found."""
+    begin = content.find(_JSON_LIST + _JSON_ENTRY)
+    end = content.rfind(_JSON_BEHIND, begin + 1)
+    return None if begin < 0 or end < 0 else (begin + len(_JSON_LIST), end + 1)
 
 
 def _heads(columns: Iterable[Column]) -> tuple[Column, ...]:
