@@ -17,8 +17,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from vani.errors import DocumentError
 from vani.schema.dataset_facts import FormatAttributes
+from vani.schema.json_columns import files_span as json_files_span
+from vani.schema.json_columns import json_columns
 from vani.schema.json_reading import is_long_json
-from vani.schema.long_profile import ENTRY, files_span, json_files_span, type_of
+from vani.schema.long_profile import ENTRY, files_span, type_of
 from vani.schema.profile import FileEntity, IOStats
 from vani.schema.yaml.layout import BARE, STEP, WORDS
 from vani.schema.yaml.read import parse
@@ -180,42 +182,19 @@ def _read(texts: list[bytes], kind: Any) -> list[Any]:
 
 # --- as JSON --------------------------------------------------------------------------------------
 
-# Braces in a text would end it too early: what is left then is no JSON, and refused.
-_BRACES: Final = r"\{[^{}]*+(?:\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}[^{}]*+)*+\}"
-_VALUE: Final = rf'(null|[0-9]+|"[^"\\]*+"|{_BRACES})'
-
-
-def _run(begin: str, *names: str) -> re.Pattern[bytes]:
-    """Values of keys that follow each other; no text looks like that, since quotes within one are escaped."""
-    return re.compile((begin + ",".join(f'"{name}":{_VALUE}' for name in names)).encode())
-
-
-_RUNS: Final = (
-    _run(r'\{"path":("(?:[^"\\]|\\.)*+"),', *_FIRST),
-    _run(r'"io":\{', "bytes"),
-    _run("", "ops", "time_s"),
-    _run("", "transfer_size", "access_pattern"),
-    _run("", *_LAST),
-)
-"""Of these each entry has one; together they hold its path and `_NAMES`."""
-
 
 def _json_columns(content: bytes) -> list[list[Any]] | None:
     """See `_yaml_columns`."""
     span = json_files_span(content)
     if span is None or any(content.find(f'"{name}":'.encode(), *span) >= 0 for name in _LAYOUT):
         return None
-    columns: list[list[bytes]] = []
-    for run in _RUNS:
-        found = run.findall(content, *span)
-        # A single group is found as it is, several in tuples.
-        columns += map(list, zip(*found, strict=True)) if run.groups > 1 else [found]
-    if len({len(column) for column in columns}) != 1:
+    keys = {name: ("io", name) if name in _OF_IO else (name,) for name in _NAMES}
+    texts = json_columns(content, [("path",), *keys.values()])
+    if texts is None:
         return None
-    paths, *others = columns
     return [
-        _read_json(paths, str),
-        *(_values(name, texts, b"", _read_json) for name, texts in zip(_NAMES, others, strict=True)),
+        _read_json(texts["path",], str),
+        *(_values(name, texts[key], b"", _read_json) for name, key in keys.items()),
     ]
 
 

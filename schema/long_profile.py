@@ -17,8 +17,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from vani.errors import DocumentError
 from vani.garbage import collection_paused
+from vani.schema.json_columns import ENTRY as JSON_ENTRY
+from vani.schema.json_columns import files_span as json_files_span
+from vani.schema.json_columns import json_columns
 from vani.schema.json_reading import is_long_json, parse_json
-from vani.schema.profile import FileEntity, IOStats, Profile
+from vani.schema.profile import FileEntity, IOStats
 from vani.schema.yaml.layout import DASH, STEP
 from vani.schema.yaml.read import parse
 
@@ -29,7 +32,6 @@ __all__ = [
     "excerpt",
     "file_columns",
     "files_span",
-    "json_files_span",
     "most_important",
     "type_of",
 ]
@@ -37,11 +39,7 @@ __all__ = [
 Column = tuple[str, ...]
 """Keys below an entry of `files`: `("io", "ops", "read")`."""
 
-_SCHEMA: Final = Profile.model_fields["schema_"].default
-_JSON_ENTRY: Final = b'{"path":"'
-_JSON_LIST: Final = b',"files":['
-_JSON_NEXT: Final = b"}," + _JSON_ENTRY
-_JSON_BEHIND: Final = b'}],"excluded":'
+_JSON_NEXT: Final = b"}," + JSON_ENTRY
 _JSON_TIME: Final = re.compile(rb'"time_s":\{[^{}]*"total":([0-9.e+-]{1,40})\}')
 _LIST: Final = b"\nfiles:"
 _ITEM: Final = f"\n{DASH}".encode()
@@ -112,8 +110,7 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
         return None
     if is_long_json(content):
         with collection_paused():
-            some = _with_columns(_json_files(content), wanted)
-            return some if some is not None and _valid(some, wanted) else None
+            return _json_file_columns(content, wanted)
     span = files_span(content)
     if span is None:
         return None
@@ -137,7 +134,7 @@ def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
     span = json_files_span(content)
     if span is None:
         return None
-    begin, end = span[0] + len(_JSON_ENTRY), span[1] - 1
+    begin, end = span[0] + len(JSON_ENTRY), span[1] - 1
     found = _JSON_TIME.findall(content, begin, end)
     listed = len(found)
     if listed <= count or content.count(_JSON_NEXT, begin, end) != listed - 1:
@@ -151,34 +148,39 @@ def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
     return Excerpt(content[:begin] + files + content[end:], kept, listed, share)
 
 
-def _json_files(content: bytes) -> list[dict[str, Any]] | None:
-    """The entries of `files` of a profile in JSON; None where they are none."""
-    try:
-        tree = parse_json(content.decode("utf-8-sig"), "")
-    except (DocumentError, UnicodeDecodeError):
+def _json_file_columns(content: bytes, wanted: Collection[Column]) -> list[dict[str, Any]] | None:
+    """See `file_columns`."""
+    texts = json_columns(content, [("path",), *wanted])
+    if texts is None:
         return None
-    files: Any = tree.get("files") if isinstance(tree, dict) and tree.get("schema") == _SCHEMA else None
-    return files if isinstance(files, list) and all(type(one) is dict for one in files) else None
+    try:
+        values = {column: _json_values(column, texts[column]) for column in texts}
+    except (DocumentError, UnicodeDecodeError, ValidationError):
+        return None
+    of_io = [column for column in values if column[0] == "io"]
+    names = [column[0] for column in values if column[0] != "io"]
+    columns = [values[name,] for name in names]
+    if of_io:
+        below = [column[1] for column in of_io]
+        io = zip(*(values[column] for column in of_io), strict=True)
+        names.append("io")
+        columns.append([dict(zip(below, row, strict=True)) for row in io])
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _with_columns(
-    files: Sequence[dict[str, Any]] | None, wanted: Collection[Column]
-) -> list[dict[str, Any]] | None:
-    """Entries with their path and the wanted keys alone; None where one of them lacks any."""
-    names = ["path", *sorted({head[0] for head in wanted} - {"path", "io"})]
-    io = [head[1] for head in wanted if len(head) == 2]
-    try:
-        return (
-            None
-            if files is None
-            else [
-                {name: one[name] for name in names}
-                | ({"io": {name: one["io"][name] for name in io}} if io else {})
-                for one in files
-            ]
-        )
-    except (KeyError, TypeError):
-        return None
+def _json_values(column: Column, texts: list[bytes]) -> list[Any]:
+    """Plain values of a column; files with the same text have the same object.
+
+    Raises
+    ------
+    DocumentError, UnicodeDecodeError, ValidationError
+        A value is none, or not as the schema says.
+    """
+    distinct = list(dict.fromkeys(texts))
+    values = parse_json(f"[{b','.join(distinct).decode()}]", "")
+    kind: Any = type_of(IOStats if column[0] == "io" else FileEntity, column[-1])
+    TypeAdapter(list[kind]).validate_python(values)
+    return list(map(dict(zip(distinct, values, strict=True)).__getitem__, texts))
 
 
 def files_span(content: bytes) -> tuple[int, int] | None:
@@ -189,13 +191,6 @@ def files_span(content: bytes) -> tuple[int, int] | None:
     # From the end: behind the files comes little.
     end = content.rfind(_BEHIND, begin + 1)
     return (begin + len(_LIST), end) if end >= 0 else None
-
-
-def json_files_span(content: bytes) -> tuple[int, int] | None:
-    """Where the first entry of `files` begins and the last one ends in JSON on one line; None where none are found."""
-    begin = content.find(_JSON_LIST + _JSON_ENTRY)
-    end = content.rfind(_JSON_BEHIND, begin + 1)
-    return None if begin < 0 or end < 0 else (begin + len(_JSON_LIST), end + 1)
 
 
 def _heads(columns: Iterable[Column]) -> tuple[Column, ...]:
