@@ -8,22 +8,18 @@ tells what is wrong.
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
 from vani.errors import DocumentError
+from vani.schema.columns_of_files import type_of
 from vani.schema.dataset_facts import FormatAttributes
-from vani.schema.json_columns import files_span as json_files_span
 from vani.schema.json_columns import json_columns
 from vani.schema.json_reading import is_long_json
-from vani.schema.long_profile import ENTRY, files_span, type_of
-from vani.schema.profile import FileEntity, IOStats
-from vani.schema.yaml.layout import BARE, STEP, WORDS
-from vani.schema.yaml.read import parse
+from vani.schema.profile import FileEntity
+from vani.schema.yaml_columns import as_json, yaml_columns, yaml_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,12 +59,12 @@ class FileSummary:
 ListedFile: TypeAlias = FileEntity | FileSummary
 """A file as far as a table shows it."""
 
-_FIRST: Final = ("format", "size", "role", "access", "processes")
-_OF_IO: Final = ("bytes", "ops", "time_s", "transfer_size", "access_pattern")
-_LAST: Final = ("format_attributes",)
+_FIRST: Final = (("path",), ("format",), ("size",), ("role",), ("access",), ("processes",))
+_OF_IO: Final = (
+    ("io", "bytes"), ("io", "ops"), ("io", "time_s"), ("io", "transfer_size"), ("io", "access_pattern"),
+)  # fmt: skip
+_LAST: Final = (("format_attributes",),)
 _LAYOUT: Final = ("stripe_count", "stripe_size", "components")
-_NAMES: Final = (*_FIRST, *_OF_IO, *_LAST)
-"""What is read of each file, in the order of the model, and thereby of the text."""
 
 
 def file_summaries(content: bytes) -> list[FileSummary] | None:
@@ -77,129 +73,43 @@ def file_summaries(content: bytes) -> list[FileSummary] | None:
     None where the text is not as Vani writes profiles, or a value is not as the schema says: read all of it, which
     tells what is wrong.
     """
+    # Few sources tell layouts, and those not of each file: their profiles are read whole.
+    wanted, is_json = (*_FIRST, *_OF_IO, *_LAST), is_long_json(content)
+    texts = (json_columns if is_json else yaml_columns)(content, wanted, without=_LAYOUT)
+    if texts is None:
+        return None
+    read = _read_json if is_json else _read_yaml
     try:
-        columns = _json_columns(content) if is_long_json(content) else _yaml_columns(content)
+        columns = {column: _values(texts[column], type_of(column), read) for column in wanted}
     except (DocumentError, ValidationError, ValueError):
         return None
-    if columns is None:
-        return None
-    first, last = 1 + len(_FIRST), len(_LAST)
-    io: map[IOSummary] = map(IOSummary, *columns[first:-last])
-    return list(map(FileSummary, *columns[:first], io, *columns[-last:]))
+    io = map(IOSummary, *(columns[column] for column in _OF_IO))
+    first, last = ([columns[column] for column in some] for some in (_FIRST, _LAST))
+    return list(map(FileSummary, *first, io, *last))
 
 
-# --- as YAML --------------------------------------------------------------------------------------
-
-_PATH: Final = re.compile(re.escape(ENTRY) + rb"([^\n]*)")
-
-
-def _wanted_lines() -> re.Pattern[bytes]:
-    """What finds the wanted keys of entries and of their `io`, each with all that is below it."""
-    of_entry = "|".join((*_FIRST, *_LAST, *_LAYOUT))
-    below = [rf"(?: [^\n]*)?(?:\n {{{depth + 1},}}[^\n]*)*" for depth in (STEP, 2 * STEP)]
-    # One pass: what all lines within entries begin with is found fast.
-    return re.compile(
-        rf"\n {{{STEP}}}(?:((?:{of_entry}):{below[0]})| {{{STEP}}}((?:{'|'.join(_OF_IO)}):{below[1]}))".encode()
-    )
+def _values(texts: list[bytes], kind: Any, read: Callable[[list[bytes], Any], list[Any]]) -> list[Any]:
+    """The values of a column; raises what `read` does."""
+    # Most values are those of other files, too: each is read once.
+    distinct = list(dict.fromkeys(texts))
+    return list(map(dict(zip(distinct, read(distinct, kind), strict=True)).__getitem__, texts))
 
 
-_WANTED: Final = _wanted_lines()
-
-
-def _yaml_columns(content: bytes) -> list[list[Any]] | None:
-    """Paths, and the values of `_NAMES`, of all files; see `file_summaries`.
-
-    Raises
-    ------
-    DocumentError, ValidationError, ValueError
-        A value is of another form, or not as the schema says.
-    """
-    span = files_span(content)
-    if span is None:
-        return None
-    paths = _PATH.findall(content, *span)
-    found = [of_entry or of_io for of_entry, of_io in _WANTED.findall(content, *span)]
-    # Few sources tell layouts, and those not of each file: their profiles are read whole.
-    if len(found) != len(_NAMES) * len(paths):
-        return None
-    columns = [found[place :: len(_NAMES)] for place in range(len(_NAMES))]
-    return [
-        _texts(paths),
-        *(
-            _values(name, texts, f"{name}:".encode(), _read)
-            for name, texts in zip(_NAMES, columns, strict=True)
-        ),
-    ]
-
-
-def _texts(found: list[bytes]) -> list[str]:
-    """Scalars of text: bare, or quoted as JSON does."""
-    texts = [text.decode() for text in found]
-    if any(
-        "\\U" in text or not (text[:1] == '"' or (BARE.fullmatch(text) and text not in WORDS))
-        for text in texts
-    ):
-        raise ValueError
-    return [json.loads(text) if text[0] == '"' else text for text in texts]
-
-
-def _values(
-    name: str, texts: list[bytes], begin: bytes, read: Callable[[list[bytes], Any], list[Any]]
-) -> list[Any]:
-    """The values of a column whose texts all begin with `begin`.
+def _read_yaml(texts: list[bytes], kind: Any) -> list[Any]:
+    """Values of a type from the texts behind their key.
 
     Raises
     ------
     DocumentError, ValidationError, ValueError
         A text is of another form, or not as the schema says.
     """
-    # Most values are those of other files, too: each is read once.
-    distinct = list(dict.fromkeys(texts))
-    if not all(text.startswith(begin) for text in distinct):
-        raise ValueError
-    kind = type_of(IOStats if name in _OF_IO else FileEntity, name)
-    values = read([text[len(begin) :] for text in distinct], kind)
-    return list(map(dict(zip(distinct, values, strict=True)).__getitem__, texts))
-
-
-_FLAT: Final = re.compile(rb" \{[a-z_]+: [-0-9a-z.+]+(?:, [a-z_]+: [-0-9a-z.+]+)*\}")
-_MOST_DISTINCT: Final = 90_000
-"""Beyond that reading a column costs what reading all does."""
-
-
-def _read(texts: list[bytes], kind: Any) -> list[Any]:
-    """Values of a type from the texts behind their key."""
-    if all(map(_FLAT.fullmatch, texts)):
-        # Names and numbers between braces are JSON but for the quotes: no loop over files.
-        joined = b",".join(text[1:] for text in texts)
-        quoted = joined.replace(b"{", b'{"').replace(b": ", b'": ').replace(b", ", b', "')
-        return _read_json([quoted], kind)
-    if len(texts) > _MOST_DISTINCT:
-        raise ValueError
-    tree: Any = parse("".join(f"k{i}:{text.decode()}\n" for i, text in enumerate(texts)), "")
-    return TypeAdapter(list[kind]).validate_python(list(tree.values()))
-
-
-# --- as JSON --------------------------------------------------------------------------------------
-
-
-def _json_columns(content: bytes) -> list[list[Any]] | None:
-    """See `_yaml_columns`."""
-    span = json_files_span(content)
-    if span is None or any(content.find(f'"{name}":'.encode(), *span) >= 0 for name in _LAYOUT):
-        return None
-    keys = {name: ("io", name) if name in _OF_IO else (name,) for name in _NAMES}
-    texts = json_columns(content, [("path",), *keys.values()])
-    if texts is None:
-        return None
-    return [
-        _read_json(texts["path",], str),
-        *(_values(name, texts[key], b"", _read_json) for name, key in keys.items()),
-    ]
+    check: TypeAdapter[list[Any]] = TypeAdapter(list[kind])
+    flat = as_json(texts)
+    return check.validate_python(yaml_values(texts)) if flat is None else check.validate_json(flat)
 
 
 def _read_json(texts: list[bytes], kind: Any) -> list[Any]:
-    """Values of a type from JSON."""
+    """See `_read_yaml`."""
     joined = b",".join(texts)
     if b"NaN" in joined or b"Infinity" in joined:
         raise ValueError

@@ -7,15 +7,13 @@ equal keys is meant, what stands in front of it tells, or there are too many and
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cache
 from typing import Final
 
-from vani.schema.profile import FileEntity, IOStats
+from vani.schema.columns_of_files import Column, columns_in_order
 
 __all__ = ["ENTRY", "files_span", "json_columns"]
-
-Column = tuple[str, ...]
 
 ENTRY: Final = b'{"path":"'
 _LIST: Final = b',"files":['
@@ -36,16 +34,20 @@ def files_span(content: bytes) -> tuple[int, int] | None:
     return None if begin < 0 or end < 0 else (begin + len(_LIST), end + 1)
 
 
-def json_columns(content: bytes, wanted: Collection[Column]) -> dict[Column, list[bytes]] | None:
+def json_columns(
+    content: bytes, wanted: Collection[Column], *, without: Collection[str] = ()
+) -> dict[Column, list[bytes]] | None:
     """Texts of the values of all files, by column; None where the text is of another form, or has not all of them.
 
     Parameters
     ----------
     wanted
-        Keys of `FileEntity`, such as `("path",)`, and of its `io`, such as `("io", "ops")`.
+        `("path",)` and other columns, at most two keys deep.
+    without
+        Keys of files that none may have.
     """
     span = files_span(content)
-    if span is None:
+    if span is None or any(content.find(f'"{name}":'.encode(), *span) >= 0 for name in without):
         return None
     entries = content.count(b"}," + ENTRY, *span) + 1
     columns: dict[Column, list[bytes]] = {}
@@ -59,19 +61,11 @@ def json_columns(content: bytes, wanted: Collection[Column]) -> dict[Column, lis
     return columns
 
 
-def _order() -> Iterator[Column]:
-    """All columns in the order of the text."""
-    for name in FileEntity.model_fields:
-        yield (name,)
-        if name == "io":
-            yield from (("io", below) for below in IOStats.model_fields)
-
-
 @cache
 def _runs(wanted: frozenset[Column]) -> list[list[Column]]:
     """The wanted columns; those that follow each other are found together."""
     runs: list[list[Column]] = [[]]
-    for column in _order():
+    for column in columns_in_order():
         if column in wanted:
             runs[-1].append(column)
         elif runs[-1]:

@@ -24,8 +24,8 @@ from vani.gate.tolerance import Allowed, allowed, tolerance_of
 from vani.gate.unlike import blocks, is_derived, unlike, value_at
 from vani.schema import profile
 from vani.schema.check import Source
+from vani.schema.columns_of_files import Column
 from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
-from vani.schema.long_profile import Column
 from vani.schema.model import Model
 
 __all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]

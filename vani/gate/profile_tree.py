@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError
+from vani.schema.columns_of_files import Column
 from vani.schema.document import loads
-from vani.schema.long_profile import Column, excerpt, file_columns
+from vani.schema.long_profile import excerpt, file_columns
 from vani.schema.profile import Profile
 from vani.schema.reading import MAX_BYTES
 
