@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import vani.gate.profile_tree as profile_tree
 import vani.schema.json_reading as reading_json
 import vani.schema.yaml.read as reading_yaml
 from benchmarks.report import long_profile
@@ -66,3 +67,20 @@ def test_a_long_profile_is_parsed_once(profiles, parsed, capfd, given, words, ki
         main([str(place) if word == "PROFILE" else word for word in words])
     assert end.value.code == 0, capfd.readouterr().err
     assert parsed and sum(parsed) <= given * place.stat().st_size
+
+
+@pytest.mark.parametrize("command", ["diff", "check"])
+def test_a_profile_that_is_too_long_to_be_read_is_said_to_list_too_many_files(
+    profiles, capfd, monkeypatch, command
+):
+    # Was: name a profile or a trace, of what is one.
+    monkeypatch.setattr(profile_tree, "MAX_BYTES", 1 << 20)
+    place = profiles / "profile.yaml"
+    with pytest.raises(SystemExit) as end:
+        main([command, str(place), *([str(place)] if command == "diff" else [])])
+    out, err = capfd.readouterr()
+    assert (end.value.code, out) == (2, "")
+    assert err == (
+        f"vani: {place}: is longer than 1 MiB; name a profile or a trace; "
+        "a profile is shorter with fewer files (`--files N`)\n"
+    )

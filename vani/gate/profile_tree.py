@@ -85,6 +85,8 @@ def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
     except OSError as error:
         raise DocumentError(f"cannot be read ({error.strerror})", where=path, todo=todo) from error
     if len(content) > most:
+        if most == MAX_BYTES:
+            todo = "; ".join(filter(None, (todo, "a profile is shorter with fewer files (`--files N`)")))
         raise DocumentError(f"is longer than {most >> 20} MiB", where=path, todo=todo)
     return content
 
