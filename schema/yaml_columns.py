@@ -112,10 +112,12 @@ def _lines(ordered: tuple[Column, ...], without: tuple[str, ...]) -> re.Pattern[
     """What finds the keys, of files or of their `io`, each with all that is below it."""
     of_file = [column[0] for column in ordered if len(column) == 1] + [*without]
     of_io = [column[1] for column in ordered if len(column) == 2]
-    found = [
+    found = []
+    for names, depth in ((of_file, STEP), (of_io, 2 * STEP)):
+        deeper = rf"\n {{{depth + 1},}}[^\n]*"
+        # Lists stand as deep as their key, and never behind a value on its line.
+        below = rf" [^\n]*(?:{deeper})*|(?:{deeper}|\n {{{depth}}}-(?= |\n)[^\n]*)+"
         # Without a key of a kind, a group that fits nothing.
-        rf"((?:{'|'.join(names) or '(?!)'}):(?: [^\n]*)?(?:\n {{{depth + 1},}}[^\n]*|\n {{{depth}}}-(?= |\n)[^\n]*)*)"
-        for names, depth in ((of_file, STEP), (of_io, 2 * STEP))
-    ]
+        found.append(rf"((?:{'|'.join(names) or '(?!)'}):(?:{below}))")
     # In one pass: what all lines within entries begin with is found fast.
     return re.compile(rf"\n {{{STEP}}}(?:{found[0]}| {{{STEP}}}{found[1]})".encode())
