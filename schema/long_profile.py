@@ -1,41 +1,34 @@
 """Parts of a long profile, without reading the rest: the most important files, or some attributes of all files.
 
 A profile of 50,000 files has 50 to 100 MB of YAML, which take seconds to parse and check. What Vani writes is
-regular enough to find the entries of `files` and their attributes by searching bytes, at the depths that
-`yaml/layout.py` says. What is found is then read as carefully as any text; what stands elsewhere in `files` is not
-looked at, right or wrong. Text of another form is for the reader of whole documents, which tells what is wrong.
+regular enough to find the entries of `files` and their attributes by searching bytes. What is found is then read as
+carefully as any text; what stands elsewhere in `files` is not looked at, right or wrong. Text of another form is for
+the reader of whole documents, which tells what is wrong.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError
 
 from vani.errors import DocumentError
 from vani.garbage import collection_paused
+from vani.schema.columns_of_files import Column, columns_in_order, type_of
+from vani.schema.json_columns import ENTRY as JSON_ENTRY
+from vani.schema.json_columns import files_span as json_files_span
+from vani.schema.json_columns import json_columns
 from vani.schema.json_reading import is_long_json, parse_json
-from vani.schema.profile import FileEntity, IOStats, Profile
-from vani.schema.yaml.layout import DASH, STEP
-from vani.schema.yaml.read import parse
+from vani.schema.yaml.layout import STEP
+from vani.schema.yaml_columns import ENTRY, files_span, yaml_columns, yaml_values
 
-__all__ = ["ENTRY", "Column", "Excerpt", "excerpt", "file_columns", "files_span", "most_important", "type_of"]
+__all__ = ["Excerpt", "excerpt", "file_columns", "most_important"]
 
-Column = tuple[str, ...]
-"""Keys below an entry of `files`: `("io", "ops", "read")`."""
-
-_SCHEMA: Final = Profile.model_fields["schema_"].default
-_JSON_LIST: Final = b',"files":[{"path":"'
-_JSON_NEXT: Final = b'},{"path":"'
-_JSON_BEHIND: Final = b'}],"excluded":'
+_JSON_NEXT: Final = b"}," + JSON_ENTRY
 _JSON_TIME: Final = re.compile(rb'"time_s":\{[^{}]*"total":([0-9.e+-]{1,40})\}')
-_LIST: Final = b"\nfiles:"
-_ITEM: Final = f"\n{DASH}".encode()
-ENTRY: Final = _ITEM + b"path: "
-_BEHIND: Final = b"\nexcluded:"
 _TIME: Final = re.compile(rf"\n {{{2 * STEP}}}time_s: \{{[^}}\n]*total: ([0-9.e+-]{{1,40}})\}}\n".encode())
 """`io.time_s.total` of an entry."""
 
@@ -96,38 +89,56 @@ def file_columns(content: bytes, columns: Iterable[Column]) -> list[dict[str, An
     None where the text is not as `yaml_text` writes profiles, or a column is not in every entry or not as the schema
     says: read all of it, which tells what is wrong.
     """
-    wanted = _heads(columns)
-    if not all(head[-1] in (IOStats if len(head) == 2 else FileEntity).model_fields for head in wanted):
+    wanted = [("path",), *_heads(columns)]
+    if not set(wanted) <= set(columns_in_order()):
         return None
-    if is_long_json(content):
-        with collection_paused():
-            some = _with_columns(_json_files(content), wanted)
-            return some if some is not None and _valid(some, wanted) else None
-    span = files_span(content)
-    if span is None:
-        return None
-    begin, end = span
-    kept = b"".join(match[0] for match in _lines(wanted).finditer(content, begin, end))
-    entries = content.count(ENTRY, begin, end)
-    if entries != content.count(_ITEM, begin, end) or entries != kept.count(ENTRY):
-        return None
-    try:
-        tree = parse("files:" + kept.decode() + "\n", "")
-    except (DocumentError, UnicodeDecodeError):
-        return None
-    files: Any = tree["files"] if isinstance(tree, dict) else None
-    if not isinstance(files, list) or len(files) != entries:
-        return None
-    return files if _valid(files, wanted) else None
+    is_json = is_long_json(content)
+    with collection_paused():
+        texts = (json_columns if is_json else yaml_columns)(content, wanted)
+        if texts is None:
+            return None
+        try:
+            values = {column: _values(column, texts[column], is_json=is_json) for column in texts}
+        except (DocumentError, UnicodeDecodeError, ValidationError):
+            return None
+        return _entries(values)
+
+
+def _values(column: Column, texts: Sequence[bytes], *, is_json: bool) -> list[Any]:
+    """Plain values of a column; files with the same text have the same object.
+
+    Raises
+    ------
+    DocumentError, UnicodeDecodeError, ValidationError
+        A value is none, or not as the schema says.
+    """
+    distinct = list(dict.fromkeys(texts))
+    values = parse_json(f"[{b','.join(distinct).decode()}]", "") if is_json else yaml_values(distinct)
+    kind: Any = type_of(column)
+    check: TypeAdapter[list[Any]] = TypeAdapter(list[kind])
+    check.validate_python(values)
+    return list(map(dict(zip(distinct, values, strict=True)).__getitem__, texts))
+
+
+def _entries(values: Mapping[Column, Sequence[Any]]) -> list[dict[str, Any]]:
+    """A tree for each file."""
+    of_io = [column for column in values if column[0] == "io"]
+    names = [column[0] for column in values if column[0] != "io"]
+    columns = [values[name,] for name in names]
+    if of_io:
+        below = [column[1] for column in of_io]
+        io = zip(*(values[column] for column in of_io), strict=True)
+        names.append("io")
+        columns.append([dict(zip(below, row, strict=True)) for row in io])
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
     """See `excerpt`; of JSON on one line, in which no string holds a quote that is not escaped."""
-    begin = content.find(_JSON_LIST)
-    end = content.rfind(_JSON_BEHIND, begin + 1)
-    if begin < 0 or end < 0:
+    span = json_files_span(content)
+    if span is None:
         return None
-    begin += len(_JSON_LIST)
+    begin, end = span[0] + len(JSON_ENTRY), span[1] - 1
     found = _JSON_TIME.findall(content, begin, end)
     listed = len(found)
     if listed <= count or content.count(_JSON_NEXT, begin, end) != listed - 1:
@@ -141,46 +152,6 @@ def _json_excerpt(content: bytes, count: int) -> Excerpt | None:
     return Excerpt(content[:begin] + files + content[end:], kept, listed, share)
 
 
-def _json_files(content: bytes) -> list[dict[str, Any]] | None:
-    """The entries of `files` of a profile in JSON; None where they are none."""
-    try:
-        tree = parse_json(content.decode("utf-8-sig"), "")
-    except (DocumentError, UnicodeDecodeError):
-        return None
-    files: Any = tree.get("files") if isinstance(tree, dict) and tree.get("schema") == _SCHEMA else None
-    return files if isinstance(files, list) and all(type(one) is dict for one in files) else None
-
-
-def _with_columns(
-    files: Sequence[dict[str, Any]] | None, wanted: Collection[Column]
-) -> list[dict[str, Any]] | None:
-    """Entries with their path and the wanted keys alone; None where one of them lacks any."""
-    names = ["path", *sorted({head[0] for head in wanted} - {"path", "io"})]
-    io = [head[1] for head in wanted if len(head) == 2]
-    try:
-        return (
-            None
-            if files is None
-            else [
-                {name: one[name] for name in names}
-                | ({"io": {name: one["io"][name] for name in io}} if io else {})
-                for one in files
-            ]
-        )
-    except (KeyError, TypeError):
-        return None
-
-
-def files_span(content: bytes) -> tuple[int, int] | None:
-    """Where the entries of `files` begin and end, each with the line break before it; None where none are found."""
-    begin = content.find(_LIST + ENTRY)
-    if begin < 0:
-        return None
-    # From the end: behind the files comes little.
-    end = content.rfind(_BEHIND, begin + 1)
-    return (begin + len(_LIST), end) if end >= 0 else None
-
-
 def _heads(columns: Iterable[Column]) -> tuple[Column, ...]:
     """What is read of each column: its first key, and the second if the first is `io`, which has many."""
     return tuple(
@@ -188,44 +159,3 @@ def _heads(columns: Iterable[Column]) -> tuple[Column, ...]:
             {column[:2] if column[0] == "io" else column[:1] for column in columns if column} - {("path",)}
         )
     )
-
-
-def _lines(wanted: Sequence[Column]) -> re.Pattern[bytes]:
-    """What finds the first line of every entry, and the wanted keys with all that is below them."""
-    parts = [re.escape(ENTRY.decode()) + r"[^\n]*"]
-    if any(len(head) == 2 for head in wanted):
-        parts.append(rf"\n {{{STEP}}}io:(?=\n)")
-    for head in wanted:
-        indent = STEP * len(head)
-        below = rf"(?:\n {{{indent + 1},}}[^\n]*|\n {{{indent}}}-(?= |\n)[^\n]*)*"
-        parts.append(rf"\n {{{indent}}}{head[-1]}:(?= |\n)[^\n]*{below}")
-    return re.compile("|".join(parts).encode())
-
-
-def _valid(files: Sequence[Any], wanted: Collection[Column]) -> bool:
-    """Whether every entry has a path and all wanted columns, each as the schema says."""
-    io = _fields(IOStats, {head[1] for head in wanted if len(head) == 2})
-    names = {head[0] for head in wanted if head[0] != "io"}
-    fields = _fields(FileEntity, {"path", *names}) | (
-        {"io": (create_model("SomeIO", **io), ...)} if io else {}
-    )
-    some_files: Any = list[create_model("SomeFile", **fields)]  # type: ignore[misc]
-    try:
-        TypeAdapter(some_files).validate_python(files)
-    except ValidationError:
-        return False
-    return True
-
-
-def _fields(model: type[BaseModel], names: Collection[str]) -> dict[str, Any]:
-    """Types of some keys of a model with their limits, all of them required."""
-    return {name: (type_of(model, name), ...) for name in sorted(names)}
-
-
-def type_of(model: type[BaseModel], name: str) -> Any:
-    """The type of a key of a model with its limits."""
-    field = model.model_fields[name]
-    kind: Any = field.annotation
-    for limit in field.metadata:
-        kind = Annotated[kind, limit]
-    return kind

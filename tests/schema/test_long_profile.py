@@ -21,7 +21,7 @@ def test_one_module_knows_where_the_files_of_a_profile_stand_in_its_text(mark):
     escaped = {
         path.name for path in SOURCES for line in path.read_text().splitlines() if f"\\n{mark}" in line
     }
-    assert escaped <= {"long_profile.py"}
+    assert len(escaped) <= 1 and escaped <= {"long_profile.py", "yaml_columns.py"}
 
 
 def test_a_package_named_as_pyyaml_does_not_hide_it():

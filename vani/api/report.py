@@ -93,7 +93,8 @@ def reported(
 ) -> Reported:
     """Like `report`, but keeps the profile, which may have been made here."""
     FORMATS.check(format)
-    with collection_paused():
+
+    def made() -> Reported:
         found = report_inputs(
             profile,
             advice=advice,
@@ -106,3 +107,7 @@ def reported(
             progress=progress,
         )
         return Reported(FORMATS.render(format, found), found.profile)
+
+    with collection_paused():
+        # The files of a long profile are gone by its end, and nobody searches them for cycles.
+        return made()

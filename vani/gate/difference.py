@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from vani.gate.attribute import AnyKey, Key, key_text
-from vani.gate.entities import IDENTITIES, Names, aliases_of, label
+from vani.gate.entities import Names, aliases_of, label
 from vani.gate.flushing import flushing_beside
 from vani.gate.histograms import bins_apart, part_moved
 from vani.gate.matching import number
@@ -21,10 +21,11 @@ from vani.gate.profile_tree import Tree
 from vani.gate.quantity import Dimension
 from vani.gate.shape import Leaf, leaves
 from vani.gate.tolerance import Allowed, allowed, tolerance_of
+from vani.gate.unlike import blocks, is_derived, unlike, value_at
 from vani.schema import profile
 from vani.schema.check import Source
+from vani.schema.columns_of_files import Column
 from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
-from vani.schema.long_profile import Column
 from vani.schema.model import Model
 
 __all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
@@ -46,10 +47,6 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
     (("files",), profile.FileEntity),
 )
 _SKIPPED: Final = {"schema", "generator", "provenance"}
-_DERIVED: Final = {
-    "ops_share", "time_share", "start_s", "end_s", "first_s", "last_s", "busy_s", "path",
-    "slowest_rank", "slowest_call_rank", "busiest_rank",
-}  # fmt: skip
 _SLOWEST_CALLS: Final = "max(apps[*].balance.slowest_call_time_s)"
 """Of the key figures the one that a file-system call alone does not tell."""
 
@@ -128,7 +125,7 @@ def _figure(
 
 def _slowest_calls(run: Tree) -> int | float | None:
     """Seconds that the slowest process spends in I/O calls of any kind, those of libraries included."""
-    times = (number(_at(app, ("balance", "slowest_call_time_s"))) for app in _entities(run, ("apps",)))
+    times = (number(value_at(app, ("balance", "slowest_call_time_s"))) for app in _entities(run, ("apps",)))
     return max((time for time in times if time is not None), default=None)
 
 
@@ -142,7 +139,7 @@ class _Comparison:
         self.a, self.b, self.names = a, b, names
         self.compared = 0
         self.whole = [
-            _median([_at(run, ("workflow", "io", "time_s", "total")) for run in s.runs]) for s in (a, b)
+            _median([value_at(run, ("workflow", "io", "time_s", "total")) for run in s.runs]) for s in (a, b)
         ]
         self.seen: dict[tuple[str, Any, Any], str] = {}
         self.shown: dict[str, tuple[Value, Value]] = {}
@@ -184,12 +181,16 @@ class _Comparison:
                     )
                 continue
             kinds = {one.get("kind") for one in (*before, *after) if one} if key == "phases" else set()
-            for keys, leaf in leaves(model):
-                if len(keys) == 1 and keys[0] in IDENTITIES[key]:
-                    continue  # An alias: it is the same entity all the same.
-                if len(kinds) > 1 and keys != ("kind",):
-                    continue  # Phases of one number that do other things are not each other's change.
-                yield from self._attribute(f"{text}.{'.'.join(keys)}", target, keys, leaf, before, after, key)
+            for block in blocks(model, key):
+                left, alike = unlike(block, before, after)
+                # Phases of one number that do other things are not each other's change.
+                self.compared += 0 if len(kinds) > 1 else alike
+                for keys, leaf in left:
+                    if len(kinds) > 1 and keys != ("kind",):
+                        continue
+                    yield from self._attribute(
+                        f"{text}.{'.'.join(keys)}", target, keys, leaf, before, after, key
+                    )
 
     def _attribute(
         self,
@@ -201,7 +202,7 @@ class _Comparison:
         after: Sequence[Any],
         group: str,
     ) -> Iterator[Difference]:
-        if set(keys) & _DERIVED or keys[-2:] == ("bytes", "total"):
+        if is_derived(keys):
             return
         old, new = _alike(keys, before, after)
         if isinstance(leaf.steps[-1], AnyKey):
@@ -324,9 +325,9 @@ class _Comparison:
         seconds: list[float] = []
         shares: list[float] = []
         for side, whole in zip(entities, self.whole, strict=True):
-            times = [_at(one, ("io", "time_s", kind)) for one in side]
+            times = [value_at(one, ("io", "time_s", kind)) for one in side]
             time = _median(
-                [_at(one, ("time_s",)) if t is None else t for t, one in zip(times, side, strict=True)]
+                [value_at(one, ("time_s",)) if t is None else t for t, one in zip(times, side, strict=True)]
             )
             if time is not None:
                 seconds.append(float(time))
@@ -340,7 +341,7 @@ def _lists_all(side: Side, key: str) -> bool:
     if key == "files":
         return side.lists_all_files
     # Without times there are no phases; a saved baseline keeps the most important ones.
-    timed = any(_at(run, ("workflow", "runtime_s")) is not None for run in side.runs)
+    timed = any(value_at(run, ("workflow", "runtime_s")) is not None for run in side.runs)
     return key != "phases" or (timed and not side.is_saved)
 
 
@@ -357,18 +358,12 @@ def _dotted(group: str, leaf: Leaf) -> str:
     return keys if not group or keys.startswith(f"{group}.") else f"{group}.{keys}"
 
 
-def _at(node: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
-
-
 def _alike(keys: Sequence[str], before: Sequence[Any], after: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The values on both sides; metadata that was counted with flushing is unknown beside some that was not."""
-    old, new = ([_at(one, keys) for one in side] for side in (before, after))
+    old, new = ([value_at(one, keys) for one in side] for side in (before, after))
     beside = flushing_beside(keys)
     if beside is not None:
-        apart = [[_at(one, beside) is not None for one in side] for side in (before, after)]
+        apart = [[value_at(one, beside) is not None for one in side] for side in (before, after)]
         if any(map(any, apart)):
             old, new = (
                 [value if is_apart else None for value, is_apart in zip(*pair, strict=True)]
@@ -378,7 +373,7 @@ def _alike(keys: Sequence[str], before: Sequence[Any], after: Sequence[Any]) -> 
 
 
 def _entities(run: Tree, path: Sequence[str]) -> list[Any]:
-    found = _at(run, path)
+    found = value_at(run, path)
     return found if isinstance(found, list) and all(isinstance(one, Mapping) for one in found) else []
 
 

@@ -24,7 +24,7 @@ from vani.gate.entities import IDENTITIES, Identity, Names, label
 from vani.gate.pattern import fits
 from vani.gate.quantity import Dimension, Quantity
 from vani.gate.shape import Leaf
-from vani.schema.long_profile import Column
+from vani.schema.columns_of_files import Column
 
 __all__ = [
     "Match",

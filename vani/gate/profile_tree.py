@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError
+from vani.schema.columns_of_files import Column
 from vani.schema.document import loads
-from vani.schema.long_profile import Column, excerpt, file_columns
+from vani.schema.long_profile import excerpt, file_columns
 from vani.schema.profile import Profile
 from vani.schema.reading import MAX_BYTES
 
@@ -84,6 +85,8 @@ def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
     except OSError as error:
         raise DocumentError(f"cannot be read ({error.strerror})", where=path, todo=todo) from error
     if len(content) > most:
+        if most == MAX_BYTES:
+            todo = "; ".join(filter(None, (todo, "a profile is shorter with fewer files (`--files N`)")))
         raise DocumentError(f"is longer than {most >> 20} MiB", where=path, todo=todo)
     return content
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
 from vani.schema.file_summaries import ListedFile
 
-__all__ = ["FileGroup", "file_groups", "pattern"]
+__all__ = ["FileGroup", "file_groups", "groups_kept", "pattern"]
 
 # Two files are read faster as two rows than as one row to be opened.
 NUMBERED_LEAST: Final = 3
@@ -46,20 +48,30 @@ class FileGroup:
         return sum(seconds for seconds, _ in weights), sum(moved for _, moved in weights)
 
 
+_kept: ContextVar[dict[int, tuple[Sequence[ListedFile], list[FileGroup]]] | None] = ContextVar(
+    "kept", default=None
+)
+
+
+@contextmanager
+def groups_kept() -> Iterator[None]:
+    """Group each list of files only once: a report and its plots ask for the groups of the same one."""
+    token = _kept.set({})
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
 def file_groups(files: Sequence[ListedFile]) -> list[FileGroup]:
-    """Group files by the numbers in their paths, then what is left by folder and suffix; most I/O time first.
-
-    The groups of the last list are kept: a report and its plots ask for them of the same one.
-    """
-    global _last  # noqa: PLW0603 - a cache of one entry
-    # A copy of the reference: another thread may put its own list there.
-    last = _last
-    if last is None or last[0] is not files:
-        last = _last = (files, _grouped(files))
-    return list(last[1])
-
-
-_last: tuple[Sequence[ListedFile], list[FileGroup]] | None = None
+    """Group files by the numbers in their paths, then what is left by folder and suffix; most I/O time first."""
+    kept = _kept.get()
+    if kept is None:
+        return _grouped(files)
+    if id(files) not in kept:
+        # With the list itself: another one could get its number.
+        kept[id(files)] = files, _grouped(files)
+    return list(kept[id(files)][1])
 
 
 def _grouped(files: Sequence[ListedFile]) -> list[FileGroup]:

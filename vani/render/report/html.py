@@ -22,6 +22,7 @@ from vani.render.json_text import json_text
 from vani.render.plots.catalogue import theme
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.report.bounds import LEVELS, Limits, clip
+from vani.render.report.datasets import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.pictures import pictures
 from vani.render.report.prepared import Inputs, Prepared, prepare
@@ -103,10 +104,11 @@ def render(inputs: Inputs, **_: object) -> str:
         Even the shortest form is longer than `MOST_BYTES`: a fault of Vani.
     """
     html = ""
-    for limits in LEVELS:
-        html = _written(prepare(inputs, limits), limits)
-        if len(html.encode()) <= MOST_BYTES:
-            return html
+    with groups_kept():
+        for limits in LEVELS:
+            html = _written(prepare(inputs, limits), limits)
+            if len(html.encode()) <= MOST_BYTES:
+                return html
     raise VaniError(
         f"the report has {len(html.encode())} bytes, more than {MOST_BYTES}", todo="report this as a fault"
     )

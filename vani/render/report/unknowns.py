@@ -91,9 +91,10 @@ def unknowns(profile: Profile) -> list[Unknown]:
     that is not known, the others alone are counted.
     """
     found = []
+    all_values = _Values(profile)
     is_older = profile.workflow.io.ops.sync is None
     for path, meaning in _nullable():
-        values = list(_values(profile, path))
+        values = all_values.at(path)
         nulls = [stats for value, stats in values if value is None]
         if not nulls:
             continue
@@ -164,22 +165,36 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     return (blocks[0], False) if blocks else ("the profile does not say why", False)
 
 
-def _values(
-    item: Any, path: tuple[str, ...], stats: IOStats | None = None
-) -> Iterator[tuple[Any, IOStats | None]]:
-    """Every value at a path, with the block of I/O statistics that it is in; below a null there is none."""
-    if not path:
-        yield item, stats
-        return
+class _Values:
+    """Values at paths of attributes; what paths have in common is walked once.
+
+    Beside each value is the block of I/O statistics that it is in; below a null there is none.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._inside: dict[tuple[str, ...], list[tuple[Any, IOStats | None]]] = {(): [(profile, None)]}
+
+    def at(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
+        """Every value at a path, in the order of the document."""
+        *above, key = path
+        name = key.removesuffix("[]")
+        values = [(getattr(item, name), stats) for item, stats in self._in(tuple(above))]
+        if name == key:
+            return values
+        return [(entry, stats) for entries, stats in values for entry in (entries or ())[:LOOKED_AT]]
+
+    def _in(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
+        """What is not null at a path, with the block of I/O statistics that its attributes are in."""
+        if path not in self._inside:
+            self._inside[path] = [
+                (item, _stats_of(item) or stats) for item, stats in self.at(path) if item is not None
+            ]
+        return self._inside[path]
+
+
+def _stats_of(item: Any) -> IOStats | None:
     own = item if isinstance(item, IOStats) else getattr(item, "io", None)
-    stats = own if isinstance(own, IOStats) else stats
-    name, *rest = path
-    value = getattr(item, name.removesuffix("[]"))
-    if name.endswith("[]"):
-        for entry in (value or ())[:LOOKED_AT]:
-            yield from _values(entry, tuple(rest), stats)
-    elif value is not None or not rest:
-        yield from _values(value, tuple(rest), stats)
+    return own if isinstance(own, IOStats) else None
 
 
 @cache

@@ -1,0 +1,86 @@
+"""No command parses a profile twice: all that it parses together is no longer than the profiles that it is given."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import vani.gate.profile_tree as profile_tree
+import vani.schema.json_reading as reading_json
+import vani.schema.yaml.read as reading_yaml
+from benchmarks.report import long_profile
+from vani.cli.main import main
+from vani.render.profile import FORMATS
+
+FILES = 1200
+"""More than are judged, in more bytes than are read as a whole."""
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory):
+    place = tmp_path_factory.mktemp("long")
+    long = long_profile(FILES)
+    for kind in FORMATS:
+        text = FORMATS.render(kind, long)
+        assert len(text) > 1_500_000
+        (place / f"profile.{kind}").write_text(text, encoding="utf-8")
+    return place
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Lengths of the texts that were parsed."""
+    lengths = []
+
+    def counted(parse):
+        def count(text, **options):
+            lengths.append(len(text))
+            return parse(text, **options)
+
+        return count
+
+    monkeypatch.setattr(reading_yaml, "parse_own", counted(reading_yaml.parse_own))
+    monkeypatch.setattr(
+        reading_json,
+        "json",
+        SimpleNamespace(loads=counted(json.loads), dumps=json.dumps, JSONDecoder=json.JSONDecoder),
+    )
+    return lengths
+
+
+@pytest.mark.parametrize("kind", [*FORMATS])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (2, ["diff", "PROFILE", "PROFILE"]),
+        (1, ["report", "PROFILE", "--format", "markdown", "-o", "-"]),
+        (1, ["check", "PROFILE", "--allow-empty"]),
+        (1, ["advise", "PROFILE", "-o", "-"]),
+    ],
+    ids=["diff", "report", "check", "advise"],
+)
+def test_a_long_profile_is_parsed_once(profiles, parsed, capfd, given, words, kind):
+    place = profiles / f"profile.{kind}"
+    with pytest.raises(SystemExit) as end:
+        main([str(place) if word == "PROFILE" else word for word in words])
+    assert end.value.code == 0, capfd.readouterr().err
+    assert parsed and sum(parsed) <= given * place.stat().st_size
+
+
+@pytest.mark.parametrize("command", ["diff", "check"])
+def test_a_profile_that_is_too_long_to_be_read_is_said_to_list_too_many_files(
+    profiles, capfd, monkeypatch, command
+):
+    # Was: name a profile or a trace, of what is one.
+    monkeypatch.setattr(profile_tree, "MAX_BYTES", 1 << 20)
+    place = profiles / "profile.yaml"
+    with pytest.raises(SystemExit) as end:
+        main([command, str(place), *([str(place)] if command == "diff" else [])])
+    out, err = capfd.readouterr()
+    assert (end.value.code, out) == (2, "")
+    assert err == (
+        f"vani: {place}: is longer than 1 MiB; name a profile or a trace; "
+        "a profile is shorter with fewer files (`--files N`)\n"
+    )

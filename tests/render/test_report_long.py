@@ -1,0 +1,62 @@
+"""Promises about reports of profiles that list more files than are judged."""
+
+from __future__ import annotations
+
+import gc
+import re
+from pathlib import Path
+
+import pytest
+
+import vani.api.report_inputs as inputs
+from benchmarks.report import long_profile, measured
+from vani.api.report import report
+from vani.render.profile import FORMATS
+from vani.render.report.datasets import file_groups, groups_kept
+from vani.schema.file_summaries import FileSummary
+from vani.schema.profile import Profile
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "v3-cm1like-16r.yaml"
+JUDGED = 3
+
+
+@pytest.fixture
+def long_profiles(tmp_path, monkeypatch):
+    """A profile with more files than are judged, in each format."""
+    monkeypatch.setattr(inputs, "JUDGED_FILES", JUDGED)
+    profile = Profile.load(GOLDEN)
+    assert len(profile.files) == 2 * JUDGED
+    for kind in FORMATS:
+        (tmp_path / f"long.{kind}").write_text(FORMATS.render(kind, profile), encoding="utf-8")
+    return [tmp_path / f"long.{kind}" for kind in FORMATS]
+
+
+def test_the_page_about_a_profile_in_json_is_that_about_one_in_yaml(long_profiles):
+    pages = [re.sub("[0-9a-f]{64}", "", report(one)) for one in long_profiles]
+    assert pages[0] == pages[1]
+
+
+def test_no_file_of_a_long_profile_outlives_its_report(long_profiles):
+    for one in long_profiles:
+        report(one)
+        assert not [found for found in gc.get_objects() if type(found) is FileSummary]
+
+
+def test_groups_of_a_list_are_kept_for_one_report(long_profiles):
+    files = Profile.load(long_profiles[0]).files
+    with groups_kept():
+        first, again = file_groups(files), file_groups(files)
+        assert first is not again and all(a is b for a, b in zip(first, again, strict=True))
+    assert file_groups(files)[0] is not first[0]
+
+
+@pytest.mark.slow
+def test_the_benchmark_tells_the_whole_command_and_the_page_alone(tmp_path):
+    file, page = tmp_path / "long.json", tmp_path / "long.html"
+    file.write_text(FORMATS.render("json", long_profile(5)), encoding="utf-8")
+    time = "([0-9.]+) s of processor time, [0-9.]+ s by the clock"
+    told = re.search(
+        f"JSON, .* vani report {time}, .* MB of memory\\n.* page {time}", measured(file, page, 1)
+    )
+    assert told is not None and float(told[1]) > float(told[2]) > 0
+    assert page.read_text().startswith("<!doctype html>")
