@@ -94,7 +94,7 @@ def peers(
     for one in (*_generated(folder / "large", calls, read), *map(_described, given)):
         key = (one.kind, one.layout)
         if key not in starts:
-            starts[key] = _starts(one, folder, found, limit_s)
+            starts[key] = _starts(one, folder, found, limit_s, rounds)
         for tool, done in _tools_on(one, folder, found, limit_s, rounds):
             runs.append(_row(one, tool, done, starts[key].get(tool)))
     return {
@@ -147,15 +147,20 @@ def _described(path: Path) -> _Input:
     return _Input(f"{path.resolve().name} ({reader.layout})", kind, path, calls, layout)
 
 
-def _starts(one: _Input, folder: Path, found: Sequence[Found], limit_s: float) -> dict[str, float]:
-    """Processor seconds of each tool that can do a small input of the same kind; nothing where none can be made."""
+def _starts(
+    one: _Input, folder: Path, found: Sequence[Found], limit_s: float, rounds: int
+) -> dict[str, float]:
+    """Processor seconds of each tool that can do a small input of the same kind; nothing where none can be made.
+
+    It runs as often as on the input itself: the least of several runs is less than that of one.
+    """
     if one.kind == "darshan" or (one.layout and one.layout not in _LAYOUTS):
         return {}
     place = folder / "small"
     try:
         layouts = [one.layout] if one.layout else list(_LAYOUTS[:1])
         (small,) = _generated(place, _SMALL, [one.kind], layouts)
-        done = _tools_on(small, folder, found, limit_s, 1)
+        done = _tools_on(small, folder, found, limit_s, rounds)
         return {tool: run.cpu_s for tool, run in done if run.outcome == "done"}
     finally:
         shutil.rmtree(place, ignore_errors=True)
