@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.keys import beside, pack
@@ -104,6 +103,8 @@ def renames_of(
 
 def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, Ints, Ints]:
     """Renames of the files in folders that are renamed, where both names of a file are known."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - few programs rename folders
+
     column = paths.column
     parents = pc.replace_substring_regex(column, "/+[^/]*$", "").unique().to_pylist()
     folders = set(parents)

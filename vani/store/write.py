@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from vani.atomic import new_directory
 from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
@@ -84,6 +83,8 @@ def write_part(task: PartTask) -> Piece:
 
     May run several times, even at once: a worker that was taken for lost may still be writing.
     """
+    import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
+
     piece = Piece()
     partial = task.file.with_name(f".{task.file.name}.{uuid4().hex}.partial")
     if task.call_sites and isinstance(task.reader, TellsCallSites):
@@ -184,6 +185,8 @@ def write_store(
         _write_table(files, folder / "_files.parquet")
         _write_table(reader.functions(), folder / "_functions.parquet")
         if places is not None:
+            import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
+
             with (
                 _new_file(folder / "_call_sites.parquet") as raw,
                 pq.ParquetWriter(raw, CALL_SITES, compression="zstd", write_page_checksum=True) as writer,
@@ -257,6 +260,8 @@ def _keep_from_others(place: Path) -> None:
 
 
 def _write_table(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
+
     with _new_file(path) as raw:
         pq.write_table(table, raw, compression="zstd", write_page_checksum=True)
 
