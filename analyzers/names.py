@@ -44,7 +44,7 @@ _MOST_FOLDERS = 1000
 _BY_PATH = Flag.STAT | Flag.REMOVE | Flag.RENAME | Flag.DIRECTORY
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Renames:
     """Renames of files of the data set in order of time; shape (n,) each."""
 
@@ -125,7 +125,7 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
     return tuple(np.concatenate([f[i] for f in found]) for i in range(3))  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lives:
     """What names stand for, one file after the other: each turn of a name ends one life and begins another."""
 

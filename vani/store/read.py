@@ -24,7 +24,7 @@ __all__ = ["RowGroup", "Store", "calls_of", "open_store"]
 _GROUPS_AT_ONCE = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowGroup:
     """Some thousand calls of a part, and when they took place (ns of the ranks' clocks)."""
 
