@@ -6,7 +6,6 @@ together, so that hundreds of thousands of floats are rounded at a time.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -18,6 +17,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from vani.schema.yaml.write import rounded
 
@@ -145,7 +145,7 @@ def _key(key: object) -> str:
     if isinstance(key, str):
         return key
     found = _scalar(key)
-    return found if isinstance(found, str) else json.dumps(found)
+    return found if isinstance(found, str) else to_json(found).decode()
 
 
 def _scalar(value: object) -> Any:
