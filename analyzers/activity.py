@@ -40,7 +40,7 @@ def bucket_ns(span_ns: int) -> int:
     return max(1, -(-(span_ns + 1) // BUCKETS))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Activity:
     """`cells` by process and moment; 2 ** level pieces of the run are one moment."""
 
@@ -56,7 +56,7 @@ class Activity:
         return Activity(cells, level)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cells:
     """What some processes did from moment to moment, by process, then time; shape (n,) each."""
 

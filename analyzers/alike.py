@@ -18,7 +18,7 @@ _WIDE = 1 << 20
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Alike:
     """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
 

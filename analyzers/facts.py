@@ -21,7 +21,7 @@ MOMENTS = beside(BUCKETS + 1)
 """Widths of keys of something and a moment."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ends:
     """How far each file reached, by time: what is beyond has been asked for in vain."""
 
@@ -67,7 +67,7 @@ class Ends:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Facts:
     """What the first pass found out, for the second."""
 

@@ -43,7 +43,7 @@ def summed(groups: Groups, table: _ByCell, columns: Sequence[str]) -> Keyed:
     return grouped(groups(table.phase, table.file), by_name, {"first": "min", "last": "max"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ByGroup:
     """A row of numbers for each group."""
 

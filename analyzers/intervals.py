@@ -17,7 +17,7 @@ __all__ = ["Intervals", "merge", "merge_runs", "total_length"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Intervals:
     """Half-open intervals [start, end) by group; shape (n,) each."""
 

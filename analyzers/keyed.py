@@ -37,7 +37,7 @@ How = Literal["sum", "min", "max"]
 """How values under equal keys become one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Keyed:
     """Columns of integers under sorted, distinct keys; shape (n,) each.
 
@@ -158,7 +158,7 @@ def exact_sum(values: Ints) -> int:
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dense:
     """Codes 0..n-1 for the distinct values of a batch's keys."""
 

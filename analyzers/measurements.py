@@ -55,7 +55,7 @@ class TraceFacts:
     """Library calls whose arguments were kept: function, arguments, how often."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Phases:
     """Phases, app after app and in order of time; all of an app are one where no time is known."""
 
@@ -73,7 +73,7 @@ class Phases:
         return len(self.start_ns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PossibleExchanges:
     """Where processes may have read what others wrote, if the order of calls is not known."""
 
@@ -138,7 +138,7 @@ class Results:
         return Results(others, unknown={**self._unknown, result: why}, otherwise=self._otherwise)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurements:
     """What a source found out; see the module's docstring."""
 

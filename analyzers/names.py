@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.keys import beside, pack
@@ -45,7 +44,7 @@ _MOST_FOLDERS = 1000
 _BY_PATH = Flag.STAT | Flag.REMOVE | Flag.RENAME | Flag.DIRECTORY
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Renames:
     """Renames of files of the data set in order of time; shape (n,) each."""
 
@@ -104,6 +103,8 @@ def renames_of(
 
 def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, Ints, Ints]:
     """Renames of the files in folders that are renamed, where both names of a file are known."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - few programs rename folders
+
     column = paths.column
     parents = pc.replace_substring_regex(column, "/+[^/]*$", "").unique().to_pylist()
     folders = set(parents)
@@ -124,7 +125,7 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
     return tuple(np.concatenate([f[i] for f in found]) for i in range(3))  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lives:
     """What names stand for, one file after the other: each turn of a name ends one life and begins another."""
 

@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pauses:
     """Where processes pause, from `low` to `high`; `weight` is what one moves, `turn` whether its kind changes."""
 

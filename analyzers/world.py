@@ -15,7 +15,7 @@ __all__ = ["Context", "World"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class World:
     """The workload as the manifests of its stores tell it, before any call is read."""
 
@@ -47,7 +47,7 @@ class World:
         return len(self.paths)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Context:
     """What a partition's batches need to become global."""
 

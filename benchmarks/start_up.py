@@ -23,7 +23,7 @@ GOAL_S = 0.35
 _LIBRARIES = """
 import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-import click, numpy, pyarrow.compute, pyarrow.parquet, pydantic.main
+import click, numpy, pyarrow.parquet, pydantic.main
 """
 
 

@@ -7,7 +7,6 @@ what its schema says is a `DocumentError` of one line: file, line, key, value fo
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import json
 import re
@@ -297,6 +296,8 @@ def _sentence(details: ErrorDetails, model: type[BaseModel], tree: Doc) -> tuple
         known = sorted(_keys_of(_annotations_at([model], loc[:-1])))
         if kind == "missing":
             return f"key {str(loc[-1])!r} is missing{inside}", "add it"
+        import difflib  # noqa: PLC0415 - wanted only for what is misspelt
+
         near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.6)
         todo = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
         return f"unknown key {_shorten(str(loc[-1]))}{inside}", todo

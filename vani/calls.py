@@ -185,7 +185,7 @@ a library's call may be null where a handle names it. `Flag.APPEND` is set on op
 on the order of calls."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Occurrences:
     """How often each call occurs in a trace, in no order and without times.
 

@@ -54,7 +54,7 @@ Beside = Literal["layouts", "segments", "heat"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CountedSizes:
     """Sizes of data operations as they were counted.
 
@@ -90,7 +90,7 @@ class FileLayout:
     components: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Segments:
     """Data calls of POSIX that were kept one by one; shape (calls,) each."""
 
@@ -105,7 +105,7 @@ class Segments:
     end_ns: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Heat:
     """Bytes by process and stretch of time, over all files; shape (cells,) each, a cell where something was moved."""
 
@@ -120,7 +120,7 @@ class Heat:
     written: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunCounts:
     """One run of one executable."""
 

@@ -13,10 +13,8 @@ Thresholds of rules add up: those of a higher place win over those of a lower on
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +132,8 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise InputError(f"cannot be read ({why})", where=path) from error
     if len(content) > _MAX_BYTES:
         raise InputError("is longer than 1 MiB", where=path, todo="`vani config` tells what belongs there")
+    import tomllib  # noqa: PLC0415 - most have no such file
+
     try:
         table = tomllib.loads(content.decode())
     except UnicodeDecodeError:
@@ -147,6 +147,8 @@ def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     known = (*KEYS, "thresholds")
     for key, value in table.items():
         if key not in known:
+            import difflib  # noqa: PLC0415 - wanted only for what is misspelt
+
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
             raise InputError(f"unknown key {key!r}", where=path, todo=hint)

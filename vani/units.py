@@ -30,7 +30,7 @@ TiB = 1 << 40
 """Bytes."""
 
 _SUFFIXES = {"": 1, "K": KiB, "M": MiB, "G": GiB, "T": TiB, "P": 1 << 50}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)(B?)\s*", re.IGNORECASE)
+_SIZE = r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)(B?)\s*"
 
 
 def parse_bytes(text: str | int) -> int:
@@ -46,7 +46,7 @@ def parse_bytes(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text, re.IGNORECASE)
     if match is None:
         raise ValueError(f"not a size: {text!r}")
     number, letter, binary, byte = match.groups()

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class KeptCalls:
     """Reads and writes of POSIX on files of the data set, by process, file, direction and time; shape (calls,) each."""
 

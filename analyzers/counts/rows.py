@@ -18,7 +18,7 @@ __all__ = ["Rows"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rows:
     """Shape (rows,) each; see `vani.counts.COLUMNS`, and `sync_ns` of flushes whose time is known."""
 

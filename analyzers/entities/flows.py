@@ -55,7 +55,7 @@ def _joint(*columns: Ints) -> Ints:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Blocks:
     """Each of the writers of a block wrote what each of its readers read; shapes (blocks,) and (members,)."""
 
@@ -101,7 +101,7 @@ class Blocks:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Flows:
     """Readers of bytes, and the processes that had written them."""
 
@@ -137,7 +137,7 @@ def _mixed(*columns: Ints) -> NDArray[np.uint64]:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Calls:
     """Calls that wrote, or that read: of a file and process, the pieces [begin, end), between two moments."""
 

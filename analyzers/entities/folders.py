@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.dataset import size_distribution
@@ -17,6 +16,14 @@ from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
+from vani.arrow_functions import (
+    dictionary_encode,
+    equal,
+    if_else,
+    match_substring,
+    replace_substring_regex,
+    take,
+)
 from vani.columns import Texts, scalar, texts, to_arrow, to_numpy
 from vani.schema.profile import ByteCounts, Folder, SizeDistribution
 
@@ -131,17 +138,17 @@ def _sizes(
 def _column(view: View, codes: Ints) -> pa.Array:
     paths = view.world.paths
     if isinstance(paths, Texts):
-        return paths.column.take(to_arrow(codes))
+        return take(paths.column, to_arrow(codes))
     return texts([paths[code] for code in codes.tolist()])
 
 
 def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
     """Distinct folders of paths, in order of first appearance, and the position of each path's folder among them."""
-    cut = pc.replace_substring_regex(paths, "/+[^/]*$", "")
-    inside = pc.match_substring(paths, "/")
+    cut = replace_substring_regex(paths, "/+[^/]*$", "")
+    inside = match_substring(paths, "/")
     # What has no folder lies in the working directory; what lies in the root has nothing before its slash.
-    named = pc.if_else(inside, pc.if_else(pc.equal(cut, scalar("")), scalar("/"), cut), scalar("."))
-    encoded = named.dictionary_encode()
+    named = if_else(inside, if_else(equal(cut, scalar("")), scalar("/"), cut), scalar("."))
+    encoded = dictionary_encode(named)
     return encoded.dictionary, to_numpy(encoded.indices).astype(np.int64)
 
 

@@ -32,7 +32,7 @@ _MOST = 0.75
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PhaseRows:
     """Which phases are one row; rows in order of their first phase, app after app."""
 

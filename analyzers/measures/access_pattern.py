@@ -48,7 +48,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PatternResult:
     """`cells`: a column per class by listed cell. `layers`: the same by app and layers around it. `strides`: by
     (file, bytes), of listed files."""
@@ -58,7 +58,7 @@ class PatternResult:
     strides: Pairs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Strides:
     """How often the operations of listed files lie so far apart; shape (n,) each."""
 
@@ -68,7 +68,7 @@ class Strides:
     count: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PatternCounts:
     """Data operations of each class, by the `NAMES` of classes."""
 

@@ -63,7 +63,7 @@ _SHORTEST = 1 << 12
 """The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BusyTimes:
     """Nanoseconds by kind, `WRITE_OR_SYNC` and `ALL`; shape (n, WIDTH) each."""
 
@@ -86,7 +86,7 @@ def finish(combined: Keyed, phases: int, listed: int, apps: int) -> BusyTimes:
     return BusyTimes(of_phases, of_apps, files, workload[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Window:
     """A stretch of the workload's time, and the row groups with calls in it."""
 

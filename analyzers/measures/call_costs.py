@@ -24,7 +24,7 @@ __all__ = ["CallCosts", "FunctionCosts"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FunctionCosts:
     """Per phase, listed file and function; shape (n,) each. Integers of any size: to be added up with `group`."""
 

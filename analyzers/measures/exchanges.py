@@ -48,7 +48,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExchangeCounts:
     """What each process did to the files that link processes; shape (n,) each, process after process."""
 

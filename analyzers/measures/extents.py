@@ -33,7 +33,7 @@ _MOST_EXTENTS = 1 << 20
 """24 bytes each."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExtentsResult:
     """`extents` by process, file + 1 and kind (0 read, 1 write).
 
@@ -46,7 +46,7 @@ class ExtentsResult:
     given_up: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProcessExtents:
     """Extents that each process wrote and read, shape (n,) each, of the files that link processes.
 

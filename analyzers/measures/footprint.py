@@ -26,7 +26,7 @@ __all__ = ["Footprint", "FootprintResult", "Touched"]
 _MOST_EXTENTS = 1_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FootprintResult:
     """`extents` by cell and direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
 
@@ -38,7 +38,7 @@ class FootprintResult:
     given_up: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Touched:
     """Extents that all processes together read and wrote, less what lies beyond the end of a file; shape (extents,)."""
 
@@ -53,7 +53,7 @@ class Touched:
     """There were more extents than are kept: there are none here."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PlacelessCalls:
     """Data operations whose place is not known, per phase and file; shape (n,) each."""
 

@@ -39,7 +39,7 @@ _MOST_HELD = 1 << 20
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class IoTimeResult:
     """`cells` by listed cell and kind, `phases` by phase alike, `processes` by process; column `time`."""
 
@@ -53,7 +53,7 @@ class IoTimeResult:
     """By app and kind: by how much the times in the app's phases add up to more than its own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SpentTime:
     """I/O time in ns; a column per kind and one for all together (`ALL_KINDS`) where the shape has KINDS + 1."""
 
@@ -128,7 +128,7 @@ class _Last:
     included: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Groups:
     """Calls that are alike, shape (groups + 1,) each; the last group is that of the call before the batch."""
 

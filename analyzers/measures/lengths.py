@@ -46,7 +46,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LengthsResult:
     """`stretches`: what processes wrote since they last emptied or cut a file, by (file, moment of that, moment of the
     writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the last cut of
@@ -57,7 +57,7 @@ class LengthsResult:
     given_up: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FileLengths:
     """How long files are in the end."""
 
@@ -283,7 +283,7 @@ class _Collector:
         return LengthsResult(self._parts[0].packed(), cuts, self._given_up)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Telling:
     """Calls that tell how long a file is, by process and file, in recorded order; shape (n,) each."""
 

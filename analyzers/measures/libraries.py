@@ -48,7 +48,7 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LibrariesResult:
     """All by app and layer.
 
@@ -65,7 +65,7 @@ class LibrariesResult:
     via: Keyed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LayerFiles:
     """File-system calls that use a file, by layer; shape (n,) each."""
 
@@ -76,7 +76,7 @@ class LayerFiles:
     count: NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LayerSizes:
     """Data operations of each size, by layer (and once more for `ANY_LIBRARY`); shape (n,) each."""
 
@@ -86,7 +86,7 @@ class LayerSizes:
     count: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LibraryUse:
     """File-system calls on files of the data set by the layers that they were made through, and calls of the layers.
 

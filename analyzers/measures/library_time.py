@@ -41,7 +41,7 @@ _FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
 _BITS = sum(1 << layer for layer in LIBRARIES)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LibraryTimes:
     """Time of processes in ns, shape (processes, WIDTH) each; a layer's column, or that of `ANY`."""
 

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 _HOW: dict[str, How] = {"first": "min", "last": "max"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OperationCounts:
     """Per phase and listed file; shape (n,) each. Integers of any size: to be added up with `group`."""
 

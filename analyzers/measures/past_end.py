@@ -28,7 +28,7 @@ __all__ = ["BeyondEnds", "PastEnd"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BeyondEnds:
     """Per phase and listed file; shape (n,) each."""
 

@@ -22,7 +22,7 @@ __all__ = ["MovedByProcess", "ProcessTotals"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MovedByProcess:
     """Shape (processes,) each."""
 

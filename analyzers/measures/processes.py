@@ -23,7 +23,7 @@ __all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProcessesResult:
     """`files` and `apps` (by app and file + 1): processes, readers, writers. `phases`: processes."""
 
@@ -32,7 +32,7 @@ class ProcessesResult:
     phases: Keyed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FileUsers:
     """Processes that use each file, shape (n,) each. Integers of any size."""
 
@@ -43,7 +43,7 @@ class FileUsers:
     writers: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProcessCounts:
     """Processes that use files of the data set (`files`: and others)."""
 

@@ -56,7 +56,7 @@ def pause_floor_ns(world: World) -> int:
     return max(1_000_000, world.span_ns // 10_000)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SurveyResult:
     """`busy`: by app. `files`: by file code. `reach`: by file and moment. `threaded`: processes, ascending.
     `level`: 2 ** level pieces of the run are one moment."""
@@ -69,7 +69,7 @@ class SurveyResult:
     activity: Activity = field(default_factory=Activity)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SurveyedFiles:
     """What was done to each file."""
 

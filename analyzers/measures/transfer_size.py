@@ -20,7 +20,7 @@ from vani.analyzers.world import Context, World
 __all__ = ["SizeBins", "SizeCounts", "TransferSize"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SizeBins:
     """Data operations by bins of the source's own, per phase and file; shape (n,) each."""
 
@@ -36,7 +36,7 @@ class SizeBins:
     count: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SizeCounts:
     """Data operations of each size, per phase and listed file; shape (n,) each."""
 

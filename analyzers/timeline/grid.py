@@ -44,7 +44,7 @@ SIZE_CLASSES = (3, len(BINS))
 """Widths of keys of direction (0 read, 1 write, 2 of unknown size) and class of size."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Grid:
     """Where calls go: bins of time, rows of processes, patterns of files."""
 

@@ -24,7 +24,7 @@ DURATIONS: Final = (KINDS, len(EDGES) + 1)
 """Widths of keys of kind and class of duration."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Long:
     """Some calls; shape (n,) each, longest first, of equals the first of the first process."""
 

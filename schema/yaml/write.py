@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from vani.schema.yaml.layout import BARE, DASH, INDENT
 
-__all__ = ["WIDTH", "round_floats", "yaml_text"]
+__all__ = ["WIDTH", "rounded", "yaml_text"]
 
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
@@ -137,30 +137,17 @@ def _other(value: object) -> str:
 
 def _float(value: float) -> str:
     if math.isfinite(value):
-        # Of moments since 1970 and large rates, nine digits would not keep the whole seconds and bytes.
-        short = float(f"{value:.9g}") if abs(value) < 1e8 else float(round(value))
-        text = repr(short)
+        # As in `rounded`, which a call more would slow down.
+        text = repr(float(f"{value:.9g}") if abs(value) < 1e8 else float(round(value)))
         # YAML 1.1 takes `1e-07` for text: a float needs a point.
         return text if "." in text else text.replace("e", ".0e")
     return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
 
 
-def round_floats(tree: dict[str, Any]) -> None:
-    """Round the floats of a tree in place as `yaml_text` does, so that other formats hold the same numbers."""
-    waiting: list[Any] = [tree]
-    while waiting:
-        part = waiting.pop()
-        for key, value in part.items() if type(part) is dict else enumerate(part):
-            kind = type(value)
-            if kind is float:
-                if math.isfinite(value):
-                    # As in `_float`, which a call more would slow down.
-                    part[key] = float(f"{value:.9g}") if abs(value) < 1e8 else float(round(value))
-            elif kind is dict or kind is list:
-                waiting.append(value)
-            elif kind is tuple:
-                part[key] = list(value)
-                waiting.append(part[key])
+def rounded(value: float) -> float:
+    """A finite float as `yaml_text` writes it, so that other formats hold the same numbers."""
+    # Of moments since 1970 and large rates, nine digits would not keep the whole seconds and bytes.
+    return float(f"{value:.9g}") if abs(value) < 1e8 else float(round(value))
 
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -3,6 +3,7 @@
 Times are measured by `python -m benchmarks`; a test of them would fail on a busy machine. Modules can be counted.
 """
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
 TRACE = ROOT / "tests" / "data" / "traces" / "v3-cm1like-16r"
 HEAVY = {
-    "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.dataset", "pydantic",
+    "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.compute", "pyarrow.dataset", "pydantic",
     "rich", "vani.readers.darshan.reader", "vl_convert", "yaml", "sqlalchemy",
 }  # fmt: skip
 
@@ -65,3 +66,17 @@ def loaded(arguments, folder):
 )
 def test_a_command_loads_only_what_it_needs(arguments, allowed, tmp_path):
     assert loaded(arguments, tmp_path) - allowed == set()
+
+
+def test_columns_are_given_no_methods_that_nobody_calls():
+    # Each is compiled when its module is loaded, and what holds arrays can be neither compared nor shown.
+    kept = []
+    for path in sorted((ROOT / "analyzers").rglob("*.py")):
+        for one in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(one, ast.ClassDef):
+                continue
+            made = [ast.unparse(decorator) for decorator in one.decorator_list]
+            fields = [ast.unparse(line.annotation) for line in one.body if isinstance(line, ast.AnnAssign)]
+            if made == ["dataclass(frozen=True)"] and any("NDArray" in field or field == "Ints" for field in fields):
+                kept.append(f"{path.name}: {one.name}")
+    assert kept == []

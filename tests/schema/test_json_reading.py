@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import math
+import random
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path, PurePath
 
+import numpy as np
 import pytest
 
 from vani.errors import DocumentError, InputError
@@ -44,6 +49,39 @@ def test_numbers_of_a_profile_that_was_computed_are_the_same_in_json_as_in_yaml(
     odd = [1 / 3, 1.7e9 + 0.123456789, 1e-7 / 3, 0.1 + 0.2]
     computed = profile.model_copy(update={"extensions": {"own": {"values": odd, "pair": (2 / 3, [1 / 7])}}})
     assert json.loads(FORMATS.render("json", computed)) == parse(FORMATS.render("yaml", computed), "x")
+
+
+def test_numbers_of_many_files_are_rounded_as_in_yaml(profile):
+    chance = random.Random(1)
+    numbers = [10.0**power * sign for power in range(-30, 31) for sign in (1, -1)] + [0.0, -0.0]
+    numbers += [chance.uniform(0, 1) * 10.0 ** chance.randint(-30, 20) for _ in range(400)]
+    # Halves of the last digit that is kept, of which some are a float's own and others its neighbours.
+    numbers += [(chance.randrange(10**9) + 0.5) / 10.0 ** chance.randint(0, 20) for _ in range(400)]
+    numbers += [math.nextafter(number, math.inf) for number in numbers] + [1e8 - 0.1, 1e8 + 0.5, 1e8 + 1.5]
+    first = profile.files[0]
+    files = [first.model_copy(update={"first_s": number, "stride": None}) for number in numbers]
+    many = profile.model_copy(update={"files": files})
+    found = [file["first_s"] for file in json.loads(FORMATS.render("json", many))["files"]]
+    assert found == [file["first_s"] for file in parse(FORMATS.render("yaml", many), "x")["files"]]
+
+
+def test_what_plug_ins_find_is_the_same_in_json_as_in_yaml(profile):
+    class Colour(Enum):
+        RED = "red"
+
+    own = {"path": PurePath("/a"), "kind": Colour.RED, "when": datetime(2026, 1, 2, tzinfo=UTC), "none": None,
+           "set": {1}, "mixed": [1, 2 / 3, "a", None, {"b": 1 / 3}], "float": np.float64(1 / 3), "keys": {2: 2, True: 3, 0.5: 4}, "empty": [{}, []]}  # fmt: skip
+    given = profile.model_copy(update={"extensions": {"own": own}})
+    wanted = parse(FORMATS.render("yaml", given), "x")
+    wanted["extensions"]["own"]["keys"] = {"2": 2, "true": 3, "0.5": 4}
+    assert json.loads(FORMATS.render("json", given)) == wanted
+
+
+def test_writing_leaves_the_profile_as_it_is(profile):
+    odd = profile.model_copy(update={"files": [profile.files[0].model_copy(update={"last_s": 1 / 3})]})
+    before = odd.model_dump()
+    FORMATS.render("json", odd)
+    assert odd.model_dump() == before and odd.files[0].last_s == 1 / 3
 
 
 def test_a_path_that_is_no_utf_8_is_the_same_text_in_json_as_in_yaml(profile):

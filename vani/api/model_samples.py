@@ -20,7 +20,7 @@ Machine = Literal["cetus", "titan"]
 _SCALES: Final = ("nodes", "processes", "bytes")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measured:
     """Samples of writes.
 

@@ -110,7 +110,7 @@ class _Batch(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Given:
     """The calls of a batch, and what is known from before; the last four are written to.
 
@@ -152,7 +152,7 @@ class Given:
     reach: NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Found:
     """What a batch's calls are.
 

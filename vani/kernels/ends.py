@@ -28,7 +28,7 @@ class FileEnds(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ByTime:
     """Columns by file, `known` and `since`, shape (files,); and by key of file and moment, shape (n,), ascending."""
 

@@ -49,7 +49,7 @@ class _Found(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Places:
     """What is known of files and phases beforehand."""
 

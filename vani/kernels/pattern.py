@@ -69,7 +69,7 @@ class _Found(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calls:
     """Calls of a batch, shape (n,); their groups, shape (groups,); and places, files of processes, shape (places,)."""
 
@@ -94,7 +94,7 @@ class Calls:
     """The same of opens."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Held:
     """Operations of earlier batches whose successors are not known yet; shape (n,) each, stream after stream."""
 
@@ -106,7 +106,7 @@ class Held:
     bits: NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Found:
     """What became of them."""
 

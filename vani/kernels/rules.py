@@ -39,7 +39,7 @@ class _Rules(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rules:
     """See `vani.readers.recorder.grammar.Grammar`; `values` hold terminals, of which `highest` is the largest or -1."""
 

@@ -45,7 +45,7 @@ class _Calls(ctypes.Structure):
     _fields_ = tuple((name, _ADDRESS) for name, _ in COLUMNS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Signatures:
     """Groups of calls and what is added up of each; shape (groups,) but for `codes`."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["CallTable", "Signatures"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CallTable:
     """Distinct calls, by signature id.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -75,6 +74,8 @@ class Formats(Generic[Written]):
         if found is not None:
             return found
         suffix, known = path.suffix.lower(), list(self._by_suffix)
+        import difflib  # noqa: PLC0415 - wanted only for what is misspelt
+
         near = difflib.get_close_matches(suffix, known, 1)
         raise InputError(
             f"unknown {self._what} format {suffix!r}" if suffix else f"no {self._what} format is named",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["json_text"]
+__all__ = ["json_text", "unobeyed"]
 
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """DEL and the control characters C1, what sets the direction of text, and halves of characters, which UTF-8 has not."""
@@ -49,6 +49,11 @@ def json_text(
         separators=separators,
         default=default,
     )
+    return unobeyed(text)
+
+
+def unobeyed(text: str) -> str:
+    """JSON with a line end, and with escapes for what a terminal obeys."""
     if text.isascii() and "\x7f" not in text:
         return text + "\n"
     # These stand inside of strings only: JSON has no other place for them.

@@ -8,15 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from vani.columns import to_numpy
 from vani.errors import StoreError
 from vani.store.kept import Kept
 from vani.store.manifest import Manifest, PartEntry, read_manifest
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 __all__ = [
     "FILE_TABLE",
@@ -44,7 +46,7 @@ class CallsNeeded(Exception):  # noqa: N818 - no error: whoever has the trace de
     """The calls of a store are not at hand."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowGroup:
     """Some thousand calls of a part, and when they took place (ns of the ranks' clocks)."""
 
@@ -176,6 +178,8 @@ def _reading(file: Path) -> Iterator[pq.ParquetFile]:
     StoreError
         The file is damaged.
     """
+    import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
+
     try:
         # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
         with (

@@ -17,7 +17,6 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from vani.atomic import new_directory
 from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
@@ -88,6 +87,7 @@ def decode_part(task: PartTask) -> Piece:
 
     May run several times, even at once: a worker that was taken for lost may still be writing.
     """
+
     piece = Piece()
     if task.call_sites and isinstance(task.reader, TellsCallSites):
         schema, batches = CALLS.append(CALL_SITE), task.reader.batches(task.ranks, piece, call_sites=True)
@@ -108,6 +108,8 @@ def _write_part(
     packed: Mapping[str, object],
     kept: list[pa.RecordBatch] | None,
 ) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
+
     partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")
     try:
         with (
@@ -232,6 +234,8 @@ def write_store(
         _write_table(reader.files(), folder / FILE_TABLE)
         _write_table(reader.functions(), folder / FUNCTION_TABLE)
         if places is not None:
+            import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
+
             with (
                 _new_file(folder / "_call_sites.parquet") as raw,
                 pq.ParquetWriter(raw, CALL_SITES, compression="zstd", write_page_checksum=True) as writer,
@@ -326,6 +330,8 @@ def _keep_from_others(place: Path) -> None:
 
 
 def _write_table(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
+
     with _new_file(path) as raw:
         pq.write_table(table, raw, compression="zstd", write_page_checksum=True)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.parquet.parts import column_names, find_parts
 from vani.readers.trace_reader import TraceReader
 
 __all__ = ["is_converted", "is_parquet", "is_parquet_part", "is_store", "open_parquet"]
@@ -18,7 +17,11 @@ _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
 
 def is_parquet(path: Path) -> bool:
     """Tell whether a directory, or `_parquet` in it, holds Parquet files, of whatever kind but a store of Vani."""
-    return path.is_dir() and not is_store(path) and bool(find_parts(path))
+    if not path.is_dir() or is_store(path):
+        return False
+    from vani.readers.parquet.parts import find_parts  # noqa: PLC0415 - loads what few traces need
+
+    return bool(find_parts(path))
 
 
 def is_parquet_part(name: str) -> bool:
@@ -35,6 +38,8 @@ def is_converted(path: Path) -> bool:
     """Tell whether those files are a converted trace, whole or not; False where no file can be read."""
     if not path.is_dir():
         return False
+    from vani.readers.parquet.parts import column_names, find_parts  # noqa: PLC0415 - loads what few traces need
+
     try:
         return _kind(column_names(find_parts(path))) is not None
     except TraceError:
@@ -61,6 +66,8 @@ def open_parquet(path: Path) -> TraceReader:
     TraceError
         Damaged files.
     """
+    from vani.readers.parquet.parts import column_names, find_parts  # noqa: PLC0415 - loads what few traces need
+
     names = column_names(find_parts(path))
     kind = _kind(names)
     # Most traces are of neither: their readers are loaded where they are needed.

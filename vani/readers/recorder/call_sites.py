@@ -60,7 +60,7 @@ _TOLD = 8
 """Damaged tables that are reported one by one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CallSites:
     """The table of one rank.
 

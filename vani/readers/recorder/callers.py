@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Resolved:
     """How often each call signature of each grammar occurs within the same layers; shape (n,) each.
 

@@ -24,7 +24,7 @@ _EXACT = 1 << 53
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Packed:
     """Signatures as the kernel takes them, and the codes behind the positions that stand in them."""
 

@@ -21,7 +21,7 @@ __all__ = ["Forest", "decode_forest"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forest:
     """Checked grammars behind one another.
 

@@ -48,7 +48,7 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Grammar:
     """A checked grammar: every symbol is a terminal or a rule that exists, and no rule contains itself.
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.columns import Texts, texts, to_arrow, to_numpy
@@ -88,7 +87,7 @@ class InternedPaths:
         positions
             Shape (n,), ascending: where in the trace each text stands.
         """
-        encoded = pc.dictionary_encode(spellings)
+        encoded = spellings.dictionary_encode()
         indices = to_numpy(encoded.indices)
         distinct = _normal(encoded.dictionary.cast(pa.large_string()))
         # The last one written stays: that of the first row.
@@ -120,6 +119,8 @@ class InternedHandles:
 
     def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
         """Number the handles of a part, shape (n,)."""
+        import pyarrow.compute as pc  # noqa: PLC0415 - few tables are read in parts
+
         encoded = pc.dictionary_encode(column)
         distinct = encoded.dictionary.cast(pa.large_string())
         named = pc.binary_join_element_wise(_large([f"{layer} "])[0], distinct, _large([""])[0])
@@ -134,6 +135,8 @@ class InternedHandles:
 
 def _normal(paths: pa.Array) -> pa.Array:
     """Each path in the spelling that stands for all of its spellings; most have it already."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - few tables are read in parts
+
     odd: Any = pc.invert(pc.starts_with(paths, "/"))
     for test in (
         pc.match_substring(paths, "//"),

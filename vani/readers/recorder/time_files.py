@@ -19,7 +19,7 @@ __all__ = ["RawTimes", "TimeFiles"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Segments:
     """Parts of recorder.ts by rank: offset in the file and length, 0 where there is none."""
 

@@ -15,10 +15,9 @@ MARK = "vani-trace.json"
 SUFFIX = ".strace"
 
 _HEAD = 1 << 16
-_LINE = re.compile(
+_LINE = (
     rb"^(?:\[pid +\d+\] +|\d+ +)?(?P<time>\d+\.\d+ |\d\d:\d\d:\d\d(?:\.\d+)? )?"
-    rb"(?:[a-z_]\w*\(.*?(?:= (?:-?\d|0x|\?)|<unfinished \.\.\.>)|<\.\.\. \w+ resumed>|--- SIG\w+ |\+\+\+ )",
-    re.MULTILINE,
+    rb"(?:[a-z_]\w*\(.*?(?:= (?:-?\d|0x|\?)|<unfinished \.\.\.>)|<\.\.\. \w+ resumed>|--- SIG\w+ |\+\+\+ )"
 )
 _PID = re.compile(r"\.(\d+)$")
 _RANK = re.compile(rf"^rank-(\d+){re.escape(SUFFIX)}$")
@@ -86,5 +85,5 @@ def _begins_like_one(path: Path) -> bool:
     except OSError:
         return False
     first = [line for line in head.split(b"\n")[:20] if line.strip()]
-    fitting = sum(_LINE.match(line) is not None for line in first)
+    fitting = sum(re.match(_LINE, line, re.MULTILINE) is not None for line in first)
     return bool(first) and 2 * fitting > len(first)

@@ -1,0 +1,16 @@
+"""How a command ends: at once, whatever it loaded."""
+
+import subprocess
+import sys
+
+
+def test_nothing_that_was_loaded_is_looked_through_for_cycles_before_the_process_ends():
+    code = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 5000))\n"
+        "sys.argv = ['vani', '--help']\n"
+        "from vani.__main__ import main\n"
+        "main()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "True"
