@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -17,9 +18,9 @@ from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_ord
 from vani.analyzers.keys import KINDS, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.columns import to_numpy
+from vani.columns import raw, to_numpy
 from vani.kernels.extents import extents
-from vani.kernels.signatures import COLUMNS, Signatures, signatures
+from vani.kernels.signatures import COLUMNS, NULLABLE, Signatures, signatures
 from vani.kernels.size_counts import size_counts
 
 __all__ = ["Batch", "cells_of"]
@@ -42,18 +43,25 @@ class Batch:
         """Columns of all calls; `_taken`: of the counted ones."""
         self._taken: dict[str, NDArray[Any]] = {}
         self._is_example = False
-        counted = (self.all_calls("layer") <= Layer.STDIO) & ((self.all_calls("flags") & Flag.NESTED) == 0)
-        self._rows: NDArray[np.int64] | None = None if counted.all() else np.flatnonzero(counted)
 
     @cached_property
     def examples(self) -> Batch:
         """One call of each group of `alike`: what all calls of a group share is read off it."""
-        rows = self.alike.row
+        rows, known = self.alike.row, self._signatures
         found = Batch.__new__(Batch)
         found.context, found.facts, found._calls = self.context, self.facts, self._calls
-        found._read, found._taken, found._rows = self._read, {}, self.rows[rows]
+        found._read, found._taken = self._read, {} if known is None else dict(known.counted.columns)
+        found._rows = rows if self._rows is None else self._rows[rows]
         found._is_example = True
         return found
+
+    @cached_property
+    def _rows(self) -> NDArray[Any] | None:
+        """Place of each counted call among all calls of the batch; None: all are counted."""
+        if self._signatures is not None:
+            return self._signatures.counted.rows
+        counted = (self.all_calls("layer") <= Layer.STDIO) & ((self.all_calls("flags") & Flag.NESTED) == 0)
+        return None if counted.all() else np.flatnonzero(counted)
 
     def __len__(self) -> int:
         return self._calls.num_rows if self._rows is None else len(self._rows)
@@ -64,15 +72,19 @@ class Batch:
         return self._rows is None
 
     @property
-    def rows(self) -> Ints:
+    def rows(self) -> NDArray[Any]:
         """Place of each counted call among all calls of the batch."""
         return np.arange(self._calls.num_rows) if self._rows is None else self._rows
 
     def _column(self, name: str) -> NDArray[Any]:
-        if self._rows is None:
-            return self.all_calls(name)
         if name not in self._taken:
-            self._taken[name] = self.all_calls(name)[self._rows]
+            known = self._signatures
+            if known is not None and name in known.columns and name != "start_ns":
+                self._taken[name] = known.columns[name]
+            elif self._rows is None:
+                return self.all_calls(name)
+            else:
+                self._taken[name] = self.all_calls(name)[self._rows]
         return self._taken[name]
 
     @cached_property
@@ -127,10 +139,18 @@ class Batch:
             # What a name stands for depends on the moment.
             return None
         starts = np.empty(0, np.int64) if self.facts is None else self._phase_starts
-        there = set(self._calls.schema.names)
-        nothing = np.zeros(len(self), np.int8)
-        columns = [self._column(name) if name in there else nothing for name, _ in COLUMNS]
-        return signatures(columns, starts, self.context.world.shift_ns[self.context.trace])
+        calls = self._calls
+        there = [name for name in calls.schema.names if name in COLUMNS]
+        if any(calls.column(name).null_count for name in there if name not in NULLABLE):
+            return None
+        return signatures(
+            {name: raw(calls.column(name)) for name in there},
+            calls.num_rows,
+            starts,
+            self.context.world.shift_ns[self.context.trace],
+            most_layer=Layer.STDIO,
+            nested=Flag.NESTED,
+        )
 
     def _of_examples(self, values: NDArray[Any]) -> NDArray[Any]:
         """What is known of each group of `alike`, for each call."""
@@ -155,6 +175,8 @@ class Batch:
 
     @cached_property
     def start(self) -> Ints:
+        if self._signatures is not None:
+            return self._signatures.columns["start_ns"]
         shift = self.context.world.shift_ns[self.context.trace]
         start: Ints = self._column("start_ns")
         return start + shift if shift else start
@@ -235,7 +257,7 @@ class Batch:
         """
         known = self._signatures
         if known is not None:
-            return Alike(known.codes, known.row, known.count)
+            return Alike(known.counted.codes, known.counted.row, known.counted.count)
         if self.facts is None:
             return Alike.of(
                 Dense.of(self.file).codes, self.flags, self.kind + KINDS * self.layer, self.process
@@ -359,6 +381,27 @@ class Batch:
         if name not in self._read:
             self._read[name] = _numbers(self._calls, name)
         return self._read[name]
+
+    @cached_property
+    def every(self) -> Mapping[str, NDArray[Any]]:
+        """Layer, kind and flags of all calls of the batch, those of libraries too, and `count`: of how many calls."""
+        known, names = self._signatures, ("layer", "kind", "flags")
+        if known is None:
+            one = np.ones(self._calls.num_rows, np.int64)
+            return {name: self.all_calls(name) for name in names} | {"count": one}
+        groups = (known.counted, known.others)
+        return {name: np.concatenate([g.columns[name] for g in groups]) for name in names} | {
+            "count": np.concatenate([g.count for g in groups])
+        }
+
+    def flagged(self, flag: Flag) -> Ints:
+        """Places, among all calls of the batch, of those with a flag."""
+        known = self._signatures
+        if known is not None:
+            groups = (known.counted, known.others)
+            if not any((g.columns["flags"] & flag).any() for g in groups):
+                return np.empty(0, np.int64)
+        return np.flatnonzero((self.all_calls("flags") & flag) != 0)
 
     def files_of(self, rows: Ints) -> Ints:
         """Files of some of all calls of the batch, those of libraries too, as `file`."""

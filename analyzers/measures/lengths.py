@@ -356,9 +356,9 @@ def _telling(batch: Batch) -> _Telling:
 def _lengths_set_by_libraries(batch: Batch) -> Ints:
     if batch.complete:
         return np.empty(0, np.int64)
-    sets = (batch.all_calls("layer") > Layer.STDIO) & ((batch.all_calls("flags") & Flag.RESIZE) != 0)
-    rows = np.flatnonzero(sets)
+    rows = batch.flagged(Flag.RESIZE)
     if len(rows):
+        rows = rows[batch.all_calls("layer")[rows] > Layer.STDIO]
         rows = rows[(batch.files_of(rows) >= 0) & (batch.all_calls("offset")[rows] != NO_VALUE)]
     return rows
 

@@ -35,7 +35,6 @@ from vani.kernels.library import library
 from vani.kernels.merge import merge
 from vani.kernels.past_end import past_end
 from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
-from vani.kernels.signatures import COLUMNS, signatures
 from vani.kernels.size_counts import size_counts
 from vani.kernels.sweep import sweep
 from vani.readers.trace_reader import Piece
@@ -174,49 +173,6 @@ def test_profiles_are_the_same_with_kernels_and_without(traces, gap, files):
         compiled = profile_of(traces, Path(folder) / "a", gap_s=gap, files=files)
         with without_kernels():
             assert profile_of(traces, Path(folder) / "b", gap_s=gap, files=files) == compiled
-
-
-ROWS = st.lists(
-    st.tuples(*[st.integers(0, 1)] * 8, NUMBERS, NUMBERS, st.integers(0, 100), st.integers(0, 9)),
-    max_size=40,
-)
-
-
-@given(rows=ROWS, phases=st.lists(st.integers(0, 100), max_size=3, unique=True))
-@EXAMPLES
-def test_signatures_are_all_that_calls_share(rows, phases):
-    columns = [np.array([row[i] for row in rows], t) for i, (_, t) in enumerate(COLUMNS)]
-    starts = ints(sorted(phases))
-    found = signatures(columns, starts, 7)
-    assert found is not None
-    groups: dict[Any, list[tuple[int, ...]]] = {}
-    for i, row in enumerate(rows):
-        phase = max(int(np.searchsorted(starts, row[10] + 7, side="right")) - 1, 0)
-        groups.setdefault((*row[:8], phase), []).append((i, *row[8:]))
-        assert found.phase[found.codes[i]] == phase
-    assert len(found.row) == len(groups)
-    for mine in groups.values():
-        (code,) = {int(found.codes[i]) for i, *_ in mine}
-        kind = rows[mine[0][0]][6]
-        sizes = [size for _, _, size, _, _ in mine if size != NO_VALUE]
-        begins = [start + 7 for *_, start, _ in mine]
-        assert found.row[code] == max(i for i, *_ in mine)
-        assert (found.count[code], found.bytes[code]) == (len(mine), sum(sizes))
-        assert found.time[code] == sum(took for *_, took in mine)
-        assert found.unsized[code] == (len(mine) - len(sizes)) * (kind <= 1)
-        placeless = [size for _, offset, size, _, _ in mine if offset == NO_VALUE]
-        assert found.placeless[code] == len(placeless)
-        assert found.displaced[code] == sum(size > 0 for size in placeless)
-        assert (found.first[code], found.last[code]) == (min(begins), max(begins))
-        assert found.end[code] == max(start + 7 + took for *_, start, took in mine)
-
-
-@pytest.mark.parametrize(
-    ("column", "value"), [("bytes", -5), ("duration_ns", -1), ("kind", -1), ("start_ns", 2**63 - 1)]
-)
-def test_odd_calls_are_left_to_numpy(column, value):
-    columns = [np.array([value if name == column else 1], t) for name, t in COLUMNS]
-    assert signatures(columns, ints([]), 5) is None
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS), max_size=40))
