@@ -20,7 +20,7 @@ from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import raw, to_numpy
 from vani.kernels.extents import extents
-from vani.kernels.signatures import COLUMNS, NULLABLE, Signatures, signatures
+from vani.kernels.signatures import COLUMNS, NULLABLE, Groups, Signatures, signatures
 from vani.kernels.size_counts import size_counts
 
 __all__ = ["Batch", "cells_of"]
@@ -393,6 +393,11 @@ class Batch:
         return {name: np.concatenate([g.columns[name] for g in groups]) for name in names} | {
             "count": np.concatenate([g.count for g in groups])
         }
+
+    @property
+    def others(self) -> Groups | None:
+        """Groups of the calls that are not counted, those of libraries mostly; None where numpy makes none."""
+        return None if self._signatures is None else self._signatures.others
 
     def flagged(self, flag: Flag) -> Ints:
         """Places, among all calls of the batch, of those with a flag."""
