@@ -202,6 +202,12 @@ class Batch:
         return found
 
     @cached_property
+    def included_rows(self) -> Any:
+        """Places of the included calls, as an array or a slice."""
+        # Views in place of copies.
+        return slice(None) if self.included.all() else np.flatnonzero(self.included)
+
+    @cached_property
     def phase(self) -> Ints:
         """Phase of each call; the number of phases for excluded calls."""
         if self._signatures is not None:

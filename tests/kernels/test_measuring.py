@@ -25,10 +25,12 @@ from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.keys import pack
 from vani.analyzers.measures.survey import Survey
 from vani.analyzers.passes import measures
+from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Layer
 from vani.kernels.activity import BITS as OF_ACTIVITY
 from vani.kernels.activity import activity
+from vani.kernels.busy import Last, busy
 from vani.kernels.extents import extents
 from vani.kernels.intervals import Places, intervals
 from vani.kernels.library import library
@@ -341,3 +343,26 @@ def test_groups_beyond_their_number_are_left_to_numpy():
     assume_known = Ends(known=np.ones(1, np.bool_), since=ints([0])).by_time()
     assert past_end((*calls, calls[1]), ints([0]), assume_known) is None
     assert past_end((calls[1], *calls[1:], calls[1]), ints([7]), assume_known) is None
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 9)), max_size=40),
+    size=st.integers(1, 12),
+    floor=st.integers(0, 6),
+)
+@EXAMPLES
+def test_pauses_and_overlaps_are_those_that_numpy_finds(rows, size, floor):
+    rows = sorted(rows, key=lambda row: row[0])
+    finder, last = OverlapFinder(), Last()
+    for at in range(0, len(rows), size):
+        codes, start, took = (ints([row[i] for row in rows[at : at + size]]) for i in range(3))
+        included = np.array([True, True, False])
+        found = busy((codes, start, took), ints([4, 5, 6]), included, last, floor)
+        assert found is not None
+        processes, (begin, end), last = found
+        assert processes.tolist() == finder.find(codes + 4, start, start + took).tolist()
+        assert last == finder.last
+        mine = included[codes]
+        one = np.zeros(int(mine.sum()), np.int64)
+        expected = merged(one, start[mine], np.maximum(start + took, start + 1)[mine] + floor)
+        assert plain(merged(np.zeros(len(begin), np.int64), begin, end + floor)) == plain(expected)
