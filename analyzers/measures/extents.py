@@ -86,6 +86,8 @@ class Extents:
         times = [p.start_ns for p in parts if p.start_ns is not None]
         if times:
             return ExtentsResult(_together(found), np.concatenate(times))
+        if sum(map(len, found)) <= _MOST_EXTENTS:
+            return ExtentsResult(Intervals.joined(found))
         merged = Intervals()
         for part in found:
             # One after the other: all at once would take their memory several times.

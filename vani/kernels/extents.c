@@ -5,13 +5,19 @@ struct extent {
     int64_t side, start, end;
 };
 
-enum { PLACES = 1 << 13 };
+enum { PLACES = 1 << 10 };
 
 /* Where extents of a side that begin (0) or end (1) somewhere are noted, until others take their place. */
 static uint32_t slot_of(int32_t side, int64_t at, int ends)
 {
     uint64_t h = ((uint64_t)at ^ (uint64_t)(2 * (int64_t)side + ends) << 44) * UINT64_C(0xD6E8FEB86659FD93);
     return (h ^ h >> 32) >> 8 & (PLACES - 1);
+}
+
+/* Whether what begins at `start` lies within the extent with the number one - 1, or behind it without a gap. */
+static int fits(int32_t one, const struct extent *found, int32_t side, int64_t start)
+{
+    return one && found[one - 1].side == side && start >= found[one - 1].start && start <= found[one - 1].end;
 }
 
 /* side: by group, what extents are put together by, below `sides`; -1 leaves a group out. open: by side, zeros at first.
@@ -36,14 +42,13 @@ KERNEL int vani_extents(const int32_t *codes, const int64_t *offset, const int64
             continue;
         if (bytes[i] < 0 || __builtin_add_overflow(start, bytes[i], &end))
             return NOT_ME;
-        /* Within what is open, or behind it without a gap; or the same of another one, as programs go back and forth. */
-        int32_t candidates[3] = {open[s], at[slot_of(s, start, 1)], at[slot_of(s, start, 0)]}, one = 0;
-        for (int c = 0; c < 3 && !one; c++) {
-            const struct extent *known = candidates[c] ? &found[candidates[c] - 1] : 0;
-            if (known && known->side == s && start >= known->start && start <= known->end)
-                one = candidates[c];
-        }
-        if (one) {
+        /* Programs go on where they were last, or go back and forth between few places. */
+        int32_t one = open[s];
+        if (!fits(one, found, s, start))
+            one = at[slot_of(s, start, 1)];
+        if (!fits(one, found, s, start))
+            one = at[slot_of(s, start, 0)];
+        if (fits(one, found, s, start)) {
             if (end > found[one - 1].end) {
                 found[one - 1].end = end;
                 at[slot_of(s, end, 1)] = one;
