@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import NO_VALUE, How, Keyed, group, stable_order
+from vani.analyzers.keyed import NO_VALUE, How, Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
+from vani.analyzers.telling_calls import NAMING, TellingCalls, firsts, telling_calls
 from vani.analyzers.world import Context, World
-from vani.calls import Flag, Kind, Layer
+from vani.calls import Flag, Kind
 from vani.kernels.reach import LEFT_OUT, WRITES, reach
 
 __all__ = ["FileLengths", "Lengths", "LengthsResult"]
@@ -44,6 +44,7 @@ _HOW: dict[str, How] = {**_WRITES, "reset": "max"}
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_Changes = tuple[Ints, Ints, Bools, Keyed]
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        found = self._compiled(batch) or self._found(_telling(batch, writes=True))
+        found = self._compiled(batch) or self._found(telling_calls(batch, writes=True))
         self._process.go_on(*found)
         last = self._process.last
         if last is None:
@@ -186,11 +187,11 @@ class _Collector:
     def _compiled(self, batch: Batch) -> _Changes | None:
         """As `_found`, where a kernel looks at the writes; None if numpy decides."""
         examples = batch.examples
-        tells = (examples.flags & (_NAMING | Flag.RESIZE)) != 0
+        tells = (examples.flags & (NAMING | Flag.RESIZE)) != 0
         writes = (examples.kind == Kind.WRITE) & examples.included
         if (tells & writes).any():
             return None
-        others = _telling(batch, writes=False)
+        others = telling_calls(batch, writes=False)
         key, last, reset, gone = self._resets(others)
         # Of the batch's calls that count, the first one behind the last reset.
         after = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1 if len(others.key) else 0, 0)
@@ -211,10 +212,10 @@ class _Collector:
         cell = pack((examples.process_file[of], moment + 1), _KEY_MOMENT)
         return key, reset, gone, group(cell, {"reach": end, "last": start}, _WRITES)
 
-    def _found(self, calls: _Telling) -> _Changes:
+    def _found(self, calls: TellingCalls) -> _Changes:
         """Files by process, when they were last reset, whether they are gone, and the writes since."""
         key, last, reset, gone = self._resets(calls)
-        since = np.repeat(last, np.diff(np.append(_firsts(calls.key), len(calls.key))))
+        since = np.repeat(last, np.diff(np.append(firsts(calls.key), len(calls.key))))
         rows = np.flatnonzero(calls.writes & (np.arange(len(since)) > since))
         writes = group(
             pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT),
@@ -224,9 +225,9 @@ class _Collector:
         self._keep_cuts(calls)
         return key, reset, gone, writes
 
-    def _resets(self, calls: _Telling) -> tuple[Ints, Ints, Ints, Bools]:
+    def _resets(self, calls: TellingCalls) -> tuple[Ints, Ints, Ints, Bools]:
         """Files by process: the last call that reset them (-1: none) and its time, and whether they are gone."""
-        first = _firsts(calls.key)
+        first = firsts(calls.key)
         key = calls.key[first]
         _, gone = self._process.known(key)
         if not len(key):
@@ -243,7 +244,7 @@ class _Collector:
         last = np.maximum.reduceat(np.where(resets, np.arange(len(resets)), -1), first)
         return key, last, np.where(last >= 0, calls.start[np.maximum(last, 0)], -1), gone
 
-    def _keep_cuts(self, calls: _Telling) -> None:
+    def _keep_cuts(self, calls: TellingCalls) -> None:
         cut = np.flatnonzero(calls.cuts)
         if len(cut):
             file = unpack(calls.key[cut], self._of_file)[1] - 1
@@ -282,96 +283,6 @@ class _Collector:
         self._shrink()
         cuts = self._cuts[0] if self._cuts else Keyed()
         return LengthsResult(self._parts[0].packed(), cuts, self._given_up)
-
-
-@dataclass(frozen=True)
-class _Telling:
-    """Calls that tell how long a file is, by process and file, in recorded order; shape (n,) each."""
-
-    place: NDArray[Any]
-    """Among all calls of the batch."""
-    key: Ints
-    start: Ints
-    end: Ints
-    """End of a write, length of a cut."""
-    writes: Bools
-    empties: Bools
-    cuts: Bools
-    creates: Bools
-    opens: Bools
-    removes: Bools
-
-
-_NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
-_Changes = tuple[Ints, Ints, Bools, Keyed]
-
-
-def _firsts(key: Ints) -> Ints:
-    """Where each run of equal keys begins."""
-    return np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
-
-
-def _telling(batch: Batch, *, writes: bool) -> _Telling:
-    """These calls of a batch, those of libraries that set the length among them; without writes unless asked for."""
-    examples = batch.examples
-    flags, kind = examples.flags, examples.kind
-    of = (kind == Kind.METADATA) & ((flags & (_NAMING | Flag.RESIZE)) != 0)
-    of = (of | ((kind == Kind.WRITE) & writes)) & examples.included
-    rows = np.flatnonzero(of[batch.alike.codes]) if of.any() else np.empty(0, np.int64)
-    place: NDArray[Any] = rows if batch.complete else batch.rows[rows]
-    columns: list[Any] = [
-        place,
-        examples.process_file[batch.alike.codes[rows]],
-        batch.start[rows],
-        *(column[batch.alike.codes[rows]] for column in (flags, kind)),
-        *(column[rows] for column in (batch.offset, batch.bytes)),
-    ]
-    library = _lengths_set_by_libraries(batch)
-    if len(library):
-        file = batch.files_of(library)
-        world = batch.context.world
-        process = batch.all_calls("rank")[library] + world.process_base[batch.context.trace]
-        others: list[Any] = [
-            library,
-            pack((process, file + 1), (world.processes, world.files + 1)),
-            batch.starts_of(library),
-            *(batch.all_calls(n)[library] for n in ("flags", "kind", "offset", "bytes")),
-        ]
-        columns = [np.concatenate(both) for both in zip(columns, others, strict=True)]
-        columns = [column[np.argsort(columns[0])] for column in columns]
-    _, _, _, flags, kind, offset, size = columns
-    placed = offset != NO_VALUE
-    telling = np.where(
-        kind == Kind.WRITE, placed & (size != NO_VALUE), placed | ((flags & _NAMING) != 0)
-    ).astype(np.bool_)
-    columns = [column[telling] for column in columns]
-    order = stable_order(columns[1])
-    place, key, start, flags, kind, offset, size = (column[order] for column in columns)
-    is_write = kind == Kind.WRITE
-    opens = (flags & Flag.OPEN) != 0
-    return _Telling(
-        place,
-        key,
-        start,
-        # A write of nothing lengthens nothing.
-        np.where(is_write, np.where(size > 0, offset + size, 0), np.maximum(offset, 0)),
-        is_write,
-        (flags & Flag.TRUNCATE) != 0,
-        (flags & Flag.RESIZE) != 0,
-        opens & ((flags & Flag.CREATE) != 0),
-        opens,
-        (flags & Flag.REMOVE) != 0,
-    )
-
-
-def _lengths_set_by_libraries(batch: Batch) -> Ints:
-    if batch.complete:
-        return np.empty(0, np.int64)
-    rows = batch.flagged(Flag.RESIZE)
-    if len(rows):
-        rows = rows[batch.all_calls("layer")[rows] > Layer.STDIO]
-        rows = rows[(batch.files_of(rows) >= 0) & (batch.all_calls("offset")[rows] != NO_VALUE)]
-    return rows
 
 
 def _lengths_of(world: World, result: LengthsResult) -> tuple[Ints, Bools]:
