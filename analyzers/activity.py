@@ -125,10 +125,11 @@ class ActivityCollector:
         self._parts: list[Keyed] = []
         self._level = 0
 
-    def add(self, batch: Batch, rows: Any) -> None:
-        """Take the calls in `rows` of the batch."""
+    def add(self, batch: Batch) -> None:
+        """Take the calls of the batch on files of the data set."""
         if self._add_compiled(batch):
             return
+        rows = batch.included_rows
         if self._chosen is not None:
             rows = np.arange(len(batch))[rows]
             rows = rows[self._chosen[batch.rank[rows]]]

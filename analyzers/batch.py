@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.alike import Alike
@@ -15,11 +14,10 @@ from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_order
 from vani.analyzers.keys import KINDS, pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.recorded_calls import RecordedCalls
+from vani.analyzers.world import World
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.columns import to_numpy
 from vani.kernels.extents import extents
-from vani.kernels.signatures import COLUMNS, Signatures, signatures
 from vani.kernels.size_counts import size_counts
 
 __all__ = ["Batch", "cells_of"]
@@ -27,33 +25,31 @@ __all__ = ["Batch", "cells_of"]
 Ints = NDArray[np.int64]
 
 
-class Batch:
+class Batch(RecordedCalls):
     """The counted file-system calls of a batch: layers posix and stdio, nested ones left out.
 
     Attributes are numpy arrays of shape (n,). `file` is -1 where none is known; `offset` and `bytes` are `NO_VALUE`
     where null. Times are nanoseconds since the workload began.
     """
 
-    def __init__(self, context: Context, calls: pa.RecordBatch, facts: Facts | None = None) -> None:
-        self.context = context
-        self.facts = facts
-        self._calls = calls
-        self._read: dict[str, NDArray[Any]] = {}
-        """Columns of all calls; `_taken`: of the counted ones."""
-        self._taken: dict[str, NDArray[Any]] = {}
-        self._is_example = False
-        counted = (self.all_calls("layer") <= Layer.STDIO) & ((self.all_calls("flags") & Flag.NESTED) == 0)
-        self._rows: NDArray[np.int64] | None = None if counted.all() else np.flatnonzero(counted)
-
     @cached_property
     def examples(self) -> Batch:
         """One call of each group of `alike`: what all calls of a group share is read off it."""
-        rows = self.alike.row
+        rows, known = self.alike.row, self._signatures
         found = Batch.__new__(Batch)
         found.context, found.facts, found._calls = self.context, self.facts, self._calls
-        found._read, found._taken, found._rows = self._read, {}, self.rows[rows]
+        found._read, found._taken = self._read, {} if known is None else dict(known.counted.columns)
+        found._rows = rows if self._rows is None else self._rows[rows]
         found._is_example = True
         return found
+
+    @cached_property
+    def _rows(self) -> NDArray[Any] | None:
+        """Place of each counted call among all calls of the batch; None: all are counted."""
+        if self._signatures is not None:
+            return self._signatures.counted.rows
+        counted = (self.all_calls("layer") <= Layer.STDIO) & ((self.all_calls("flags") & Flag.NESTED) == 0)
+        return None if counted.all() else np.flatnonzero(counted)
 
     def __len__(self) -> int:
         return self._calls.num_rows if self._rows is None else len(self._rows)
@@ -64,15 +60,19 @@ class Batch:
         return self._rows is None
 
     @property
-    def rows(self) -> Ints:
+    def rows(self) -> NDArray[Any]:
         """Place of each counted call among all calls of the batch."""
         return np.arange(self._calls.num_rows) if self._rows is None else self._rows
 
     def _column(self, name: str) -> NDArray[Any]:
-        if self._rows is None:
-            return self.all_calls(name)
         if name not in self._taken:
-            self._taken[name] = self.all_calls(name)[self._rows]
+            known = self._signatures
+            if known is not None and name in known.columns and name != "start_ns":
+                self._taken[name] = known.columns[name]
+            elif self._rows is None:
+                return self.all_calls(name)
+            else:
+                self._taken[name] = self.all_calls(name)[self._rows]
         return self._taken[name]
 
     @cached_property
@@ -120,18 +120,6 @@ class Batch:
         found: Ints = np.append(self.context.file_codes, -1)[self._column("file")]
         return found
 
-    @cached_property
-    def _signatures(self) -> Signatures | None:
-        """Groups of calls that share every attribute but place, size and time; None if numpy has to find them."""
-        if self._is_example or self.context.world.lives is not None:
-            # What a name stands for depends on the moment.
-            return None
-        starts = np.empty(0, np.int64) if self.facts is None else self._phase_starts
-        there = set(self._calls.schema.names)
-        nothing = np.zeros(len(self), np.int8)
-        columns = [self._column(name) if name in there else nothing for name, _ in COLUMNS]
-        return signatures(columns, starts, self.context.world.shift_ns[self.context.trace])
-
     def _of_examples(self, values: NDArray[Any]) -> NDArray[Any]:
         """What is known of each group of `alike`, for each call."""
         found: NDArray[Any] = values[self.alike.codes]
@@ -155,6 +143,8 @@ class Batch:
 
     @cached_property
     def start(self) -> Ints:
+        if self._signatures is not None:
+            return self._signatures.columns["start_ns"]
         shift = self.context.world.shift_ns[self.context.trace]
         start: Ints = self._column("start_ns")
         return start + shift if shift else start
@@ -178,6 +168,12 @@ class Batch:
             self.file
         ]
         return found
+
+    @cached_property
+    def included_rows(self) -> Any:
+        """Places of the included calls, as an array or a slice."""
+        # Views in place of copies.
+        return slice(None) if self.included.all() else np.flatnonzero(self.included)
 
     @cached_property
     def phase(self) -> Ints:
@@ -218,11 +214,6 @@ class Batch:
         return Dense.of(pack((self.phase, file + 1), _cell_widths(self.context.world, self._facts)))
 
     @property
-    def _phase_starts(self) -> Ints:
-        facts, app = self._facts, self.context.app
-        return facts.phase_start[facts.first_phase[app] : facts.first_phase[app + 1]]
-
-    @property
     def cells(self) -> int:
         """Width of the keys of cells."""
         return prod(_cell_widths(self.context.world, self._facts))
@@ -235,7 +226,7 @@ class Batch:
         """
         known = self._signatures
         if known is not None:
-            return Alike(known.codes, known.row, known.count)
+            return Alike(known.counted.codes, known.counted.row, known.counted.count)
         if self.facts is None:
             return Alike.of(
                 Dense.of(self.file).codes, self.flags, self.kind + KINDS * self.layer, self.process
@@ -348,32 +339,6 @@ class Batch:
         begin, side = self.offset[rows], pack((self.cell.codes[rows], self.kind[rows]), (self.cells, 2))
         return merge_runs(side, begin, begin + self.bytes[rows])
 
-    @property
-    def _facts(self) -> Facts:
-        if self.facts is None:
-            raise RuntimeError("phases are known in the second pass only")
-        return self.facts
-
-    def all_calls(self, name: str) -> NDArray[Any]:
-        """A column of all calls of the batch, those of libraries too."""
-        if name not in self._read:
-            self._read[name] = _numbers(self._calls, name)
-        return self._read[name]
-
-    def files_of(self, rows: Ints) -> Ints:
-        """Files of some of all calls of the batch, those of libraries too, as `file`."""
-        named: Ints = np.append(self.context.file_codes, -1)[self.all_calls("file")[rows]]
-        lives = self.context.world.lives
-        return (
-            named if lives is None else lives.of(named, self.starts_of(rows), self.all_calls("flags")[rows])
-        )
-
-    def starts_of(self, rows: Ints) -> Ints:
-        """Starts of some of all calls of the batch, those of libraries too, as `start`."""
-        start: Ints = self.all_calls("start_ns")[rows]
-        return start + self.context.world.shift_ns[self.context.trace]
-
-
 def _cell_widths(world: World, facts: Facts) -> tuple[int, int]:
     return facts.phases + 1, world.files + 1
 
@@ -388,8 +353,3 @@ def cells_of(keys: Ints, world: World, facts: Facts, *more: int) -> tuple[Ints, 
     """
     phase, file, *others = unpack(keys, (*_cell_widths(world, facts), *more))
     return phase, file - 1, *others
-
-
-def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
-    column = calls.column(name)
-    return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)

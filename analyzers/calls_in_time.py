@@ -66,8 +66,10 @@ def widths_of(facts: Facts, listed: Ints) -> tuple[int, int, int]:
     return facts.phases + 1, int(listed.max(initial=-1)) + 2, KINDS
 
 
-def calls_in_time(batch: Batch, facts: Facts, listed: Ints, *, begin: int, end: int) -> CallsInTime:
-    """The calls of a batch within a stretch of time, cut at its ends.
+def calls_in_time(
+    batch: Batch, facts: Facts, listed: Ints, *, begin: int, end: int, ordered: bool = True
+) -> CallsInTime:
+    """The calls of a batch within a stretch of time, cut at its ends; in order of their starts if `ordered`.
 
     Parameters
     ----------
@@ -97,7 +99,7 @@ def calls_in_time(batch: Batch, facts: Facts, listed: Ints, *, begin: int, end: 
         )
         if known is not None:
             code, start, stop, in_order = known
-            return CallsInTime(code, start, stop) if in_order else _in_order(code, start, stop)
+            return CallsInTime(code, start, stop) if in_order or not ordered else _in_order(code, start, stop)
     start, stop = np.maximum(batch.start, begin), np.minimum(batch.end, end)
     inside = start < stop
     rows = slice(None) if inside.all() else np.flatnonzero(inside)

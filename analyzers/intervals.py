@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,16 @@ class Intervals:
 
     @staticmethod
     def joined(parts: list[Intervals]) -> Intervals:
-        """All intervals of the parts, merged."""
+        """All intervals of the parts, merged; each part is merged, and sorted by group and start."""
         parts = [p for p in parts if len(p)]
         if not parts:
             return Intervals()
         if len(parts) == 1:
             return parts[0]
+        parts.sort(key=lambda part: int(part.group[0]))
+        if all(int(a.group[-1]) < int(b.group[0]) for a, b in pairwise(parts)):
+            # Nothing of one touches anything of another.
+            return Intervals(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("group", "start", "end")))
         return _joined_many(parts) or merge(
             np.concatenate([p.group for p in parts]),
             np.concatenate([p.start for p in parts]),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.keyed import Keyed
-from vani.analyzers.keys import beside, unpack
+from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keys import beside, pack, unpack
+from vani.kernels.unions import KEYS, Calls, Open, unions
 
-__all__ = ["RunningUnion"]
+__all__ = ["OfProcesses", "RunningUnion", "RunningUnions"]
 
 _LOOK_BACK_NS = 10_000_000_000
 """No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
@@ -31,7 +36,7 @@ class RunningUnion:
         self._held = Intervals()
         self._lengths: list[Keyed] = []
 
-    def add(self, group: Ints, start: Ints, end: Ints, *, current: int, latest: int) -> None:
+    def add(self, key: Ints, start: Ints, end: Ints, *, current: int, latest: int) -> None:
         """Take intervals in any order.
 
         Parameters
@@ -41,7 +46,7 @@ class RunningUnion:
         latest
             Start of its last call so far, ns.
         """
-        self._held = Intervals.joined([self._held, merge(group, start, end)])
+        self._held = Intervals.joined([self._held, merge(key, start, end)])
         mine = unpack(self._held.group, self._widths)[0] == current
         done = ~mine
         if int(mine.sum()) > _MOST_HELD:
@@ -62,4 +67,90 @@ class RunningUnion:
     def result(self) -> Keyed:
         """Column `time` (ns) by group; no more intervals come."""
         self._book(np.ones(len(self._held), np.bool_))
+        return Keyed.merged(self._lengths)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OfProcesses:
+    """Calls of a batch in groups, as `vani.kernels.unions.Calls`, but with the process of each group."""
+
+    codes: NDArray[Any]
+    rows: NDArray[Any] | None
+    start: Ints
+    duration: Ints
+    shift: int
+    keys: Ints
+    process: Ints
+    count: Ints
+
+
+class RunningUnions:
+    """The same by a kernel, of calls in groups: keys are those of the process and a union below `KEYS`."""
+
+    def __init__(self, threaded: Ints) -> None:
+        self._threaded = threaded
+        self._owner = -1
+        self._open = Open()
+        self._lengths: list[Keyed] = []
+        self.stopped = False
+        """It was handed over."""
+
+    def add(self, calls: Sequence[OfProcesses], current: int, latest: int) -> bool:
+        """Take calls; False if numpy decides, and then nothing was taken. As `RunningUnion.add`."""
+        calls = [one for one in calls if one.keys.any()]
+        if not calls and not len(self._open.intervals):
+            return True
+        processes = np.unique(np.concatenate([[self._owner, current], *(one.process for one in calls)]))
+        slot_of = {process: int(np.searchsorted(processes, process)) for process in (self._owner, current)}
+        back = _LOOK_BACK_NS if current in self._threaded else 0
+        found = unions(
+            self._open,
+            slot_of[self._owner],
+            [
+                Calls(
+                    one.codes,
+                    one.rows,
+                    one.start,
+                    one.duration,
+                    one.shift,
+                    one.keys,
+                    np.searchsorted(processes, one.process),
+                    one.count,
+                )
+                for one in calls
+            ],
+            len(processes),
+            going_on=slot_of[current],
+            until=latest - back,
+            most=_MOST_HELD,
+        )
+        if found is None:
+            return False
+        times, self._open = found
+        self._owner = current
+        slot, key = np.nonzero(times)
+        self._book(processes[slot], key, times[slot, key])
+        return True
+
+    def _book(self, process: NDArray[Any], key: NDArray[Any], time: Ints) -> None:
+        if len(time):
+            self._lengths.append(group(pack((process, key), beside(KEYS)), {"time": time}))
+        if len(self._lengths) > 64:
+            self._lengths = [Keyed.merged(self._lengths)]
+
+    def stop(self, instead: RunningUnion) -> None:
+        """Hand over what is not complete; no more calls come."""
+        self.stopped = True
+        key, start, end = self._open.columns()
+        if len(key):
+            owner = np.full(len(key), self._owner)
+            keys = pack((owner, key), beside(KEYS))
+            instead.add(keys, start, end, current=self._owner, latest=int(start.max()))
+        self._open = Open()
+
+    def result(self) -> Keyed:
+        """Column `time` (ns) by key; no more calls come."""
+        key, start, end = self._open.columns()
+        self._book(np.full(len(key), self._owner), key, end - start)
+        self._open = Open()
         return Keyed.merged(self._lengths)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.kernels.busy import Last
+
 __all__ = ["OverlapFinder"]
 
 Ints = NDArray[np.int64]
@@ -19,18 +21,14 @@ class OverlapFinder:
     """
 
     def __init__(self) -> None:
-        self._process = -1
-        self._start = 0
-        self._end = 0
-        self._reach = _NEVER
-        """Largest end of the calls before the last."""
+        self.last = Last()
 
     def find(self, process: Ints, start: Ints, end: Ints) -> Ints:
         """Processes that overlap in this batch; calls in recorded order, process after process."""
         n = len(process)
         if not n:
             return process[:0]
-        goes_on = int(process[0]) == self._process
+        goes_on = int(process[0]) == self.last.process
         bad = np.zeros(n, np.bool_)
         if int(process[0]) == int(process[-1]) and (end[1:] >= end[:-1]).all():
             # No call outlasts the one behind it, so looking back two calls is enough.
@@ -49,8 +47,8 @@ class OverlapFinder:
             if n > 2:
                 bad[2:] |= (start[2:] + lift[2:] < reached[:-2]) & ~first[2:] & ~first[1:-1]
         if goes_on:
-            before = max(self._end, self._reach)
-            bad[0] |= start[0] < max(self._start, self._reach)
+            before = max(self.last.end, self.last.reach)
+            bad[0] |= start[0] < max(self.last.start, self.last.reach)
             # What reaches over from the batch before covers every call of the process that begins under it.
             bad[1:mine] |= start[1:mine] < before
         self._keep(process, start, end, goes_on)
@@ -60,6 +58,6 @@ class OverlapFinder:
         last = int(process[-1])
         mine = end[process == last][:-1]
         reach = int(mine.max(initial=_NEVER))
-        if goes_on and last == self._process:
-            reach = max(reach, self._end, self._reach)
-        self._process, self._start, self._end, self._reach = last, int(start[-1]), int(end[-1]), reach
+        if goes_on and last == self.last.process:
+            reach = max(reach, self.last.end, self.last.reach)
+        self.last = Last(last, int(start[-1]), int(end[-1]), reach)

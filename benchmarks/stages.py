@@ -35,6 +35,7 @@ from benchmarks.stopwatch import Stopwatch
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers import characterise, passes
 from vani.analyzers.batch import Batch
+from vani.analyzers.recorded_calls import RecordedCalls
 from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.schema.document import dumps
@@ -57,7 +58,7 @@ _HOOKS = (
     ("read", "vani.store.read", "Store", "batches", "generator"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_groups", "function"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_group", "function"),
-    ("shared", "vani.analyzers.batch", "Batch", "__init__", "function"),
+    ("shared", "vani.analyzers.recorded_calls", "RecordedCalls", "__init__", "function"),
     ("overlap", "vani.analyzers.measures.busy_time", "", "busy", "function"),
     ("between", "vani.analyzers.characterise", "", "measure", "function"),
 )
@@ -211,9 +212,10 @@ def _wrapped(watch: Stopwatch) -> Iterator[None]:
                 continue
             timed = watch.timed_generator if kind == "generator" else watch.timed
             replace(owner, name, timed(stage, getattr(owner, name)))
-        for name, member in vars(Batch).copy().items():
-            if isinstance(member, cached_property):
-                replace(Batch, name, _timed_property(watch, "shared", Batch, name))
+        for owner in (Batch, RecordedCalls):
+            for name, member in vars(owner).copy().items():
+                if isinstance(member, cached_property):
+                    replace(owner, name, _timed_property(watch, "shared", owner, name))
         found = [_Analyzer(measure, watch) for measure in passes.measures()]
         replace(passes, "measures", lambda: found)
         survey = passes.Survey

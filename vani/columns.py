@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Texts", "scalar", "small_table", "texts", "to_arrow", "to_numpy", "with_validity"]
+from vani.kernels.known import Column
+
+__all__ = ["Texts", "raw", "scalar", "small_table", "texts", "to_arrow", "to_numpy", "with_validity"]
 
 
 _DTYPES = {
@@ -53,6 +55,18 @@ def with_validity(values: NDArray[Any], known: NDArray[np.uint8], unknown: int) 
     validity = pa.py_buffer(known) if unknown else None
     data = pa.py_buffer(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data], unknown)
+
+
+def raw(column: pa.Array) -> Column:
+    """Numbers of an Arrow array in its memory, read-only, those that are unknown as they lie there."""
+    validity, data = column.buffers()
+    n, skipped = len(column), column.offset
+    if data is None or not n:
+        return Column(np.zeros(0, _dtype(column.type)))
+    values: NDArray[Any] = np.frombuffer(data, _dtype(column.type), n, skipped * column.type.bit_width // 8)
+    if not column.null_count or validity is None:
+        return Column(values)
+    return Column(values, np.frombuffer(validity, np.uint8, (skipped + n + 7) // 8), skipped)
 
 
 def to_numpy(column: pa.Array, null: int = 0) -> NDArray[Any]:

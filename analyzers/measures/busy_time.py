@@ -367,7 +367,9 @@ def _batches(window: Window) -> Iterator[Batch]:
 
 def _finest(batch: Batch, window: Window) -> Intervals:
     """Merged calls within the window by phase, number of the listed file + 1, and kind."""
-    calls = _calls_in(batch, window)
+    calls = calls_in_time(
+        batch, window.facts, window.listed, begin=window.begin, end=window.end, ordered=False
+    )
     return merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end)
 
 

@@ -66,7 +66,7 @@ class _Collector:
         self._rank, self._seen = -1, 0
 
     def add(self, batch: Batch) -> None:
-        rows = np.flatnonzero((batch.all_calls("flags") & Flag.WORLD) != 0)
+        rows = batch.flagged(Flag.WORLD)
         if not len(rows):
             return
         rank = batch.all_calls("rank")[rows]

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, merge_runs
-from vani.analyzers.keyed import NO_VALUE
+from vani.analyzers.keyed import NO_VALUE, Dense
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
+from vani.kernels.extents import extents
 
 __all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
 
@@ -85,6 +86,8 @@ class Extents:
         times = [p.start_ns for p in parts if p.start_ns is not None]
         if times:
             return ExtentsResult(_together(found), np.concatenate(times))
+        if sum(map(len, found)) <= _MOST_EXTENTS:
+            return ExtentsResult(Intervals.joined(found))
         merged = Intervals()
         for part in found:
             # One after the other: all at once would take their memory several times.
@@ -162,14 +165,14 @@ class _Merged(_Collector):
     def add(self, batch: Batch) -> None:
         if self._given_up or not len(batch):
             return
-        process = batch.process
-        found = self._of_one(batch) if process[0] == process[-1] else self._of_several(batch)
+        process = batch.examples.process
+        found = self._of_one(batch) if process.min() == process.max() else self._of_several(batch)
         if not len(found):
             return
         self._parts.append(found)
         self._held += len(found)
         if self._held > _MOST_EXTENTS // 4 or len(self._parts) > 32:
-            self._shrink(int(process[-1]))
+            self._shrink(int(process[batch.alike.codes[-1]]))
 
     def _of_one(self, batch: Batch) -> Intervals:
         """What the footprint is made of, which is by phase as well: the pieces of a file are merged later."""
@@ -177,10 +180,21 @@ class _Merged(_Collector):
         _, file = cells_of(batch.cell.keys, self._world, self._facts)
         code, kind = unpack(found.group, (batch.cells, 2))
         rows = ((file >= 0) & self._linked[np.maximum(file, 0)])[code]
-        key = self._key(batch.process[0], file[code[rows]], kind[rows])
+        key = self._key(batch.examples.process[0], file[code[rows]], kind[rows])
         return Intervals(key, found.start[rows], found.end[rows])
 
     def _of_several(self, batch: Batch) -> Intervals:
+        examples = batch.examples
+        file = examples.file
+        mine = np.flatnonzero((examples.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
+        if not len(mine):
+            return Intervals()
+        keys = Dense.of(self._key(examples.process[mine], file[mine], examples.kind[mine]))
+        side = np.full(len(file), -1)
+        side[mine] = keys.codes
+        found = extents(batch.alike.codes, batch.offset, batch.bytes, side, len(keys.keys))
+        if found is not None:
+            return merge(keys.keys[found[0]], found[1], found[2])
         rows = self._rows(batch, batch.by_process_and_file)
         key = self._key(batch.process[rows], batch.file[rows], batch.kind[rows])
         start = batch.offset[rows]

@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import NO_VALUE, How, Keyed, group, stable_order
+from vani.analyzers.keyed import NO_VALUE, How, Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
+from vani.analyzers.telling_calls import NAMING, TellingCalls, firsts, telling_calls
 from vani.analyzers.world import Context, World
-from vani.calls import Flag, Kind, Layer
+from vani.calls import Flag, Kind
 from vani.kernels.reach import LEFT_OUT, WRITES, reach
 
 __all__ = ["FileLengths", "Lengths", "LengthsResult"]
@@ -44,6 +44,7 @@ _HOW: dict[str, How] = {**_WRITES, "reset": "max"}
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_Changes = tuple[Ints, Ints, Bools, Keyed]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,6 +147,12 @@ class _Process:
         self.key, self.reset = key[order], np.concatenate((self.reset[left], reset))[order]
         self.gone = np.concatenate((self.gone[left], gone))[order]
 
+    @property
+    def last(self) -> int | None:
+        """The largest key."""
+        of_writes, _ = unpack(self.writes.keys[-1:], _KEY_MOMENT)
+        return max((int(key[-1]) for key in (self.key, of_writes) if len(key)), default=None)
+
     def split(self, first: int) -> tuple[_Process, _Process]:
         """What lies before and from a key on."""
         parts = _Process(), _Process()
@@ -168,86 +175,81 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        writes = self._writes_alone(batch)
-        if writes is None:
-            calls = _telling(batch)
-            key = calls.key
-            found = self._found(calls) if len(key) else None
-        else:
-            key, moment, start, end = writes
-            found = self._written(key, moment, start, end) if len(key) else None
-        if found is None:
-            return
+        found = self._compiled(batch) or self._found(telling_calls(batch, writes=True))
         self._process.go_on(*found)
-        done, self._process = self._process.split(
-            int(pack((unpack(key[-1:], self._of_file)[0], 0), self._of_file)[0])
-        )
+        last = self._process.last
+        if last is None:
+            return
+        process, _ = unpack(np.array([last]), self._of_file)
+        done, self._process = self._process.split(int(pack((process, 0), self._of_file)[0]))
         self._put_out(done)
 
-    def _writes_alone(self, batch: Batch) -> tuple[Ints, Ints, Ints, Ints] | None:
-        """Process and file, moment, start and end of its writes; None where other calls tell of lengths.
-
-        Of the last process at the end. Several may be one, of the latest start and the furthest end.
-        """
-        if not len(batch):
-            return None
+    def _compiled(self, batch: Batch) -> _Changes | None:
+        """As `_found`, where a kernel looks at the writes; None if numpy decides."""
         examples = batch.examples
-        if ((examples.flags & (_NAMING | Flag.RESIZE)) != 0).any() or len(_lengths_set_by_libraries(batch)):
+        tells = (examples.flags & (NAMING | Flag.RESIZE)) != 0
+        writes = (examples.kind == Kind.WRITE) & examples.included
+        if (tells & writes).any():
             return None
-        mine = (examples.kind == Kind.WRITE) & examples.included & (examples.file >= 0)
-        columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start)
+        others = telling_calls(batch, writes=False)
+        key, last, reset, gone = self._resets(others)
+        # Of the batch's calls that count, the first one behind the last reset.
+        after = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1 if len(others.key) else 0, 0)
+        if not batch.complete:
+            after = np.searchsorted(batch.rows, after)
         known = reach(
-            columns, np.where(mine, WRITES, LEFT_OUT), length=self._moment, most=_MOMENTS, empty=True
+            (batch.alike.codes, batch.offset, batch.bytes, batch.start),
+            np.where(writes, WRITES, LEFT_OUT),
+            length=self._moment,
+            most=_MOMENTS,
+            empty=True,
+            after=Keyed(key, {"after": after}).at(examples.process_file, "after"),
         )
-        if known is not None:
-            of, moment, end, last = known
-            key = examples.process_file[of]
-            order = np.argsort(key, kind="stable")
-            return key[order], moment[order] + 1, last[order], end[order]
-        key, start, end = _writes_by_call(batch)
-        return key, self._moment_of(start), start, end
+        if known is None:
+            return None
+        self._keep_cuts(others)
+        of, moment, end, start = known
+        cell = pack((examples.process_file[of], moment + 1), _KEY_MOMENT)
+        return key, reset, gone, group(cell, {"reach": end, "last": start}, _WRITES)
 
-    def _written(self, key: Ints, moment: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Bools, Keyed]:
-        """As `_found`, of writes between which nothing is emptied, cut, opened or removed."""
-        cell = pack((key, moment), _KEY_MOMENT)
-        # Writes of a process and file come in a row, mostly in order of time.
-        first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
-        columns = {"reach": np.maximum.reduceat(end, first), "last": np.maximum.reduceat(start, first)}
-        writes = group(cell[first], columns, _WRITES)
-        keys, _ = unpack(writes.keys, _KEY_MOMENT)
-        keys = keys[np.append(True, keys[1:] != keys[:-1])]
-        _, gone = self._process.known(keys)
-        return keys, np.full(len(keys), -1), gone, writes
+    def _found(self, calls: TellingCalls) -> _Changes:
+        """Files by process, when they were last reset, whether they are gone, and the writes since."""
+        key, last, reset, gone = self._resets(calls)
+        since = np.repeat(last, np.diff(np.append(firsts(calls.key), len(calls.key))))
+        rows = np.flatnonzero(calls.writes & (np.arange(len(since)) > since))
+        writes = group(
+            pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT),
+            {"reach": calls.end[rows], "last": calls.start[rows]},
+            _WRITES,
+        )
+        self._keep_cuts(calls)
+        return key, reset, gone, writes
 
-    def _found(self, calls: _Telling) -> tuple[Ints, Ints, Bools, Keyed]:
-        starts = np.append(True, calls.key[1:] != calls.key[:-1])
-        first = np.flatnonzero(starts)
-        group_of = np.cumsum(starts) - 1
+    def _resets(self, calls: TellingCalls) -> tuple[Ints, Ints, Ints, Bools]:
+        """Files by process: the last call that reset them (-1: none) and its time, and whether they are gone."""
+        first = firsts(calls.key)
         key = calls.key[first]
+        _, gone = self._process.known(key)
+        if not len(key):
+            return key, key, key, gone
+        group_of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(calls.key))))
         # What an open with O_CREAT makes is new if the process took the name away before.
         naming = np.flatnonzero(calls.opens | calls.removes)
-        _, gone = self._process.known(key)
         behind = gone[group_of[naming]]
         same = group_of[naming][1:] == group_of[naming][:-1]
         behind[1:][same] = calls.removes[naming][:-1][same]
         gone[group_of[naming]] = calls.removes[naming]
         resets = calls.empties | calls.cuts
         resets[naming] |= behind & calls.creates[naming]
-        index = np.arange(len(starts))
-        last_reset = np.maximum.reduceat(np.where(resets, index, -1), first)
-        reset = np.where(last_reset >= 0, calls.start[np.maximum(last_reset, 0)], -1)
-        rows = np.flatnonzero(calls.writes & (index > last_reset[group_of]))
-        writes = group(
-            pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT),
-            {"reach": calls.end[rows], "last": calls.start[rows]},
-            _WRITES,
-        )
+        last = np.maximum.reduceat(np.where(resets, np.arange(len(resets)), -1), first)
+        return key, last, np.where(last >= 0, calls.start[np.maximum(last, 0)], -1), gone
+
+    def _keep_cuts(self, calls: TellingCalls) -> None:
         cut = np.flatnonzero(calls.cuts)
         if len(cut):
             file = unpack(calls.key[cut], self._of_file)[1] - 1
             cuts = Keyed(file, {"time": calls.start[cut], "length": calls.end[cut]})
             self._cuts = [_latest([*self._cuts, cuts])]
-        return key, reset, gone, writes
 
     def _moment_of(self, time: Ints) -> Ints:
         """1 and up; 0 stands for no such moment."""
@@ -281,86 +283,6 @@ class _Collector:
         self._shrink()
         cuts = self._cuts[0] if self._cuts else Keyed()
         return LengthsResult(self._parts[0].packed(), cuts, self._given_up)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Telling:
-    """Calls that tell how long a file is, by process and file, in recorded order; shape (n,) each."""
-
-    key: Ints
-    start: Ints
-    end: Ints
-    """End of a write, length of a cut."""
-    writes: Bools
-    empties: Bools
-    cuts: Bools
-    creates: Bools
-    opens: Bools
-    removes: Bools
-
-
-_NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
-
-
-def _writes_by_call(batch: Batch) -> tuple[Ints, Ints, Ints]:
-    """Process and file, start and end of the writes of a batch, by process and file."""
-    rows, known = batch.placed
-    rows = rows[known & (batch.kind[rows] == Kind.WRITE) & batch.included[rows]]
-    offset, size = batch.offset[rows], batch.bytes[rows]
-    # A write of nothing lengthens nothing.
-    return batch.process_file[rows], batch.start[rows], np.where(size > 0, offset + size, 0)
-
-
-def _telling(batch: Batch) -> _Telling:
-    """These calls of a batch, those of libraries that set the length among them."""
-    flags, kind, offset = batch.flags, batch.kind, batch.offset
-    placed = offset != NO_VALUE
-    chosen = (kind == Kind.WRITE) & placed & (batch.bytes != NO_VALUE)
-    chosen |= (kind == Kind.METADATA) & (((flags & _NAMING) != 0) | (((flags & Flag.RESIZE) != 0) & placed))
-    chosen &= batch.included
-    rows = np.flatnonzero(chosen)
-    columns: list[Any] = [
-        c[rows] for c in (batch.process_file, batch.start, flags, kind, offset, batch.bytes)
-    ]
-    library = _lengths_set_by_libraries(batch)
-    if len(library):
-        place = np.concatenate((batch.rows[rows], library))
-        file = batch.files_of(library)
-        world = batch.context.world
-        process = batch.all_calls("rank")[library] + world.process_base[batch.context.trace]
-        others: list[Any] = [
-            pack((process, file + 1), (world.processes, world.files + 1)),
-            batch.starts_of(library),
-            *(batch.all_calls(n)[library] for n in ("flags", "kind", "offset", "bytes")),
-        ]
-        order = np.argsort(place)
-        columns = [np.concatenate((a, b))[order] for a, b in zip(columns, others, strict=True)]
-    order = stable_order(columns[0])
-    key, start, flags, kind, offset, size = (c[order] for c in columns)
-    writes = kind == Kind.WRITE
-    opens = (flags & Flag.OPEN) != 0
-    return _Telling(
-        key,
-        start,
-        # A write of nothing lengthens nothing.
-        np.where(writes, np.where(size > 0, offset + size, 0), np.maximum(offset, 0)),
-        writes,
-        (flags & Flag.TRUNCATE) != 0,
-        (flags & Flag.RESIZE) != 0,
-        opens & ((flags & Flag.CREATE) != 0),
-        opens,
-        (flags & Flag.REMOVE) != 0,
-    )
-
-
-def _lengths_set_by_libraries(batch: Batch) -> Ints:
-    if batch.complete:
-        return np.empty(0, np.int64)
-    sets = (batch.all_calls("layer") > Layer.STDIO) & ((batch.all_calls("flags") & Flag.RESIZE) != 0)
-    rows = np.flatnonzero(sets)
-    if len(rows):
-        rows = rows[(batch.files_of(rows) >= 0) & (batch.all_calls("offset")[rows] != NO_VALUE)]
-    return rows
 
 
 def _lengths_of(world: World, result: LengthsResult) -> tuple[Ints, Bools]:

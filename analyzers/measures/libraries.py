@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs, group
+from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs
 from vani.analyzers.keys import LAYERS, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
@@ -259,20 +259,12 @@ class _Collector:
                 self._data.append(count_pairs(key, found.second[mine], found.count[mine]))
 
     def _add_own(self, batch: Batch) -> None:
-        if batch.complete:
-            self._add_file_system(batch)
-        else:
-            self._add_all(batch)
-        if len(self._calls) > 64:
-            self._calls = [Keyed.merged(self._calls)]
-
-    def _add_file_system(self, batch: Batch) -> None:
-        """No call of this batch is of a library above, or lies within another file-system call."""
-        if not len(batch):
+        every = batch.every
+        mine = every["layer"] != Layer.USER
+        if not mine.any():
             return
-        examples, count = batch.examples, batch.alike.count
-        kind, flags = examples.kind, examples.flags
-        dense = Dense.of(self._of_layer(examples.layer))
+        layer, kind, flags, count = (every[name][mine] for name in ("layer", "kind", "flags", "count"))
+        dense = Dense.of(self._of_layer(layer))
         data = kind <= Kind.WRITE
         self._calls.append(
             Keyed(
@@ -284,26 +276,8 @@ class _Collector:
                 },
             )
         )
-
-    def _add_all(self, batch: Batch) -> None:
-        layer = batch.all_calls("layer")
-        rows = np.flatnonzero(layer != Layer.USER)
-        if not len(rows):
-            return
-        dense = Dense.of(self._of_layer(layer[rows]))
-        kind = batch.all_calls("kind")[rows]
-        flags = batch.all_calls("flags")[rows]
-        data = kind <= Kind.WRITE
-        self._calls.append(
-            group(
-                dense.keys,
-                {
-                    "calls": dense.count(),
-                    "data": dense.count(data),
-                    "collective": dense.count(data & ((flags & Flag.COLLECTIVE) != 0)),
-                },
-            )
-        )
+        if len(self._calls) > 64:
+            self._calls = [Keyed.merged(self._calls)]
 
     def result(self) -> LibrariesResult:
         return LibrariesResult(

@@ -21,7 +21,7 @@ from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
 from vani.analyzers.keyed import Keyed
 from vani.analyzers.keys import pack, unpack
-from vani.analyzers.running_union import RunningUnion
+from vani.analyzers.running_union import OfProcesses, RunningUnion, RunningUnions
 from vani.analyzers.world import Context, World
 from vani.calls import Layer
 
@@ -78,19 +78,70 @@ class _Collector:
         self._shift = context.world.shift_ns[context.trace]
         self._threaded = threaded
         self._union = RunningUnion(prod(_CODE), threaded)
+        self._compiled = RunningUnions(threaded)
 
     def _key(self, process: Ints, under: int, layer: NDArray[Any] | int) -> Ints:
         return pack((process, under, layer), self._widths)
 
     def add(self, batch: Batch) -> None:
+        if self._compiled.stopped or not self._add_compiled(batch):
+            self._add_by_call(batch)
+
+    def _add_compiled(self, batch: Batch) -> bool:
+        """By a kernel; False if numpy decides, from here on."""
+        examples, others = batch.examples, batch.others
+        if others is None:
+            self._compiled.stop(self._union)
+            return False
+        included, within = examples.included, examples.within & _BITS
+        threads = included & np.isin(examples.process, self._threaded)
+        # Keys but for the process, which are below `KEYS`, are bits.
+        keys = (within.astype(np.int64) << WIDTH) + (((within != 0) & included).astype(np.int64) << WIDTH + ANY)
+        keys += np.where(threads, 1 << examples.layer.astype(np.int64), 0)
+        layer = others.columns["layer"].astype(np.int64)
+        of_library = np.where((layer >= _FIRST) & (layer <= _LAST), (1 << layer) + (1 << ANY), 0)
+        done = self._compiled.add(
+            [
+                OfProcesses(
+                    batch.alike.codes,
+                    None,
+                    batch.start,
+                    batch.duration,
+                    0,
+                    keys,
+                    examples.process,
+                    batch.alike.count,
+                ),
+                OfProcesses(
+                    others.codes,
+                    others.rows,
+                    batch.all_calls("start_ns"),
+                    batch.all_calls("duration_ns"),
+                    self._shift,
+                    of_library,
+                    others.columns["rank"] + np.int64(self._base),
+                    others.count,
+                ),
+            ],
+            *self._last(batch),
+        )
+        if not done:
+            self._compiled.stop(self._union)
+        return done
+
+    def _last(self, batch: Batch) -> tuple[int, int]:
+        """Process and start of the last call of a batch, which may be of a process that has none here."""
+        rank, start = batch.all_calls("rank"), batch.all_calls("start_ns")
+        return (int(rank[-1]) + self._base, int(start[-1]) + self._shift) if len(rank) else (-1, 0)
+
+    def _add_by_call(self, batch: Batch) -> None:
         parts = [*self._of_libraries(batch), *self._under(batch), *self._of_threads(batch)]
         if not parts:
             return
         group, start, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        # The last call of the batch may be of a process that has none here: then all that are held are complete.
-        last = int(batch.all_calls("rank")[-1]) + self._base
-        latest = int(batch.all_calls("start_ns")[-1]) + self._shift
-        self._union.add(group, start, end, current=last, latest=latest)
+        # Then all that are held are complete.
+        current, latest = self._last(batch)
+        self._union.add(group, start, end, current=current, latest=latest)
 
     def _of_libraries(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
         layer = batch.all_calls("layer")
@@ -125,4 +176,4 @@ class _Collector:
         return [(self._key(batch.process[rows], 0, batch.layer[rows]), batch.start[rows], batch.end[rows])]
 
     def result(self) -> Keyed:
-        return self._union.result()
+        return Keyed.merged([self._compiled.result(), self._union.result()])

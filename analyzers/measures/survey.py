@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
+from vani.kernels.busy import busy
 from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
 
 __all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
@@ -154,19 +154,35 @@ class _Collector:
         self._level = 0
 
     def add(self, batch: Batch) -> None:
-        self._threaded.append(self._overlaps.find(batch.process, batch.start, batch.end))
-        rows: Any = np.flatnonzero(batch.included)
-        if not len(rows):
+        found = self._in_time(batch)
+        if not batch.examples.included.any():
             return
-        if len(rows) == len(batch):
-            # Views in place of copies.
-            rows = slice(None)
-        self._add_busy(batch, rows)
-        self._activity.add(batch, rows)
-        self._add_reach(batch, rows)
+        self._add_busy(found)
+        self._activity.add(batch)
+        self._add_reach(batch)
         self._add_files(batch)
         if len(self._files) > 64:
             self._shrink()
+
+    def _in_time(self, batch: Batch) -> Intervals:
+        """When its calls were going on but for pauses up to the floor; and note which processes overlap themselves."""
+        examples = batch.examples
+        known = busy(
+            (batch.alike.codes, batch.start, batch.duration),
+            examples.process,
+            examples.included,
+            self._overlaps.last,
+            self._floor,
+        )
+        if known is not None:
+            threaded, (start, end), self._overlaps.last = known
+        else:
+            threaded = self._overlaps.find(batch.process, batch.start, batch.end)
+            rows = batch.included_rows
+            start, end = batch.start[rows], np.maximum(batch.end[rows], batch.start[rows] + 1)
+        self._threaded.append(threaded)
+        app = np.full(len(start), self._app, np.int64)
+        return _shorter(merge(app, start, end + self._floor), self._floor)
 
     def _add_files(self, batch: Batch) -> None:
         # One row stands for all calls that are alike.
@@ -229,21 +245,12 @@ class _Collector:
         }
         self._files.append(Keyed(group.keys, columns))
 
-    def _add_busy(self, batch: Batch, rows: Any) -> None:
-        start, end = batch.start[rows], batch.end[rows]
-        app = np.full(len(start), self._app, np.int64)
-        if len(start) > 1 and (start[1:] >= start[:-1]).all():
-            reached = np.maximum.accumulate(np.maximum(end, start + 1))
-            opens = np.append(True, start[1:] - reached[:-1] > self._floor)
-            closes = np.append(opens[1:], True)
-            found = Intervals(app[opens], start[opens], reached[closes])
-        else:
-            found = _shorter(merge(app, start, np.maximum(end, start + 1) + self._floor), self._floor)
+    def _add_busy(self, found: Intervals) -> None:
         parts = [self._busy, found]
         longer = [Intervals(p.group, p.start, p.end + self._floor) for p in parts if len(p)]
         self._busy = _shorter(Intervals.joined(longer), self._floor)
 
-    def _add_reach(self, batch: Batch, rows: Any) -> None:
+    def _add_reach(self, batch: Batch) -> None:
         examples = batch.examples
         resizes = (examples.flags & Flag.RESIZE) != 0
         what = np.where(examples.kind == Kind.WRITE, WRITES, LEFT_OUT)
@@ -259,12 +266,13 @@ class _Collector:
             else reach(columns, what, length=self._bucket, most=BUCKETS, level=self._level)
         )
         if known is None:
-            self._add_reach_by_call(batch, rows)
+            self._add_reach_by_call(batch)
         elif len(known[0]):
             of, moment, end, _ = known
             self._reach.append(group(pack((examples.file[of], moment), MOMENTS), {"reach": end}, _REACH))
 
-    def _add_reach_by_call(self, batch: Batch, rows: Any) -> None:
+    def _add_reach_by_call(self, batch: Batch) -> None:
+        rows = batch.included_rows
         offset, size = batch.offset[rows], batch.bytes[rows]
         kind, flags = batch.kind[rows], batch.flags[rows]
         resized = ((flags & Flag.RESIZE) != 0) & (offset != NO_VALUE)

@@ -25,17 +25,18 @@ from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.keys import pack
 from vani.analyzers.measures.survey import Survey
 from vani.analyzers.passes import measures
+from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass, Flag, Layer
 from vani.kernels.activity import BITS as OF_ACTIVITY
 from vani.kernels.activity import activity
+from vani.kernels.busy import Last, busy
 from vani.kernels.extents import extents
 from vani.kernels.intervals import Places, intervals
 from vani.kernels.library import library
 from vani.kernels.merge import merge
 from vani.kernels.past_end import past_end
 from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
-from vani.kernels.signatures import COLUMNS, signatures
 from vani.kernels.size_counts import size_counts
 from vani.kernels.sweep import sweep
 from vani.readers.trace_reader import Piece
@@ -174,49 +175,6 @@ def test_profiles_are_the_same_with_kernels_and_without(traces, gap, files):
         compiled = profile_of(traces, Path(folder) / "a", gap_s=gap, files=files)
         with without_kernels():
             assert profile_of(traces, Path(folder) / "b", gap_s=gap, files=files) == compiled
-
-
-ROWS = st.lists(
-    st.tuples(*[st.integers(0, 1)] * 8, NUMBERS, NUMBERS, st.integers(0, 100), st.integers(0, 9)),
-    max_size=40,
-)
-
-
-@given(rows=ROWS, phases=st.lists(st.integers(0, 100), max_size=3, unique=True))
-@EXAMPLES
-def test_signatures_are_all_that_calls_share(rows, phases):
-    columns = [np.array([row[i] for row in rows], t) for i, (_, t) in enumerate(COLUMNS)]
-    starts = ints(sorted(phases))
-    found = signatures(columns, starts, 7)
-    assert found is not None
-    groups: dict[Any, list[tuple[int, ...]]] = {}
-    for i, row in enumerate(rows):
-        phase = max(int(np.searchsorted(starts, row[10] + 7, side="right")) - 1, 0)
-        groups.setdefault((*row[:8], phase), []).append((i, *row[8:]))
-        assert found.phase[found.codes[i]] == phase
-    assert len(found.row) == len(groups)
-    for mine in groups.values():
-        (code,) = {int(found.codes[i]) for i, *_ in mine}
-        kind = rows[mine[0][0]][6]
-        sizes = [size for _, _, size, _, _ in mine if size != NO_VALUE]
-        begins = [start + 7 for *_, start, _ in mine]
-        assert found.row[code] == max(i for i, *_ in mine)
-        assert (found.count[code], found.bytes[code]) == (len(mine), sum(sizes))
-        assert found.time[code] == sum(took for *_, took in mine)
-        assert found.unsized[code] == (len(mine) - len(sizes)) * (kind <= 1)
-        placeless = [size for _, offset, size, _, _ in mine if offset == NO_VALUE]
-        assert found.placeless[code] == len(placeless)
-        assert found.displaced[code] == sum(size > 0 for size in placeless)
-        assert (found.first[code], found.last[code]) == (min(begins), max(begins))
-        assert found.end[code] == max(start + 7 + took for *_, start, took in mine)
-
-
-@pytest.mark.parametrize(
-    ("column", "value"), [("bytes", -5), ("duration_ns", -1), ("kind", -1), ("start_ns", 2**63 - 1)]
-)
-def test_odd_calls_are_left_to_numpy(column, value):
-    columns = [np.array([value if name == column else 1], t) for name, t in COLUMNS]
-    assert signatures(columns, ints([]), 5) is None
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS), max_size=40))
@@ -385,3 +343,26 @@ def test_groups_beyond_their_number_are_left_to_numpy():
     assume_known = Ends(known=np.ones(1, np.bool_), since=ints([0])).by_time()
     assert past_end((*calls, calls[1]), ints([0]), assume_known) is None
     assert past_end((calls[1], *calls[1:], calls[1]), ints([7]), assume_known) is None
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 9)), max_size=40),
+    size=st.integers(1, 12),
+    floor=st.integers(0, 6),
+)
+@EXAMPLES
+def test_pauses_and_overlaps_are_those_that_numpy_finds(rows, size, floor):
+    rows = sorted(rows, key=lambda row: row[0])
+    finder, last = OverlapFinder(), Last()
+    for at in range(0, len(rows), size):
+        codes, start, took = (ints([row[i] for row in rows[at : at + size]]) for i in range(3))
+        included = np.array([True, True, False])
+        found = busy((codes, start, took), ints([4, 5, 6]), included, last, floor)
+        assert found is not None
+        processes, (begin, end), last = found
+        assert processes.tolist() == finder.find(codes + 4, start, start + took).tolist()
+        assert last == finder.last
+        mine = included[codes]
+        one = np.zeros(int(mine.sum()), np.int64)
+        expected = merged(one, start[mine], np.maximum(start + took, start + 1)[mine] + floor)
+        assert plain(merged(np.zeros(len(begin), np.int64), begin, end + floor)) == plain(expected)

@@ -10,6 +10,17 @@
 /* Kinds of file-system calls. */
 enum { READ = 0, WRITE = 1, METADATA = 2, SYNC = 3 };
 
+/* Which values of a column are known: a bit per call, its first one at `first`; null where all are. */
+struct known {
+    const uint8_t *bits;
+    int64_t first;
+};
+
+static inline int is_known(struct known known, int64_t i)
+{
+    return !known.bits || (known.bits[(known.first + i) >> 3] >> ((known.first + i) & 7) & 1);
+}
+
 /* Phase of a moment: the last one that began by then, or the first one; 0 <= hint < phases, and mostly right. */
 static inline int64_t phase_at(int64_t now, const int64_t *starts, int64_t phases, int64_t hint)
 {

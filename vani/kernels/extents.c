@@ -5,6 +5,21 @@ struct extent {
     int64_t side, start, end;
 };
 
+enum { PLACES = 1 << 10 };
+
+/* Where extents of a side that begin (0) or end (1) somewhere are noted, until others take their place. */
+static uint32_t slot_of(int32_t side, int64_t at, int ends)
+{
+    uint64_t h = ((uint64_t)at ^ (uint64_t)(2 * (int64_t)side + ends) << 44) * UINT64_C(0xD6E8FEB86659FD93);
+    return (h ^ h >> 32) >> 8 & (PLACES - 1);
+}
+
+/* Whether what begins at `start` lies within the extent with the number one - 1, or behind it without a gap. */
+static int fits(int32_t one, const struct extent *found, int32_t side, int64_t start)
+{
+    return one && found[one - 1].side == side && start >= found[one - 1].start && start <= found[one - 1].end;
+}
+
 /* side: by group, what extents are put together by, below `sides`; -1 leaves a group out. open: by side, zeros at first.
    Room in `found` for all calls. */
 KERNEL int vani_extents(const int32_t *codes, const int64_t *offset, const int64_t *bytes, int64_t n,
@@ -17,6 +32,7 @@ KERNEL int vani_extents(const int32_t *codes, const int64_t *offset, const int64
         if (side[g] < -1 || side[g] >= sides)
             return NOT_ME;
     int64_t many = 0;
+    int32_t at[PLACES] = {0};
     for (int64_t i = 0; i < n; i++) {
         if (codes[i] < 0 || codes[i] >= groups)
             return NOT_ME;
@@ -26,14 +42,23 @@ KERNEL int vani_extents(const int32_t *codes, const int64_t *offset, const int64
             continue;
         if (bytes[i] < 0 || __builtin_add_overflow(start, bytes[i], &end))
             return NOT_ME;
-        struct extent *one = open[s] ? &found[open[s] - 1] : 0;
-        /* Within what is open, or behind it without a gap. */
-        if (one && start >= one->start && start <= one->end) {
-            one->end = end > one->end ? end : one->end;
-            continue;
+        /* Programs go on where they were last, or go back and forth between few places. */
+        int32_t one = open[s];
+        if (!fits(one, found, s, start))
+            one = at[slot_of(s, start, 1)];
+        if (!fits(one, found, s, start))
+            one = at[slot_of(s, start, 0)];
+        if (fits(one, found, s, start)) {
+            if (end > found[one - 1].end) {
+                found[one - 1].end = end;
+                at[slot_of(s, end, 1)] = one;
+            }
+        } else {
+            found[many++] = (struct extent){.side = s, .start = start, .end = end};
+            one = (int32_t)many;
+            at[slot_of(s, start, 0)] = at[slot_of(s, end, 1)] = one;
         }
-        found[many++] = (struct extent){.side = s, .start = start, .end = end};
-        open[s] = (int32_t)many;
+        open[s] = one;
     }
     *count = many;
     return DONE;

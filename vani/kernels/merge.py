@@ -1,4 +1,4 @@
-"""Unions of intervals by group, where those of a group come in order of their starts."""
+"""Unions of intervals by group, where those of a group come in few runs in order of their starts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def merge(group: NDArray[Any], start: Ints, end: Ints) -> tuple[Ints, Ints, Ints
     tuple or None
         The same of what is left, sorted by group and start.
     """
-    kernel = function("vani_merge", *[_ADDRESS] * 3, *[_NUMBER] * 3, *[_ADDRESS] * 5)
+    kernel = function("vani_merge", *[_ADDRESS] * 3, *[_NUMBER] * 3, *[_ADDRESS] * 6)
     n = len(group)
     if kernel is None or not n:
         return None
@@ -41,13 +41,14 @@ def merge(group: NDArray[Any], start: Ints, end: Ints) -> tuple[Ints, Ints, Ints
         return None
     columns = [np.ascontiguousarray(column, np.int64) for column in (group, start, end)]
     first, last = np.zeros(groups + 2, np.int64), np.full(groups, np.iinfo(np.int64).min)
-    spare, found, count = np.empty((n, 2), np.int64), np.empty((n, 3), np.int64), np.zeros(1, np.int64)
+    pairs, spare = np.empty((n, 2), np.int64), np.empty((n, 2), np.int64)
+    found, count = np.empty((n, 3), np.int64), np.zeros(1, np.int64)
     done = kernel(
         *(address(column, np.int64, n) for column in columns),
         n,
         lowest,
         groups,
-        *(address(column, np.int64) for column in (first, last, spare, found, count)),
+        *(address(column, np.int64) for column in (first, last, pairs, spare, found, count)),
     )
     note("merge", used=done == 0)
     if done:

@@ -8,10 +8,11 @@ struct reach {
 };
 
 /* what: by group. Moments are pieces of `length` ns, the last one `most`, put together by 2 ** level. Writes of nothing
-   count, with an end of 0, if `empty`. open: by group, zeros at first. Room in `found` for all calls. */
+   count, with an end of 0, if `empty`. after: by group, calls before this one are left out. open: by group, zeros at
+   first. Room in `found` for all calls. */
 KERNEL int vani_reach(const int32_t *codes, const int64_t *offset, const int64_t *bytes, const int64_t *start,
-                      int64_t n, const uint8_t *what, int64_t groups, int64_t length, int64_t most, int64_t level,
-                      int64_t empty, int32_t *open, struct reach *found, int64_t *count)
+                      int64_t n, const uint8_t *what, const int64_t *after, int64_t groups, int64_t length,
+                      int64_t most, int64_t level, int64_t empty, int32_t *open, struct reach *found, int64_t *count)
 {
     if (n < 0 || n > INT32_MAX - 1 || groups < 0 || length < 1 || most < 0 || level < 0 || level > 62)
         return NOT_ME;
@@ -20,7 +21,7 @@ KERNEL int vani_reach(const int32_t *codes, const int64_t *offset, const int64_t
         int32_t g = codes[i];
         if (g < 0 || g >= groups)
             return NOT_ME;
-        if (what[g] == LEFT_OUT || offset[i] == NO_VALUE)
+        if (what[g] == LEFT_OUT || offset[i] == NO_VALUE || i < after[g])
             continue;
         int64_t end = offset[i], size = bytes[i];
         if (what[g] == WRITES) {

@@ -1,23 +1,40 @@
-/* Calls in groups that share every attribute but place, size and time, and what is added up of each group
-   (analyzers/signatures.py). */
+/* Calls in groups that share every attribute but place, size and time, and what is added up of each group of those that
+   count; of the others how many there are (analyzers/batch.py). */
 #include <string.h>
 
 #include "columns.h"
 
 /* Columns of calls, shape (n,) each. */
 struct calls {
-    const int32_t *rank, *file; /* file: -1 where none is known */
+    const int32_t *rank, *file;
     const int16_t *func, *within, *flags;
     const int8_t *layer, *kind, *via;
     const int64_t *offset, *bytes, *start, *duration;
+    struct known file_known, offset_known, bytes_known;
+    int64_t n;
 };
 
 /* A row of the table of groups; numpy sees columns of 64 bits. */
 struct group {
-    int64_t row; /* the last one */
+    int64_t row; /* the last one, among those that count, or among all */
     int64_t phase, count, bytes, time, unsized, placeless, displaced, first, last, end;
     int64_t what, how;
+    int64_t counts; /* 1: of calls that count */
+    int64_t code;   /* number among groups that count, or among others */
 };
+
+struct found {
+    int32_t *slots; /* a power of two of them, at least 2 n */
+    int64_t slot_count;
+    struct group *groups; /* room for all calls, as in the rest */
+    int32_t *codes, *rows; /* of calls that count: group, and which call it is */
+    int64_t *offset, *bytes, *start, *duration; /* the same, only written where they differ from the columns of calls */
+    int32_t *other_codes, *other_rows;
+    int64_t counted, other, group_count;
+    int64_t of_side[2]; /* groups of others, and of calls that count */
+};
+
+enum { FEW = 255, BLOCK = 512 };
 
 static uint64_t mixed(uint64_t what, uint64_t how)
 {
@@ -26,68 +43,167 @@ static uint64_t mixed(uint64_t what, uint64_t how)
     return h * UINT64_C(0xD6E8FEB86659FD93);
 }
 
-/* slots: power of two, at least 2 n; zeros. Of `groups` there is room for `most`; `found` says how many there are. */
-KERNEL int vani_signatures(const struct calls *calls, int64_t n, const int64_t *phase_starts, int64_t phases,
-                           int64_t shift, int32_t *slots, int64_t slot_count, struct group *groups, int64_t most,
-                           int32_t *codes, int64_t *found)
+static inline int is_of(const struct group *group, uint64_t what, uint64_t how, int64_t phase)
 {
-    if (n < 0 || n > INT32_MAX / 4 || phases < 0 || phases > UINT16_MAX || most < 0 || slot_count < 2 * n
-        || slot_count < 2 || (slot_count & (slot_count - 1)))
-        return NOT_ME;
-    int64_t count = 0, phase = 0, before = -1;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t size = calls->bytes[i], took = calls->duration[i], start = calls->start[i], end;
-        int kind = calls->kind[i];
-        if (took < 0 || (size < 0 && size != NO_VALUE) || __builtin_add_overflow(start, shift, &start)
-            || __builtin_add_overflow(start, took, &end))
-            return NOT_ME;
-        if (phases > 1)
-            phase = phase_at(start, phase_starts, phases, phase);
-        uint64_t what = (uint64_t)(uint32_t)calls->file[i] << 32 | (uint32_t)calls->rank[i];
-        uint64_t how = (uint64_t)(uint16_t)calls->func[i] << 48 | (uint64_t)(uint16_t)calls->within[i] << 32
-                       | (uint64_t)(uint16_t)calls->flags[i] << 16;
-        if ((unsigned)kind > 7 || (unsigned)calls->layer[i] > 15 || (unsigned)calls->via[i] > 15)
-            return NOT_ME;
-        how |= (uint64_t)kind | (uint64_t)calls->layer[i] << 4 | (uint64_t)calls->via[i] << 8;
-        int64_t code = before;
-        if (before < 0 || groups[before].what != (int64_t)what || groups[before].how != (int64_t)how
-            || groups[before].phase != phase) {
-            uint64_t slot = mixed(what, how ^ (uint64_t)phase << 20) >> 20 & (uint64_t)(slot_count - 1);
-            for (;;) {
-                code = slots[slot] - 1;
-                if (code < 0 || (groups[code].what == (int64_t)what && groups[code].how == (int64_t)how
-                                 && groups[code].phase == phase))
-                    break;
-                slot = (slot + 1) & (uint64_t)(slot_count - 1);
-            }
-            if (code < 0) {
-                if (count == most)
-                    return NOT_ME;
-                code = count++;
-                slots[slot] = (int32_t)count;
-                groups[code] = (struct group){.phase = phase, .first = INT64_MAX, .last = INT64_MIN,
-                                              .end = INT64_MIN, .what = (int64_t)what, .how = (int64_t)how};
-            }
-            before = code;
-        }
-        struct group *group = &groups[code];
-        codes[i] = (int32_t)code;
-        group->row = i;
-        group->count++;
-        if (size == NO_VALUE)
-            group->unsized += kind <= WRITE;
-        else if (__builtin_add_overflow(group->bytes, size, &group->bytes))
-            return NOT_ME;
-        if (calls->offset[i] == NO_VALUE) {
-            group->placeless++;
-            group->displaced += size > 0;
-        }
-        if (__builtin_add_overflow(group->time, took, &group->time))
-            return NOT_ME;
-        group->first = start < group->first ? start : group->first;
-        group->last = start > group->last ? start : group->last;
-        group->end = end > group->end ? end : group->end;
+    return (((uint64_t)group->what ^ what) | ((uint64_t)group->how ^ how) | (uint64_t)(group->phase ^ phase)) == 0;
+}
+
+/* Slot of a group, or where it would be, among the first `mask` + 1. */
+static inline uint64_t slot_of(const struct found *found, uint64_t mask, uint64_t what, uint64_t how, int64_t phase)
+{
+    uint64_t slot = mixed(what, how ^ (uint64_t)phase << 20) >> 20 & mask;
+    while (found->slots[slot] && !is_of(&found->groups[found->slots[slot] - 1], what, how, phase))
+        slot = (slot + 1) & mask;
+    return slot;
+}
+
+/* Spread groups over four times as many slots, of which there is room for all calls; returns the new mask. Few groups
+   stay in the cache. */
+static uint64_t spread(struct found *found, int64_t groups, uint64_t mask)
+{
+    mask = 4 * mask + 3;
+    if (mask > (uint64_t)found->slot_count - 1)
+        mask = (uint64_t)found->slot_count - 1;
+    memset(found->slots, 0, (size_t)(mask + 1) * sizeof(int32_t));
+    for (int64_t g = 0; g < groups; g++) {
+        const struct group *one = &found->groups[g];
+        found->slots[slot_of(found, mask, (uint64_t)one->what, (uint64_t)one->how, one->phase)] = (int32_t)g + 1;
     }
-    *found = count;
+    return mask;
+}
+
+/* Add a call to its group; not 0 where a sum or a call is odd. */
+static inline int add(struct group *group, int kind, int64_t offset, int64_t size, int64_t start, int64_t took)
+{
+    int64_t end, known = size == NO_VALUE ? 0 : size;
+    int odd = (took < 0) | (known < 0);
+    odd |= __builtin_add_overflow(start, took, &end);
+    odd |= __builtin_add_overflow(group->time, took, &group->time);
+    odd |= __builtin_add_overflow(group->bytes, known, &group->bytes);
+    group->count++;
+    group->unsized += (size == NO_VALUE) & (kind <= WRITE);
+    group->placeless += offset == NO_VALUE;
+    group->displaced += (offset == NO_VALUE) & (size > 0);
+    group->first = start < group->first ? start : group->first;
+    group->last = start > group->last ? start : group->last;
+    group->end = end > group->end ? end : group->end;
+    return odd;
+}
+
+/* What was left where it lies up to here, as all calls so far count. */
+static void catch_up(const struct calls *calls, int64_t shift, int64_t n, struct found *found)
+{
+    size_t size = (size_t)n * sizeof(int64_t);
+    if (!calls->offset_known.bits)
+        memcpy(found->offset, calls->offset, size);
+    if (!calls->bytes_known.bits)
+        memcpy(found->bytes, calls->bytes, size);
+    if (!shift)
+        memcpy(found->start, calls->start, size);
+    memcpy(found->duration, calls->duration, size);
+    for (int64_t i = 0; i < n; i++)
+        found->rows[i] = (int32_t)i;
+}
+
+/* What is found of a block of calls before any is added, so that they do not wait for each other. */
+struct block {
+    uint64_t what[BLOCK], how[BLOCK];
+    int64_t phase[BLOCK];
+    int32_t group[BLOCK];
+};
+
+/* Groups of the calls from `first` on; the mask of the slots then, or 0 where numpy decides. */
+static uint64_t find(const struct calls *calls, int64_t most_layer, int64_t nested, struct found *found, int64_t first,
+                     int64_t n, struct block *block, uint64_t mask)
+{
+    int odd = 0;
+    for (int64_t b = 0; b < n; b++) {
+        int64_t i = first + b;
+        int kind = calls->kind[i], layer = calls->layer[i], via = calls->via[i];
+        int32_t file = is_known(calls->file_known, i) ? calls->file[i] : -1;
+        odd |= ((unsigned)kind > 7) | ((unsigned)layer > 15) | ((unsigned)via > 15);
+        block->what[b] = (uint64_t)(uint32_t)file << 32 | (uint32_t)calls->rank[i];
+        block->how[b] = (uint64_t)(uint16_t)calls->func[i] << 48 | (uint64_t)(uint16_t)calls->within[i] << 32
+                        | (uint64_t)(uint16_t)calls->flags[i] << 16 | (uint64_t)via << 8 | (uint64_t)layer << 4
+                        | (uint64_t)kind;
+    }
+    if (odd)
+        return 0;
+    for (int64_t b = 0; b < n; b++) {
+        uint64_t what = block->what[b], how = block->how[b];
+        uint64_t slot = slot_of(found, mask, what, how, block->phase[b]);
+        if (!found->slots[slot]) {
+            if (2 * found->group_count > (int64_t)mask && mask < (uint64_t)found->slot_count - 1) {
+                mask = spread(found, found->group_count, mask);
+                slot = slot_of(found, mask, what, how, block->phase[b]);
+            }
+            int64_t counts = calls->layer[first + b] <= most_layer && !(calls->flags[first + b] & nested);
+            found->groups[found->group_count] = (struct group){
+                .phase = block->phase[b], .first = INT64_MAX, .last = INT64_MIN, .end = INT64_MIN,
+                .what = (int64_t)what, .how = (int64_t)how, .counts = counts, .code = found->of_side[counts]++};
+            found->slots[slot] = (int32_t)++found->group_count;
+        }
+        block->group[b] = found->slots[slot] - 1;
+    }
+    return mask;
+}
+
+/* Calls of layers up to `most_layer` count, but for those that have the flag `nested`. */
+KERNEL int vani_signatures(const struct calls *calls, int64_t most_layer, int64_t nested, const int64_t *phase_starts,
+                           int64_t phases, int64_t shift, struct found *found)
+{
+    int64_t n = calls->n, at = 0, other = 0, phase = 0;
+    if (n < 0 || n > INT32_MAX / 4 || phases < 0 || phases > UINT16_MAX || found->slot_count < 2 * n
+        || found->slot_count < 2 || (found->slot_count & (found->slot_count - 1)))
+        return NOT_ME;
+    struct block block;
+    uint64_t mask = spread(found, 0, FEW);
+    found->group_count = found->of_side[0] = found->of_side[1] = 0;
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        int64_t many = n - first < BLOCK ? n - first : BLOCK;
+        for (int64_t b = 0; b < many; b++) {
+            int64_t start;
+            if (__builtin_add_overflow(calls->start[first + b], shift, &start))
+                return NOT_ME;
+            if (phases > 1)
+                phase = phase_at(start, phase_starts, phases, phase);
+            block.phase[b] = phase;
+        }
+        mask = find(calls, most_layer, nested, found, first, many, &block, mask);
+        if (!mask)
+            return NOT_ME;
+        for (int64_t b = 0; b < many; b++) {
+            int64_t i = first + b, start = calls->start[i] + shift, took = calls->duration[i];
+            int64_t offset = is_known(calls->offset_known, i) ? calls->offset[i] : NO_VALUE;
+            int64_t size = is_known(calls->bytes_known, i) ? calls->bytes[i] : NO_VALUE;
+            struct group *group = &found->groups[block.group[b]];
+            if (!group->counts) {
+                if (!other)
+                    catch_up(calls, shift, i, found);
+                group->row = i;
+                group->count++;
+                found->other_codes[other] = (int32_t)group->code;
+                found->other_rows[other++] = (int32_t)i;
+                continue;
+            }
+            if (add(group, calls->kind[i], offset, size, start, took))
+                return NOT_ME;
+            group->row = at;
+            found->codes[at] = (int32_t)group->code;
+            if (calls->offset_known.bits || other)
+                found->offset[at] = offset;
+            if (calls->bytes_known.bits || other)
+                found->bytes[at] = size;
+            if (shift || other)
+                found->start[at] = start;
+            if (other) {
+                found->rows[at] = (int32_t)i;
+                found->duration[at] = took;
+            }
+            at++;
+        }
+    }
+    found->counted = at;
+    found->other = other;
     return DONE;
 }

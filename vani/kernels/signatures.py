@@ -1,9 +1,9 @@
-"""Calls in groups that share every attribute but place, size and time."""
+"""Groups of calls that share every attribute but place, size and time."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,52 +11,77 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.kernels.arrays import address
+from vani.kernels.known import Column, Known
 from vani.kernels.library import function, note
 
-__all__ = ["COLUMNS", "Signatures", "signatures"]
+__all__ = ["COLUMNS", "NULLABLE", "Groups", "Signatures", "signatures"]
 
-COLUMNS = (
-    ("rank", np.int32),
-    ("file", np.int32),
-    ("func", np.int16),
-    ("within", np.int16),
-    ("flags", np.int16),
-    ("layer", np.int8),
-    ("kind", np.int8),
-    ("via", np.int8),
-    ("offset", np.int64),
-    ("bytes", np.int64),
-    ("start_ns", np.int64),
-    ("duration_ns", np.int64),
-)
-"""What it reads of calls, -1 for no file and the smallest integer for no offset and no bytes."""
+COLUMNS = {
+    **dict.fromkeys(("rank", "file"), np.int32),
+    **dict.fromkeys(("func", "within", "flags"), np.int16),
+    **dict.fromkeys(("layer", "kind", "via"), np.int8),
+    **dict.fromkeys(("offset", "bytes", "start_ns", "duration_ns"), np.int64),
+}
+"""What it reads of calls."""
+NULLABLE = ("file", "offset", "bytes")
+"""Those of which values may be unknown: -1 for no file, and the smallest integer for no offset and no bytes."""
 
 _SUMS = (
     *("row", "phase", "count", "bytes", "time"),
     *("unsized", "placeless", "displaced", "first", "last", "end"),
 )
-_WIDTH = len(_SUMS) + 2
-_ADDRESS = ctypes.c_void_p
+_WIDTH = len(_SUMS) + 4
+_FIELDS = {"func": 48, "within": 32, "flags": 16, "via": 8, "layer": 4, "kind": 0}
+"""Where in `how` they begin."""
+_ADDRESS, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
 Ints = NDArray[np.int64]
 
 
 class _Calls(ctypes.Structure):
-    _fields_ = tuple((name, _ADDRESS) for name, _ in COLUMNS)
+    _fields_ = (
+        *((name, _ADDRESS) for name in COLUMNS),
+        *((f"{name}_known", Known) for name in NULLABLE),
+        ("n", _NUMBER),
+    )
+
+
+class _Found(ctypes.Structure):
+    _fields_ = (
+        ("slots", _ADDRESS),
+        ("slot_count", _NUMBER),
+        *((name, _ADDRESS) for name in ("groups", "codes", "rows", "offset", "bytes", "start", "duration")),
+        *((name, _ADDRESS) for name in ("other_codes", "other_rows")),
+        *((name, _NUMBER) for name in ("counted", "other", "group_count", "of_others", "of_counted")),
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Signatures:
-    """Groups of calls and what is added up of each; shape (groups,) but for `codes`."""
+class Groups:
+    """Calls in groups."""
 
     codes: NDArray[np.int32]
-    """Group of each call."""
+    """Group of each call, shape (n,)."""
+    rows: NDArray[np.int32] | None
+    """Its place among all calls of the batch, shape (n,); None: these are all."""
+    columns: Mapping[str, NDArray[Any]]
+    """What the calls of a group share, by the names of columns; shape (groups,)."""
     row: Ints
-    """The last call of each group."""
+    """The last call of each group, among these."""
     phase: Ints
     """Place among the starts of phases."""
     count: Ints
     """Calls."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Signatures:
+    """Groups of the calls that count, and what is added up of each, shape (groups,); and groups of the others."""
+
+    counted: Groups
+    others: Groups
+    columns: Mapping[str, Ints]
+    """Offset, bytes, start_ns (shifted) and duration_ns of each call that counts, shape (n,)."""
     bytes: Ints
     time: Ints
     """Duration, ns."""
@@ -72,48 +97,95 @@ class Signatures:
     end: Ints
 
 
-def signatures(calls: Sequence[NDArray[Any]], phase_starts: Ints, shift: int) -> Signatures | None:
+def signatures(
+    calls: Mapping[str, Column],
+    n: int,
+    phase_starts: Ints,
+    shift: int,
+    *,
+    most_layer: int,
+    nested: int,
+) -> Signatures | None:
     """Group calls; None if numpy decides.
 
     Parameters
     ----------
     calls
-        `COLUMNS`, shape (n,) each.
+        Of `COLUMNS` those that are there, shape (n,) each. Others are taken for zeros; of other columns than `NULLABLE`
+        all values are known.
     phase_starts
         Ascending, ns.
     shift
         Added to the starts, ns.
+    most_layer, nested
+        Calls of layers up to this one count, but for those that have this flag.
     """
     kernel = function(
         "vani_signatures",
-        *(ctypes.POINTER(_Calls), ctypes.c_int64, _ADDRESS, ctypes.c_int64, ctypes.c_int64),
-        *(_ADDRESS, ctypes.c_int64, _ADDRESS, ctypes.c_int64, _ADDRESS, _ADDRESS),
+        *(ctypes.POINTER(_Calls), _NUMBER, _NUMBER, _ADDRESS, _NUMBER, _NUMBER, ctypes.POINTER(_Found)),
     )
     if kernel is None:
         return None
-    n = len(calls[0])
-    columns = [np.ascontiguousarray(c, t) for c, (_, t) in zip(calls, COLUMNS, strict=True)]
+    given = {
+        name: np.ascontiguousarray(calls[name].values, dtype)
+        for name, dtype in COLUMNS.items()
+        if name in calls
+    }
     phase_starts = np.ascontiguousarray(phase_starts, np.int64)
-    slots = np.zeros(1 << max(1, (2 * n - 1).bit_length()), np.int32)
-    groups, codes, found = (
-        np.empty((max(1, n), _WIDTH), np.int64),
-        np.empty(n, np.int32),
-        np.zeros(1, np.int64),
-    )
-    done = kernel(
-        _Calls(*(address(c, t, n) for c, (_, t) in zip(columns, COLUMNS, strict=True))),
-        n,
-        address(phase_starts, np.int64),
-        len(phase_starts),
-        shift,
+    nothing = np.zeros(n, np.int64)
+    slots = np.empty(1 << max(1, (2 * n - 1).bit_length()), np.int32)
+    groups = np.empty((n, _WIDTH), np.int64)
+    codes, rows, other_codes, other_rows = (np.empty(n, np.int32) for _ in range(4))
+    of_call = {name: np.empty(n, np.int64) for name in ("offset", "bytes", "start_ns", "duration_ns")}
+    found = _Found(
         address(slots, np.int32),
         len(slots),
         address(groups, np.int64),
-        len(groups),
-        address(codes, np.int32),
-        address(found, np.int64),
+        *(address(column, np.int32, n) for column in (codes, rows)),
+        *(address(column, np.int64, n) for column in of_call.values()),
+        *(address(column, np.int32, n) for column in (other_codes, other_rows)),
+    )
+    done = kernel(
+        _Calls(
+            *(address(given.get(name, nothing.view(t)[:n]), t, n) for name, t in COLUMNS.items()),
+            *(calls[name].known() if name in calls else Known(None, 0) for name in NULLABLE),
+            n,
+        ),
+        most_layer,
+        nested,
+        address(phase_starts, np.int64),
+        len(phase_starts),
+        shift,
+        found,
     )
     note("signatures", used=done == 0)
     if done:
         return None
-    return Signatures(codes, *np.ascontiguousarray(groups[: int(found[0]), : len(_SUMS)].T))
+    apart = found.other > 0
+    written = {"start_ns"} if shift else set()
+    written.update(name for name in ("offset", "bytes") if name in calls and calls[name].bits is not None)
+    columns = {
+        name: column[: found.counted] if apart or name in written else given[name]
+        for name, column in of_call.items()
+        if name in given
+    }
+    table = np.ascontiguousarray(groups[: found.group_count].T)
+    counts = table[-2] != 0
+    counted, sums = _groups(
+        table[:, counts], codes[: found.counted], rows[: found.counted] if apart else None, given
+    )
+    others, _ = _groups(table[:, ~counts], other_codes[: found.other], other_rows[: found.other], given)
+    return Signatures(counted, others, columns, *sums)
+
+
+def _groups(
+    table: Ints, codes: NDArray[np.int32], rows: NDArray[np.int32] | None, there: Mapping[str, Any]
+) -> tuple[Groups, list[Ints]]:
+    """Of columns of the kernel's table; and the sums behind the count."""
+    row, phase, count, *sums, what, how, _, _ = table
+    shared = {"rank": what.astype(np.int32), "file": (what >> 32).astype(np.int32)}
+    for name, begins in _FIELDS.items():
+        narrow = {np.int8: 15, np.int16: 0xFFFF}[COLUMNS[name]]
+        shared[name] = (how >> begins & narrow).astype(np.uint16).astype(COLUMNS[name])
+    shared = {name: column for name, column in shared.items() if name in there}
+    return Groups(codes, rows, shared, row, phase, count), sums

@@ -1,0 +1,116 @@
+"""A batch of calls as they were recorded: those of libraries and nested ones, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.analyzers.facts import Facts
+from vani.analyzers.keyed import NO_VALUE
+from vani.analyzers.world import Context
+from vani.calls import Flag, Layer
+from vani.columns import raw, to_numpy
+from vani.kernels.signatures import COLUMNS, NULLABLE, Groups, Signatures, signatures
+
+__all__ = ["RecordedCalls"]
+
+Ints = NDArray[np.int64]
+
+
+class RecordedCalls:
+    """All calls of a batch, and the groups that a kernel finds in them."""
+
+    def __init__(self, context: Context, calls: pa.RecordBatch, facts: Facts | None = None) -> None:
+        self.context = context
+        self.facts = facts
+        self._calls = calls
+        self._read: dict[str, NDArray[Any]] = {}
+        """Columns of all calls; `_taken`: of the counted ones, see `Batch`."""
+        self._taken: dict[str, NDArray[Any]] = {}
+        self._is_example = False
+
+    @cached_property
+    def _signatures(self) -> Signatures | None:
+        """Groups of calls that share every attribute but place, size and time; None if numpy has to find them."""
+        if self._is_example or self.context.world.lives is not None:
+            # What a name stands for depends on the moment.
+            return None
+        starts = np.empty(0, np.int64) if self.facts is None else self._phase_starts
+        calls = self._calls
+        there = [name for name in calls.schema.names if name in COLUMNS]
+        if any(calls.column(name).null_count for name in there if name not in NULLABLE):
+            return None
+        return signatures(
+            {name: raw(calls.column(name)) for name in there},
+            calls.num_rows,
+            starts,
+            self.context.world.shift_ns[self.context.trace],
+            most_layer=Layer.STDIO,
+            nested=Flag.NESTED,
+        )
+
+    @property
+    def _facts(self) -> Facts:
+        if self.facts is None:
+            raise RuntimeError("phases are known in the second pass only")
+        return self.facts
+
+    def all_calls(self, name: str) -> NDArray[Any]:
+        """A column of all calls of the batch, those of libraries too."""
+        if name not in self._read:
+            self._read[name] = _numbers(self._calls, name)
+        return self._read[name]
+
+    @cached_property
+    def every(self) -> Mapping[str, NDArray[Any]]:
+        """Layer, kind and flags of all calls of the batch, those of libraries too, and `count`: of how many calls."""
+        known, names = self._signatures, ("layer", "kind", "flags")
+        if known is None:
+            one = np.ones(self._calls.num_rows, np.int64)
+            return {name: self.all_calls(name) for name in names} | {"count": one}
+        groups = (known.counted, known.others)
+        return {name: np.concatenate([g.columns[name] for g in groups]) for name in names} | {
+            "count": np.concatenate([g.count for g in groups])
+        }
+
+    @property
+    def others(self) -> Groups | None:
+        """Groups of the calls that are not counted, those of libraries mostly; None where numpy makes none."""
+        return None if self._signatures is None else self._signatures.others
+
+    def flagged(self, flag: Flag) -> Ints:
+        """Places, among all calls of the batch, of those with a flag."""
+        known = self._signatures
+        if known is not None:
+            groups = (known.counted, known.others)
+            if not any((g.columns["flags"] & flag).any() for g in groups):
+                return np.empty(0, np.int64)
+        return np.flatnonzero((self.all_calls("flags") & flag) != 0)
+
+    def files_of(self, rows: Ints) -> Ints:
+        """Files of some of all calls of the batch, those of libraries too, as `file`."""
+        named: Ints = np.append(self.context.file_codes, -1)[self.all_calls("file")[rows]]
+        lives = self.context.world.lives
+        return (
+            named if lives is None else lives.of(named, self.starts_of(rows), self.all_calls("flags")[rows])
+        )
+
+    def starts_of(self, rows: Ints) -> Ints:
+        """Starts of some of all calls of the batch, those of libraries too, as `start`."""
+        start: Ints = self.all_calls("start_ns")[rows]
+        return start + self.context.world.shift_ns[self.context.trace]
+
+    @property
+    def _phase_starts(self) -> Ints:
+        facts, app = self._facts, self.context.app
+        return facts.phase_start[facts.first_phase[app] : facts.first_phase[app + 1]]
+
+
+def _numbers(calls: pa.RecordBatch, name: str) -> NDArray[Any]:
+    column = calls.column(name)
+    return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
