@@ -24,7 +24,7 @@ from vani.errors import VaniError
 pytestmark = needs_kernels
 TESTS = Path(__file__).resolve().parents[1]
 KINDS = ("recorder", "recorder", "recorder", "parquet", "store")
-FEW, MANY, AT_ONCE = 40, 2000, 250
+FEW, MANY, AT_ONCE = 30, 2000, 250
 SANITIZED = "SANITIZED_KERNELS" in os.environ
 """Kernels alone are watched: what numpy makes of it, other runs compare."""
 KEPT = sorted(

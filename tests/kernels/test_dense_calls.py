@@ -19,6 +19,7 @@ from vani.analyzers.measures.access_pattern import AccessPattern
 from vani.analyzers.measures.past_end import PastEnd
 from vani.analyzers.measures.survey import Survey
 from vani.analyzers.passes import measures
+from vani.kernels.library import times_used
 from vani.readers.trace_reader import Piece
 
 pytestmark = needs_kernels
@@ -65,8 +66,12 @@ def compare(measure: Any, seed: int, rows_per_batch: int, **size: int) -> None:
 )
 @pytest.mark.parametrize("measure", [AccessPattern(), PastEnd()], ids=lambda measure: measure.name)
 def test_streams_and_ends_of_files_are_the_same(measure, rows_per_batch, runs, most):
+    kernel = {"access_pattern": "pattern"}.get(measure.name, measure.name)
+    used, declined = times_used().get(kernel, (0, 0))
     for seed in range(runs):
         compare(measure, seed, rows_per_batch, most=most)
+    assert times_used()[kernel][0] > used
+    assert times_used()[kernel][1] == declined
 
 
 @pytest.mark.parametrize("measure", [Survey(), *measures()], ids=lambda measure: measure.name)
