@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,43 @@ def test_a_compiler_that_fails_says_so_and_leaves_nothing(tmp_path, monkeypatch,
     with pytest.raises(OSError, match="cannot compile the kernels: "):
         build.compile_kernels(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+NO_HEADERS = """#!/bin/sh
+echo "In file included from /work/activity.c:2:"
+echo "/work/vani.h:5:20: fatal error: stdint.h: No such file or directory"
+echo "compilation terminated."
+exit 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("compiler", "told"),
+    [
+        (None, "No C compiler (cc): Vani works without its kernels, and takes longer"),
+        ("exit 1", "exit status 1"),
+        (NO_HEADERS, "/work/vani.h:5:20: fatal error: stdint.h: No such file or directory"),
+    ],
+    ids=["none", "silent", "no headers"],
+)
+def test_make_says_in_one_line_that_the_kernels_cannot_be_compiled(tmp_path, compiler, told):
+    for path in (*build.sources(), Path(build.__file__)):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "bin").mkdir()
+    if compiler is not None:
+        (tmp_path / "bin" / "cc").write_text(f"#!/bin/sh\n{compiler}")
+        (tmp_path / "bin" / "cc").chmod(0o755)
+        told = f"Vani works without its kernels, and takes longer: cc cannot compile the kernels: {told}"
+    environment = {name: value for name, value in os.environ.items() if name != "CC"}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "build.py"],
+        env=environment | {"PATH": str(tmp_path / "bin")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", told + "\n")
+    assert list(tmp_path.glob("*kernels-*")) == []
 
 
 def test_a_kernel_fits_in_the_head_and_has_a_module_of_its_name():

@@ -93,14 +93,20 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
             raise OSError(f"{command[0]} takes more than {_PATIENCE_S:g} s") from error
         if done.returncode or not made.is_file():
             said = done.stdout.decode(errors="replace").strip()
-            raise OSError(
-                f"{command[0]} cannot compile the kernels: {said or f'exit status {done.returncode}'}"
-            )
+            raise OSError(f"{command[0]} cannot compile the kernels: {_reason(said, done.returncode)}")
         made.replace(target)
     for old in into.glob("kernels-*.so"):
         if old != target:
             old.unlink(missing_ok=True)
     return target
+
+
+def _reason(said: str, status: int) -> str:
+    """What a compiler says is wrong, in one line: nobody who has no part in this wants to read more."""
+    lines = said.splitlines()
+    return next(
+        (line.strip() for line in lines if "error" in line.lower()), (lines or [f"exit status {status}"])[0]
+    )
 
 
 def _main() -> None:

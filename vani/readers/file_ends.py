@@ -17,8 +17,6 @@ __all__ = ["ASSUMED", "GONE", "USED", "BatchEnds", "CallsOnFiles"]
 USED, GONE, ASSUMED = 1, 2, 4
 """What a process did to a file before: it read or wrote it, or does not know what became of it; it took the name away
 and has not opened it since; O_CREAT alone says that it is empty, and nothing was read or written since."""
-_FEW = 64
-"""So many stretches are quicker gone through one by one than lifted above each other."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -56,9 +54,7 @@ def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
 class BatchEnds:
     """Ends of files within a batch, for processes that are alone on their file."""
 
-    def __init__(
-        self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], private: Bools | None = None
-    ) -> None:
+    def __init__(self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], own: Bools) -> None:
         """Find where something tells how long a file is.
 
         Parameters
@@ -67,13 +63,12 @@ class BatchEnds:
             End of each group's file before, NO_VALUE where unknown.
         past0
             What was done to it before: bits `USED`, `GONE`, `ASSUMED`.
-        private
-            Its groups; all if None.
+        own
+            Groups whose process is alone on its file.
         """
         n = len(calls.rule)
         first = np.flatnonzero(calls.starts)
         bounds = np.append(first, n)
-        own = np.ones(len(first), np.bool_) if private is None else private
         # Few calls tell how long a file is, or that it is no longer known.
         is_open = calls.rule == PositionRule.OPEN
         rows = np.flatnonzero(
@@ -157,15 +152,12 @@ class BatchEnds:
 
     def _reached(self, write_end: Ints) -> Ints:
         """Largest end so far within each segment, the row itself included."""
-        reach: Ints = np.repeat(self._floor, self._lengths)
-        np.maximum(write_end, reach, out=reach)
+        reach: Ints = np.maximum(write_end, np.repeat(self._floor, self._lengths))
         widest, segments = int(reach.max(initial=0)) + 1, len(self._cuts)
-        if segments > _FEW and segments * widest < 1 << 62:
+        if segments * widest < 1 << 62:
+            # Each stretch is lifted above those before, and one maximum serves all.
             lift = np.repeat(np.arange(segments) * widest, self._lengths)
-            reach += lift
-            np.maximum.accumulate(reach, out=reach)
-            reach -= lift
-            return reach
+            return np.maximum.accumulate(reach + lift) - lift
         for a, b in pairwise([*self._cuts.tolist(), len(reach)]):
             np.maximum.accumulate(reach[a:b], out=reach[a:b])
         return reach
@@ -173,9 +165,7 @@ class BatchEnds:
     def before(self, write_end: Ints) -> Ints:
         """End of the file before each call."""
         reached = self._reached(write_end)
-        before = np.empty_like(reached)
-        before[1:] = reached[:-1]
-        before[0] = 0
+        before = np.append(0, reached[:-1])
         before[self._cuts] = self._floor
         return before
 
@@ -183,11 +173,3 @@ class BatchEnds:
         """End of each group's file after the batch, shape (groups,); NO_VALUE where unknown."""
         last = np.append(self._first[1:] - 1, len(write_end) - 1)
         return np.where(self.known[last], self._reached(write_end)[last], NO_VALUE)
-
-    def last(self, write_end: Ints) -> Ints:
-        """The same where nothing within the batch asks for it: one maximum for each group's last segment."""
-        last = np.append(self._first[1:] - 1, len(write_end) - 1)
-        reach = np.maximum(np.maximum.reduceat(write_end, self._cuts), self._floor)
-        return np.where(
-            self.known[last], reach[np.searchsorted(self._cuts, last, side="right") - 1], NO_VALUE
-        )

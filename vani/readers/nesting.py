@@ -121,9 +121,6 @@ class Nesting:
             via, within = self._around(rank, layer, own, start, start + duration)
             if origin is not None or self._last:
                 via, within = self._behind(rank, thread, layer, origin, via, within)
-        elif not depth.any():
-            via, within = unsurrounded(layer, origin)
-            self._outermost(rank, thread, layer, via, within)
         else:
             via, within = self._below(rank, thread, depth, layer, origin, flags)
         self._rank = int(rank[-1])
@@ -178,32 +175,6 @@ class Nesting:
         back_via, back_within = np.empty_like(via), np.empty_like(within)
         back_via[order], back_within[order] = via, within
         return back_via[ghosts:], back_within[ghosts:]
-
-    def _outermost(
-        self,
-        rank: NDArray[np.int32],
-        thread: NDArray[np.int32],
-        layer: NDArray[np.int8],
-        via: NDArray[np.int8],
-        within: NDArray[np.int16],
-    ) -> None:
-        """Keep the last call of each thread of the last rank, where all calls are outermost ones."""
-        if int(rank[0]) != int(rank[-1]):
-            self._open = []
-        first = int(np.searchsorted(rank, rank[-1]))
-        backwards = thread[first:][::-1]
-        single = backwards[0] == backwards[-1] and bool((backwards == backwards[0]).all())
-        seen, last = (
-            (backwards[:1], np.zeros(1, np.int64)) if single else np.unique(backwards, return_index=True)
-        )
-        rows = len(rank) - 1 - last
-        fresh = {
-            int(t): Opened(int(t), 0, int(layer[r]), int(via[r]), int(within[r]), False, 0, 0)
-            for t, r in zip(seen, rows, strict=True)
-        }
-        # Calls of a greater depth come after an outer one, but a damaged trace may leave that out.
-        kept = [o for o in self._open if o.depth or o.thread not in fresh]
-        self._open = sorted([*kept, *fresh.values()], key=lambda o: (o.thread, o.depth))
 
     @staticmethod
     def _chains(

@@ -177,10 +177,7 @@ class Positions:
             return offset
         base = int(rank[0])
         files = len(self.private)
-        key = file[rows].astype(np.int64)
-        several = int(rank[-1]) != base
-        if several:
-            key += (rank[rows].astype(np.int64) - base) * files
+        key = (rank[rows].astype(np.int64) - base) * files + file[rows]
         order = stable_order(key)
         rows, key = rows[order], key[order]
         found, after, end, append, past = self._follow(
@@ -188,9 +185,8 @@ class Positions:
         )
         offset[rows] = found
         last_of_group = np.flatnonzero(np.append(key[1:] != key[:-1], True))
-        group_rank = key[last_of_group] // files + base if several else np.full(len(last_of_group), base)
         current = int(rank[-1])
-        mine = group_rank == current
+        mine = key[last_of_group] // files + base == current
         at = last_of_group[mine]
         self._state.keep(current, key[at] % files, after[at], end[mine], append[at], past[mine])
         return offset
@@ -219,60 +215,32 @@ class Positions:
 
         is_open = rule == PositionRule.OPEN
         advances = rule == PositionRule.ADVANCE
-        at = rule == PositionRule.AT
         writes = kind == Kind.WRITE
         own = flags[rows]
-        appending = np.zeros(n, np.bool_)
-        if append0.any() or (own[is_open] & Flag.APPEND).any():
-            group = np.cumsum(starts) - 1
-            opened = np.maximum.accumulate(np.where(is_open | starts, np.arange(n), 0))
-            appending = np.where(is_open[opened], (own[opened] & Flag.APPEND) != 0, append0[group])
-            appends = advances & writes & appending
-            flags[rows[appends]] |= Flag.APPEND
-        calls = _Calls(starts, rule, writes, value, size, own, advances & writes & appending)
+        opened = np.maximum.accumulate(np.where(is_open | starts, np.arange(n), 0))
+        before = np.repeat(append0, np.diff(np.append(first, n)))
+        appending = np.where(is_open[opened], (own[opened] & Flag.APPEND) != 0, before)
+        appends = advances & writes & appending
+        flags[rows[appends]] |= Flag.APPEND
+        calls = _Calls(starts, rule, writes, value, size, own, appends)
         calls.begin(position0)
-        end = np.full(len(first), NO_VALUE)
-        after = None
         past = _past(calls, past0)
+        end = np.full(len(first), NO_VALUE)
         if private.any():
-            # Only where something depends on the end of a file must it be followed call by call.
-            careful = private & np.logical_or.reduceat((advances & ~writes) | calls.from_end, first)
-            sizes = np.diff(np.append(first, n))
-            if 2 * int(sizes[careful].sum()) > n:
-                # Taking most of the calls apart would cost more than following all of them.
-                ends = BatchEnds(calls, end0, past0, private)
-                calls.settle(ends)
-                after = calls.positions()
-                end[private] = ends.after(calls.write_ends(after))[private]
-                past |= ends.assumed
-            else:
-                after = calls.positions()
-                if careful.any():
-                    rows_of = np.flatnonzero(np.repeat(careful, sizes))
-                    part = calls.take(rows_of)
-                    part.begin(position0[careful])
-                    ends = BatchEnds(part, end0[careful], past0[careful])
-                    past[careful] |= ends.assumed
-                    part.settle(ends)
-                    calls.step = calls.step.copy()
-                    after[rows_of], calls.step[rows_of] = part.positions(), part.step
-                    end[careful] = ends.after(part.write_ends())
-                simple = private & ~careful
-                if simple.any():
-                    ends = BatchEnds(calls, end0, past0, private)
-                    end[simple] = ends.last(calls.write_ends(after))[simple]
-                    past[simple] |= ends.assumed[simple]
-        if after is None:
+            ends = BatchEnds(calls, end0, past0, private)
+            after = calls.settle(ends)
+            end[private] = ends.after(calls.write_ends(after))[private]
+            past |= ends.assumed
+        else:
             after = calls.positions()
         known = after != NO_VALUE
-        moved = np.where(calls.appends, calls.asked, calls.step) if calls.appends.any() else calls.step
-        offset = np.where(advances & known, after - moved, NO_VALUE)
-        np.copyto(offset, value, where=at | (rule == PositionRule.RESIZE))
-        np.copyto(
-            offset, after, where=(rule >= PositionRule.SEEK_SET) & (rule <= PositionRule.SEEK_END) & known
-        )
+        begins = after - np.where(appends, calls.asked, calls.step)
+        names = (rule == PositionRule.AT) | (rule == PositionRule.RESIZE)
+        seeks = (rule >= PositionRule.SEEK_SET) & (rule <= PositionRule.SEEK_END)
+        offset = np.where(advances & known, begins, np.where(seeks & known, after, NO_VALUE))
+        offset = np.where(names, value, offset)
         # A seek to before the beginning fails; what its caller did then is unknown.
-        np.copyto(offset, NO_VALUE, where=offset < 0)
+        offset[offset < 0] = NO_VALUE
         return offset, after, end, appending, past
 
 
@@ -301,25 +269,18 @@ class _Calls:
         appends: Bools,
     ) -> None:
         self.starts, self.rule, self.writes = starts, rule, writes
-        self.value, self.size, self.flags, self.appends = value, size, flags, appends
+        self.value, self.size, self.flags = value, size, flags
         self._advances = rule == PositionRule.ADVANCE
-        step = np.where(self._advances, size, 0)
-        np.copyto(step, value, where=rule == PositionRule.SEEK_CUR)
+        step = np.where(self._advances, size, np.where(rule == PositionRule.SEEK_CUR, value, 0))
         lost = step == NO_VALUE
-        np.copyto(step, 0, where=lost)
+        length = np.abs(np.where(lost, 0, step))
         # Sums of such steps can lead out of 64 bits: where all of them would, the longest are not believed.
-        if len(step) and max(int(step.max()), -int(step.min())) * len(step) >= _FAR:
-            length = np.abs(step)
-            if length.sum(dtype=np.float64) >= _FAR:
-                lost |= length >= _FAR // len(step)
-                np.copyto(step, 0, where=lost)
-        self.step = self.asked = step
+        if length.sum(dtype=np.float64) >= _FAR:
+            lost |= length >= _FAR // len(step)
+        self.step = self.asked = np.where(lost, 0, step)
         # An appending write behind another one goes on where that ended; only the first looks for the end.
-        self._heads = appends
-        if appends.any():
-            self._heads = appends.copy()
-            self._heads[1:] &= ~(appends[:-1] & ~starts[1:])
-        self.from_end = (rule == PositionRule.SEEK_END) | self._heads
+        self._heads = appends & (starts | ~np.append(False, appends[:-1]))
+        from_end = (rule == PositionRule.SEEK_END) | self._heads
         absolute = rule == PositionRule.SEEK_SET
         is_open = rule == PositionRule.OPEN
         forgets = rule == PositionRule.FORGET
@@ -327,19 +288,13 @@ class _Calls:
         """How long the file is from here on is unknown."""
         self.uses = self._advances | (rule == PositionRule.AT) | self.unknown
         """After such a call O_CREAT does not tell that the file is empty."""
-        self._sets = is_open | absolute | self.from_end | lost | forgets
-        self._place = np.where(absolute, value, NO_VALUE)
-        np.copyto(self._place, 0, where=is_open)
+        self._sets = is_open | absolute | from_end | lost | forgets
+        self._place = np.where(is_open, 0, np.where(absolute, value, NO_VALUE))
         self._anchors = np.flatnonzero(self._sets | starts)
         """Calls that set the position or are the first of their group."""
         self._since = np.diff(np.append(self._anchors, len(rule)))
         self._first = np.flatnonzero(starts)
         self._before = np.empty(0, np.int64)
-
-    def take(self, rows: Ints) -> _Calls:
-        """The calls of whole groups."""
-        names = ("starts", "rule", "writes", "value", "size", "flags", "appends")
-        return _Calls(*(getattr(self, name)[rows] for name in names))
 
     def begin(self, position: Ints) -> None:
         """Say where each group begins, shape (groups,); NO_VALUE where unknown."""
@@ -354,45 +309,31 @@ class _Calls:
         free = ~self._sets[self._first]
         anchor[np.searchsorted(anchors, self._first[free])] = begins[free]
         run = np.cumsum(np.where(self._sets, 0, self.step))
-        unknown = anchor == NO_VALUE
-        anchor -= run[anchors]
-        after: Ints = np.repeat(anchor, self._since)
-        after += run
-        if unknown.any():
-            np.copyto(after, NO_VALUE, where=np.repeat(unknown, self._since))
-        return after
+        after = np.repeat(anchor - run[anchors], self._since) + run
+        return np.where(np.repeat(anchor == NO_VALUE, self._since), NO_VALUE, after)
 
-    def write_ends(self, after: Ints | None = None) -> Ints:
+    def write_ends(self, after: Ints) -> Ints:
         """Where each write ends, NO_VALUE for other calls and where unknown."""
-        after = self.positions() if after is None else after
-        ends = np.where(self._advances & self.writes, after, NO_VALUE)
         explicit = (self.rule == PositionRule.AT) & self.writes
-        if explicit.any():
-            explicit &= (self.value != NO_VALUE) & (self.size != NO_VALUE)
-            np.add(self.value, self.size, out=ends, where=explicit)
-        return ends
+        explicit &= (self.value != NO_VALUE) & (self.size != NO_VALUE)
+        ends = np.where(self._advances & self.writes, after, NO_VALUE)
+        return np.where(explicit, self.value + self.size, ends)
 
-    def settle(self, ends: BatchEnds) -> None:
-        """Let reads stop at the end of the file, and find what begins there."""
+    def settle(self, ends: BatchEnds) -> Ints:
+        """Let reads stop at the end of the file, and find what begins there; the position after each call."""
         reads = self._advances & ~self.writes & ends.known
         seeks = (self.rule == PositionRule.SEEK_END) & ends.known & (self.value != NO_VALUE)
         heads = self._heads & ends.known
-        moving = bool(seeks.any() or heads.any())
         for _ in range(_ROUNDS):
             after = self.positions()
             before = ends.before(self.write_ends(after))
-            room = before - after
-            room += self.step
-            np.clip(room, 0, self.asked, out=room)
+            room = np.clip(before - (after - self.step), 0, self.asked)
             step = np.where(reads & (after != NO_VALUE), room, self.step)
-            changed = step != self.step
-            place = self._place
-            if moving:
-                place = np.where(seeks, before + self.value, place)
-                np.add(before, self.asked, out=place, where=heads)
-                changed |= place != self._place
+            place = np.where(seeks, before + self.value, self._place)
+            place = np.where(heads, before + self.asked, place)
+            changed = (step != self.step) | (place != self._place)
             if not changed.any():
-                return
+                return after
             self.step, self._place = step, place
         self.step, self._place = self.step.copy(), self._place.copy()
         bounds = np.append(self._first, len(self.rule))
@@ -400,6 +341,7 @@ class _Calls:
         for group in unsettled.tolist():
             rows = slice(int(bounds[group]), int(bounds[group + 1]))
             self._walk(rows, int(self._before[group]), ends, reads, seeks, heads)
+        return self.positions()
 
     def _walk(
         self, rows: slice, position: int, ends: BatchEnds, reads: Bools, seeks: Bools, heads: Bools

@@ -54,22 +54,13 @@ class Clock:
                 self.previous, self.repaired = state.previous, state.repaired
                 self.spent += state.spent
                 return found
-        start = deltas[:, 0].astype(np.int64)
-        end = deltas[:, 1].astype(np.int64)
-        for ticks in (start, end):
-            if len(ticks) and int(ticks.max()) >= threshold:
-                wrapped = ticks >= threshold
-                ticks[wrapped] -= 1 << 32
-                if ticks is start:
-                    self.repaired += int(wrapped.sum())
-        duration = end
-        duration -= start
-        if len(duration) and int(duration.min()) < 0:
-            backwards = duration < 0
-            self.repaired += int(backwards.sum())
-            duration[backwards] = 0
-        np.cumsum(start, out=start)
-        start += self.previous
+        begin, end = deltas[:, 0].astype(np.int64), deltas[:, 1].astype(np.int64)
+        begin[begin >= threshold] -= 1 << 32
+        end[end >= threshold] -= 1 << 32
+        duration = end - begin
+        self.repaired += int(np.count_nonzero(begin < 0) + np.count_nonzero(duration < 0))
+        duration = np.maximum(duration, 0)
+        start = np.cumsum(begin) + self.previous
         if len(start):
             self.previous = int(start[-1])
             most = int(duration.max())
@@ -89,7 +80,6 @@ class Clock:
     def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
         whole = self._whole_ns
         if whole is not None:
-            ticks *= whole
-            return ticks
+            return ticks * whole
         found: NDArray[np.int64] = np.rint(ticks * (self.resolution * 1e9)).astype(np.int64)
         return found

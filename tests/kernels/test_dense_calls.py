@@ -1,0 +1,82 @@
+"""On many calls on few places each measure finds the same with kernels and without, and with both in turn."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from switched import needs_kernels, numpy_alone
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
+from dense_calls import dense_trace, facts_of
+
+from vani.analyzers.batch import Batch
+from vani.analyzers.measures.access_pattern import AccessPattern
+from vani.analyzers.measures.past_end import PastEnd
+from vani.analyzers.measures.survey import Survey
+from vani.analyzers.passes import measures
+from vani.kernels.library import times_used
+from vani.readers.trace_reader import Piece
+
+pytestmark = needs_kernels
+
+
+def plain(value: Any) -> Any:
+    """Results of measures as lists, which can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def compare(measure: Any, seed: int, rows_per_batch: int, **size: int) -> None:
+    trace = dense_trace(seed, rows_per_batch, **size)
+    context, facts = facts_of(trace, seed)
+    batches = list(trace.batches(range(trace.ranks), Piece()))
+    chance = np.random.default_rng([seed, 2])
+
+    def found(by_numpy: float) -> Any:
+        known = None if isinstance(measure, Survey) else facts
+        collector = measure.begin(context, known)
+        for calls in batches:
+            if chance.random() < by_numpy:
+                with numpy_alone():
+                    collector.add(Batch(context, calls, known))
+            else:
+                collector.add(Batch(context, calls, known))
+        return plain(measure.combine([collector.result()]))
+
+    expected = found(by_numpy=1)
+    assert found(by_numpy=0) == expected
+    if len(batches) > 1:
+        assert found(by_numpy=0.5) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows_per_batch", "runs", "most"), [(1, 6, 40), (2, 8, 60), (5, 10, 100), (30, 25, 200), (1000, 40, 200)]
+)
+@pytest.mark.parametrize("measure", [AccessPattern(), PastEnd()], ids=lambda measure: measure.name)
+def test_streams_and_ends_of_files_are_the_same(measure, rows_per_batch, runs, most):
+    kernel = {"access_pattern": "pattern"}.get(measure.name, measure.name)
+    used, declined = times_used().get(kernel, (0, 0))
+    for seed in range(runs):
+        compare(measure, seed, rows_per_batch, most=most)
+    assert times_used()[kernel][0] > used
+    assert times_used()[kernel][1] == declined
+
+
+@pytest.mark.parametrize("measure", [Survey(), *measures()], ids=lambda measure: measure.name)
+def test_each_measure_is_the_same(measure):
+    if measure.name == "io_time":
+        pytest.skip("whether processes run calls at the same time is what the survey finds")
+    for seed in range(50, 54):
+        compare(measure, seed, 25)

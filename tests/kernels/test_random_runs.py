@@ -1,0 +1,129 @@
+"""Stores and profiles are the same bytes whether kernels or numpy made them: of runs drawn at random, and of all real ones."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from switched import needs_kernels, numpy_alone
+
+import vani
+from tests.traces.random_runs import random_run
+from vani.errors import VaniError
+from vani.kernels.library import times_used
+from vani.readers.recorder import batches
+from vani.store import write as writing
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fuzz"))
+from mutations import damaged
+
+pytestmark = needs_kernels
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+REAL = sorted(path for path in (SHARED / "traces").glob("*") if path.is_dir())
+MANY, AT_ONCE = 1000, 50
+FEW = range(MANY, MANY + 30)
+DECODING = {"calls", "grammar", "rules", "times", "used"}
+MEASURING = {
+    "activity",
+    "extents",
+    "intervals",
+    "merge",
+    "pattern",
+    "reach",
+    "signatures",
+    "size_counts",
+    "sweep",
+}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def made(traces: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:
+    """The stores of traces, their profile, and that of the first store; in place of each why it is refused."""
+    monkeypatch.setenv("VANI_CACHE", str(folder / "cache"))
+    found: dict[str, Any] = {}
+    for trace in traces:
+        try:
+            vani.convert(trace, folder / trace.name, scheduler=options["scheduler"])
+            found[trace.name] = contents(folder / trace.name)
+        except VaniError as error:
+            found[trace.name] = str(error)
+    for name, workload in (("workload", traces), ("store", [folder / traces[0].name])):
+        try:
+            # A store is named for where it lies.
+            found[name] = vani.profile(*workload, **options).to_yaml().replace(str(folder), "")
+        except VaniError as error:
+            found[name] = str(error).replace(str(folder), "")
+    return found
+
+
+def assert_same(traces: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    options = {"scheduler": "synchronous", "files": None} | options
+    compiled = made(traces, folder / "kernels", monkeypatch, **options)
+    with numpy_alone():
+        plain = made(traces, folder / "numpy", monkeypatch, **options)
+    different = [name for name in compiled if compiled[name] != plain[name]]
+    for name in different:
+        assert compiled[name] == plain[name], (folder.name, different)
+
+
+def draw_and_compare(seed: int, folder: Path) -> None:
+    """A workload of one run, or of several that share files, cut into batches and parts anywhere, sound or damaged."""
+    draw = random.Random(f"workload {seed}")
+    traces = [folder / f"{number}-run" for number in range(draw.choice((1, 1, 1, 2, 4)))]
+    calls = 0
+    for trace in traces:
+        run = random_run(f"{seed} {trace.name}")
+        run.write(trace)
+        calls += sum(map(len, run.ranks))
+        if draw.random() < 0.1:
+            for name, content in damaged("recorder", contents(trace), draw).items():
+                (trace / name).write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        if draw.random() < 0.6:
+            patch.setattr(batches, "BATCH_ROWS", 1 + calls // draw.choice((2, 5, 12)))
+        if draw.random() < 0.3:
+            patch.setattr(writing, "SMALL_PART", 10)
+        assert_same(
+            traces,
+            folder,
+            patch,
+            files=draw.choice((None, None, 1)),
+            phase_gap=draw.choice((None, None, 0.001)),
+            scheduler=draw.choice(("synchronous", "synchronous", "threads")),
+        )
+
+
+def used_by(seeds: range, folder: Path) -> dict[str, int]:
+    """Compare these runs; how often each kernel worked meanwhile."""
+    before = times_used()
+    for seed in seeds:
+        (folder / f"seed {seed}").mkdir()
+        draw_and_compare(seed, folder / f"seed {seed}")
+    return {name: often - before.get(name, (0, 0))[0] for name, (often, _) in times_used().items()}
+
+
+def test_of_some_runs_drawn_at_random(tmp_path):
+    used = used_by(FEW, tmp_path)
+    assert {name for name, often in used.items() if often} >= DECODING | MEASURING
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, MANY, AT_ONCE))
+def test_of_a_thousand_runs_drawn_at_random(first, tmp_path):
+    used = used_by(range(first, first + AT_ONCE), tmp_path)
+    assert {name for name, often in used.items() if often} >= DECODING | MEASURING | {"past_end"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trace", REAL, ids=[trace.name for trace in REAL])
+def test_of_every_real_trace(trace, tmp_path, monkeypatch):
+    inside = sorted(path for path in trace.iterdir() if path.is_dir())
+    assert_same(inside or [trace], tmp_path, monkeypatch)
