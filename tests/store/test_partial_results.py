@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vani
+from vani.errors import TraceError
 from vani.schema.job import Job
 from vani.store import partial_results, write
 from vani.store.partial_results import PartialResults
@@ -101,6 +102,23 @@ def test_a_workload_is_known_as_a_whole(decoded):
     assert decoded == []
     assert [trace.path for trace in vani.profile(OTHER, TRACE).traces] == [str(OTHER), str(TRACE)]
     assert decoded
+
+
+def test_what_is_known_of_all_traces_is_not_told_of_some(monkeypatch):
+    vani.profile(TRACE, OTHER)
+    alone = fresh(monkeypatch, TRACE, phase_gap=1e-6)
+    real = write.decode_part
+
+    def failing(task):
+        if task.reader.path == OTHER:
+            raise TraceError("cannot be read (Input/output error)", where=OTHER)
+        return real(task)
+
+    monkeypatch.setattr(write, "decode_part", failing)
+    found = vani.profile(TRACE, OTHER, phase_gap=1e-6)
+    assert any("Input/output error" in why for why in found.provenance.values())
+    without = {key: why for key, why in found.provenance.items() if str(OTHER) not in key}
+    assert found.model_copy(update={"provenance": without}).to_yaml() == alone
 
 
 def test_a_trace_that_changed_is_measured_again(tmp_path, decoded):

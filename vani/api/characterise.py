@@ -79,7 +79,6 @@ def characterise_in(
     from vani.store.read import CallsNeeded  # noqa: PLC0415
 
     places = run.stores
-    known: PartialResults | None = None
     with ThreadPoolExecutor(1) as other:
         # Tables are read while the analyzers are loaded. What keeps counts has no store.
         opening = other.submit(
@@ -104,7 +103,9 @@ def characterise_in(
         reads = [reader.path for reader in workload.readers]
         engine.check_workers(version=vani.__version__, reads=reads, writes=places.folder)
 
-    def measured_of(stores: list[Store], names: list[str], lost: list[tuple[str, str]]) -> Characterised:
+    def measured_of(
+        stores: list[Store], names: list[str], lost: list[tuple[str, str]], known: PartialResults | None
+    ) -> Characterised:
         options = Options(phase_gap_s=phase_gap, list_files=files)
         made = measured(
             stores,
@@ -132,16 +133,19 @@ def characterise_in(
                 lost.append((str(reader.path), str(error)))
         if not stores:
             raise TraceError(f"no trace can be read: {lost[0][1]}")
-        made = measured_of(stores, [app_of(one.path, one.app, job_model) for one in readers], lost)
-        if known is not None and len(stores) == len(workload.readers):
-            known.keep(stores)
+        names = [app_of(one.path, one.app, job_model) for one in readers]
+        # What is known is known of all traces together.
+        of_all = known if len(stores) == len(workload.readers) else None
+        made = measured_of(stores, names, lost, of_all)
+        if of_all is not None:
+            of_all.keep(stores)
         return made
 
     if known is not None and (found := known.stores):
         with suppress(CallsNeeded):
             told = [one.manifest for one in found]
             names = [app_of(Path(one.source), one.app, job_model) for one in told]
-            return measured_of(found, names, refused)
+            return measured_of(found, names, refused, known)
     return while_stores_vanish(from_stores)
 
 
