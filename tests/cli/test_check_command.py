@@ -189,7 +189,9 @@ def test_a_profile_without_an_end_is_refused(run, project, monkeypatch, command)
     monkeypatch.setattr("vani.gate.profile_tree.MAX_BYTES", 1 << 20)
     done = run(*command, "/dev/zero")
     assert (done.status, done.out) == (2, "")
-    assert done.line == "/dev/zero: is longer than 1 MiB; name a profile or a trace"
+    assert done.line == (
+        "/dev/zero: is longer than 1 MiB; name a profile or a trace; a profile is shorter with fewer files (`--files N`)"
+    )
 
 
 def test_a_damaged_trace_does_not_pass_in_silence(run, project, mix):
