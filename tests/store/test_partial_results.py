@@ -208,8 +208,10 @@ def forge(path: Path) -> None:
         forge,
         lambda path: path.chmod(0o666),
         lambda path: (path.unlink(), path.mkdir()),
+        lambda path: (path.unlink(), os.mkfifo(path)),
+        lambda path: (path.unlink(), path.symlink_to("nowhere")),
     ],
-    ids=["magic", "text", "array", "empty", "short", "cut", "forged", "writable by others", "a folder"],
+    ids=["magic", "text", "array", "empty", "short", "cut", "forged", "writable by others", "a folder", "a pipe", "a link"],
 )
 def test_what_cannot_be_believed_is_measured_again(cache, decoded, damage):
     expected = vani.profile(TRACE).to_yaml()

@@ -142,6 +142,8 @@ def _find(name: str) -> Any:
     if folder is None:
         return None
     place = folder / name
+    if not place.is_file():
+        return None
     try:
         with place.open("rb") as file:
             state = os.fstat(file.fileno())
