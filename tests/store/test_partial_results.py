@@ -249,14 +249,16 @@ def test_what_was_not_used_for_longest_goes_first(cache, monkeypatch):
     assert first not in files(cache)
 
 
-def test_of_many_options_the_last_are_known(cache):
-    known = PartialResults(["d" * 64], [])
+def test_of_many_options_the_last_are_known_and_what_they_share(cache):
     for number in range(20):
+        known = PartialResults(["d" * 64], [])
+        known.of("survey", [], lambda: "all")
         known.of("measure", [str(number)], lambda: number)  # noqa: B023 - it is called at once
-    known.keep([])
+        known.keep([])
     again = PartialResults(["d" * 64], [])
     made = [again.of("measure", [str(number)], lambda: -1) for number in range(20)]
-    assert made == [-1] * 4 + list(range(4, 20))
+    assert made == [-1] * 5 + list(range(5, 20))
+    assert again.of("survey", [], lambda: "none") == "all"
 
 
 plain = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)

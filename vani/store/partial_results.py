@@ -107,10 +107,10 @@ class PartialResults:
                 one.encode() if isinstance(one, str) else f"{one.dtype}{one.shape}".encode() + one.tobytes()
             )
         key = f"{name} {digest.hexdigest()}"
-        if key not in self._results:
-            self._results[key] = make()
-            self._is_new = True
-        found: Result = self._results[key]
+        self._is_new |= key not in self._results
+        found: Result = self._results.pop(key) if key in self._results else make()
+        # Last, as what was used last.
+        self._results[key] = found
         return found
 
     def keep(self, stores: Sequence[Store]) -> None:
@@ -126,7 +126,7 @@ class PartialResults:
         tables = [
             [one.manifest, {name: getattr(one, attribute) for name, attribute in TABLES}] for one in stores
         ]
-        # Of the many options that somebody may try, the last ones.
+        # Of the many options that somebody may try, the last ones; what all of them share was used each time.
         results = dict(list(self._results.items())[-_MOST_RESULTS:])
         _keep(self._name, {"stores": tables, "results": results})
 
