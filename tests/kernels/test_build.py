@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_without_a_compiler_nothing_is_built(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("compiler", ["false", f"{sys.executable} -c pass"])
+@pytest.mark.parametrize("compiler", ["false", f"{shlex.quote(sys.executable)} -c pass"], ids=["false", "silent"])
 def test_a_compiler_that_fails_says_so_and_leaves_nothing(tmp_path, monkeypatch, compiler):
     monkeypatch.setenv("CC", compiler)
     with pytest.raises(OSError, match="cannot compile the kernels: "):
