@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from switched import needs_kernels, numpy_alone
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
 from dense_calls import dense_trace, facts_of
+from plain_results import plain
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.measures.access_pattern import AccessPattern
@@ -23,19 +23,6 @@ from vani.kernels.library import times_used
 from vani.readers.trace_reader import Piece
 
 pytestmark = needs_kernels
-
-
-def plain(value: Any) -> Any:
-    """Results of measures as lists, which can be compared."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    return value
 
 
 def compare(measure: Any, seed: int, rows_per_batch: int, **size: int) -> None:

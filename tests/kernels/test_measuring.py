@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
 from call_tables import FUNCTION_NAMES, InventedTrace, call, invented_traces, profile_of, read, write
+from plain_results import plain
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import MOMENTS, Ends, Facts
@@ -54,19 +54,6 @@ def without_kernels() -> Any:
 
 def ints(values: Any) -> np.ndarray:
     return np.array(values, np.int64)
-
-
-def plain(value: Any) -> Any:
-    """Results of measures as lists, which can be compared."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    return value
 
 
 @st.composite

@@ -1,0 +1,209 @@
+"""What is removed from the cache: what was not used for longest and what killed runs left, nothing that is in use."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from vani.store import cache, locks
+from vani.store.cache import sweep
+from vani.store.locks import Held, InUse, being_used, being_written, removable
+
+DAY = 24 * 3600.0
+
+
+def made(folder: Path, name: str, *, used_s: float, size: int = 100) -> Path:
+    """Something that looks like a store, and was last used so long ago."""
+    place = folder / name
+    (place / "calls").mkdir(parents=True)
+    (place / "manifest.json").write_text("{}")
+    (place / "calls" / "part-00000.parquet").write_bytes(bytes(size))
+    os.utime(place, (time.time() - used_s,) * 2)
+    return place
+
+
+@pytest.fixture
+def small(monkeypatch) -> None:
+    monkeypatch.setattr(cache, "MOST_BYTES", 9000)
+
+
+def left(folder: Path) -> set[str]:
+    return {p.name for p in folder.iterdir()}
+
+
+def test_what_was_not_used_for_longest_goes_first(tmp_path, small):
+    for name, days in (("a", 3), ("b", 9), ("c", 1)):
+        made(tmp_path, name, used_s=days * DAY, size=4000)
+        # Made in another order than used.
+        os.utime(tmp_path / name / "manifest.json", (time.time() - 100 * DAY,) * 2)
+    sweep(tmp_path)
+    assert left(tmp_path) == {"a", "c"}
+
+
+def test_below_the_limit_everything_stays(tmp_path):
+    made(tmp_path, "a", used_s=1000 * DAY)
+    sweep(tmp_path)
+    sweep(tmp_path / "no such folder")
+    assert left(tmp_path) == {"a"}
+
+
+def test_what_was_used_within_the_hour_stays(tmp_path, small):
+    made(tmp_path, "a", used_s=600, size=20_000)
+    sweep(tmp_path)
+    assert left(tmp_path) == {"a"}
+
+
+def test_a_store_that_a_run_reads_stays_however_old(tmp_path, small):
+    place = made(tmp_path, "a", used_s=9 * DAY, size=20_000)
+    with being_used(place) as there:
+        assert there
+        os.utime(place, (0, 0))
+        sweep(tmp_path)
+        assert left(tmp_path) == {"a"}
+    sweep(tmp_path)
+    assert left(tmp_path) == set()
+
+
+def test_a_store_that_is_being_removed_is_not_begun_with(tmp_path):
+    place = made(tmp_path, "a", used_s=9 * DAY)
+    with removable(place, partial=False) as held, ExitStack() as until:
+        assert held is Held.FREE
+        assert not InUse(until).hold(place)
+
+
+def test_of_very_many_stores_the_last_are_kept_by_the_time_of_use_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "MOST_HELD", 1)
+    first, last = (made(tmp_path, name, used_s=9 * DAY) for name in "ab")
+    with ExitStack() as until:
+        in_use = InUse(until)
+        assert in_use.hold(first) and in_use.hold(last)
+        with removable(first, partial=False) as held:
+            assert held is Held.TAKEN
+        with removable(last, partial=False) as held:
+            assert held is Held.FREE
+    assert time.time() - last.stat().st_mtime < 60
+
+
+@pytest.fixture
+def lockless(monkeypatch) -> None:
+    """A file system such as Lustre without `flock`."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.parametrize(("days", "stays"), [(0.5, True), (2, False)])
+def test_without_locks_a_store_stays_for_a_day_after_its_use(tmp_path, small, lockless, days, stays):
+    made(tmp_path, "a", used_s=days * DAY, size=20_000)
+    sweep(tmp_path)
+    assert left(tmp_path) == ({"a"} if stays else set())
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from vani.store.locks import being_written
+with being_written(Path(sys.argv[1])):
+    print("writing", flush=True)
+    time.sleep(600)
+"""
+
+
+def begun(folder: Path, name: str = ".a.1.partial") -> Path:
+    place = folder / name
+    (place / "calls").mkdir(parents=True)
+    return place
+
+
+def age(place: Path, days: float) -> None:
+    for path in (*place.rglob("*"), place):
+        os.utime(path, (time.time() - days * DAY,) * 2)
+
+
+def test_a_store_that_a_living_run_writes_stays_and_goes_with_the_run(tmp_path):
+    place = begun(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(place)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == b"writing\n"
+        age(place, 400)
+        sweep(tmp_path)
+        assert left(tmp_path) == {place.name}
+        writer.kill()
+        writer.wait()
+    sweep(tmp_path)
+    assert left(tmp_path) == set()
+
+
+@pytest.mark.parametrize(("days", "stays"), [(2, True), (40, False)])
+def test_without_locks_a_begun_store_stays_for_a_month_after_its_last_change(tmp_path, lockless, days, stays):
+    place = begun(tmp_path)
+    (place / ".lock").write_text("elsewhere 1")
+    age(place, days)
+    sweep(tmp_path)
+    assert (left(tmp_path) == {place.name}) == stays
+
+
+def test_a_part_that_grows_is_a_sign_of_life(tmp_path):
+    place = begun(tmp_path)
+    age(place, 5)
+    part = place / "calls" / ".part-00000.parquet.1.partial"
+    part.write_bytes(b"x")
+    os.utime(place / "calls", (0, 0))
+    os.utime(place, (0, 0))
+    sweep(tmp_path)
+    assert part.exists()
+    age(place, 5)
+    sweep(tmp_path)
+    assert not place.exists()
+
+
+def test_links_and_what_belongs_to_others_are_not_swept(tmp_path, small, monkeypatch):
+    folder, far = tmp_path / "stores", tmp_path / "far"
+    made(far, "b", used_s=9 * DAY, size=20_000)
+    folder.mkdir()
+    (folder / "b").symlink_to(far / "b")
+    sweep(folder)
+    assert (folder / "b" / "manifest.json").is_file()
+    made(folder, "c", used_s=9 * DAY, size=20_000)
+    another = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: another)
+    sweep(folder)
+    assert left(folder) == {"b", "c"}
+
+
+def test_two_that_sweep_at_a_time_do_not_trip_over_each_other(tmp_path, small, monkeypatch):
+    for name in "abc":
+        made(tmp_path, name, used_s=9 * DAY, size=20_000)
+    age(begun(tmp_path), 9)
+    rename, lstat = Path.rename, Path.lstat
+
+    def gone_already(self, target):
+        if self.name == "b":
+            shutil.rmtree(self)
+        return rename(self, target)
+
+    def vanishing(self):
+        if self.name == "c":
+            shutil.rmtree(self, ignore_errors=True)
+        return lstat(self)
+
+    monkeypatch.setattr(Path, "rename", gone_already)
+    monkeypatch.setattr(Path, "lstat", vanishing)
+    sweep(tmp_path)
+    assert left(tmp_path) == set()
+
+
+def test_a_lock_that_cannot_be_had_does_not_stop_the_writer(tmp_path, lockless):
+    with being_written(tmp_path):
+        assert (tmp_path / ".lock").is_file()
+    assert left(tmp_path) == set()
