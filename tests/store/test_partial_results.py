@@ -147,6 +147,21 @@ def test_with_other_sizes_of_the_data_set_calls_are_measured_again(monkeypatch, 
     assert decoded
 
 
+def test_traces_that_job_yaml_makes_one_app_are_measured_as_one(monkeypatch):
+    job = Job.model_validate({"schema": "vani.job/1", "apps": {TRACE.name: "both", OTHER.name: "both"}})
+    assert len(vani.profile(TRACE, OTHER).apps) == 2
+    expected = fresh(monkeypatch, TRACE, OTHER, job=job)
+    assert vani.profile(TRACE, OTHER, job=job).to_yaml() == expected
+
+
+def test_what_other_code_found_is_measured_again(monkeypatch, decoded):
+    vani.profile(TRACE)
+    decoded.clear()
+    monkeypatch.setattr(partial_results, "_state_of_code", lambda: "edited")
+    vani.profile(TRACE)
+    assert decoded
+
+
 def test_results_of_few_calls_are_not_kept(cache, monkeypatch):
     monkeypatch.setattr(partial_results, "FEWEST_CALLS", 1 << 17)
     vani.profile(TRACE)
@@ -297,6 +312,12 @@ def test_arrays_lie_where_kernels_want_them():
 def test_tables_come_back():
     table = pa.table({"path": ["a", "b"], "class": pa.array([0, 1], pa.int8())})
     assert partial_results._read(partial_results._written([table]))[0] == table
+
+
+def test_classes_of_other_modules_are_not_made():
+    room = {"object": ["vani.store.kept", "Room"], "fields": {"left": 1}}
+    with pytest.raises(ValueError, match="vani.store.kept is none of Vani's results"):
+        partial_results._value(room, [])
 
 
 @pytest.mark.parametrize("what", [object(), np.array(["a"]), np.array([object()]), {1, 2}])

@@ -286,7 +286,7 @@ def _value(tree: Any, arrays: Sequence[NDArray[Any]]) -> Any:
         return {_value(k, arrays): _value(v, arrays) for k, v in tree["dict"]}
     module, name = tree["object"]
     if not module.startswith(_KINDS):
-        raise ValueError(f"{module} is none of Vani's")
+        raise ValueError(f"{module} is none of Vani's results")
     kind = getattr(import_module(module), name)
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"{name} is no dataclass")
