@@ -75,7 +75,7 @@ def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:
     who = ranks if by_rank else np.full(len(ranks), NO_RANK)
     nth = known.nth[tail:]
     steps = 1 if kind == "equal" else 2
-    longest = int(min(_MOST_LAG, max(1, nth.max(initial=0) // steps)))
+    longest = min(_MOST_LAG, max(1, int(nth.max(initial=0)) // steps))
     best = Law(kind, 1, by_rank, -1.0)
     for lag in range(1, longest + 1):
         last = known.at(who, nth - lag)
