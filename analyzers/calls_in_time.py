@@ -45,10 +45,22 @@ class CallsInTime:
             *(np.concatenate([getattr(p, n) for p in parts]) for n in ("code", "start", "end"))
         )
 
+    def between_rows(self, begin: int, stop: int) -> CallsInTime:
+        """Some that follow each other."""
+        return CallsInTime(self.code[begin:stop], self.start[begin:stop], self.end[begin:stop])
+
+    def within(self, begin: int, end: int) -> CallsInTime:
+        """What lies in a stretch of time."""
+        if not len(self) or (self.start[0] >= begin and int(self.end.max()) <= end):
+            return self
+        start, stop = np.maximum(self.start, begin), np.minimum(self.end, end)
+        some = start < stop
+        return CallsInTime(self.code[some], start[some], stop[some])
+
     def take_until(self, moment: int) -> CallsInTime:
         """Take out those that begin before."""
         at = int(np.searchsorted(self.start, moment))
-        taken = CallsInTime(self.code[:at], self.start[:at], self.end[:at])
+        taken = self.between_rows(0, at)
         self.code, self.start, self.end = self.code[at:], self.start[at:], self.end[at:]
         return taken
 

@@ -15,10 +15,11 @@ from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
 from vani.analyzers.world import Context, World
 
-__all__ = ["Accumulator", "AnyMeasure", "Collects", "Measure", "Together", "one_of_many"]
+__all__ = ["Accumulator", "AnyMeasure", "Both", "Collects", "Measure", "Together", "one_of_many"]
 
 Partial = TypeVar("Partial")
 """What a measure makes of a partition, and of several of them together: small and picklable."""
+Other = TypeVar("Other")
 Partial_co = TypeVar("Partial_co", covariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 """What the profile is made of."""
@@ -142,6 +143,36 @@ class Together:
     def finish(self, combined: list[object], world: World, facts: Facts) -> list[object]:
         """Results of the measures, in their order."""
         return [one.finish(found, world, facts) for one, found in zip(self.measures, combined, strict=True)]
+
+
+@dataclass(frozen=True)
+class Both(Generic[Partial, Other]):
+    """Two things that are collected in one pass."""
+
+    one: Collects[Partial]
+    other: Collects[Other]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.one.columns | self.other.columns
+
+    def begin(self, context: Context, facts: Facts | None) -> _AccumulatorOfBoth[Partial, Other]:
+        return _AccumulatorOfBoth(self.one.begin(context, facts), self.other.begin(context, facts))
+
+    def combine(self, parts: Sequence[tuple[Partial, Other]]) -> tuple[Partial, Other]:
+        return self.one.combine([one for one, _ in parts]), self.other.combine([other for _, other in parts])
+
+
+class _AccumulatorOfBoth(Generic[Partial, Other]):
+    def __init__(self, one: Accumulator[Partial], other: Accumulator[Other]) -> None:
+        self._one, self._other = one, other
+
+    def add(self, batch: Batch) -> None:
+        self._one.add(batch)
+        self._other.add(batch)
+
+    def result(self) -> tuple[Partial, Other]:
+        return self._one.result(), self._other.result()
 
 
 class _AccumulatorOfAll:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeVar
@@ -17,27 +16,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
-from vani.analyzers.batch import Batch
 from vani.analyzers.extensions import Plain, plain
 from vani.analyzers.facts import Facts
 from vani.analyzers.formats_on_disk import formats_on_disk
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.keyed import Keyed
-from vani.analyzers.measure import AnyMeasure, Collects, Together, one_of_many
+from vani.analyzers.measure import AnyMeasure, Together, one_of_many
 from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, TraceFacts
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
 from vani.analyzers.names import Openings, lives_of
+from vani.analyzers.one_pass import collected_in, tasks_of
 from vani.analyzers.phase_cuts import begins
+from vani.analyzers.timed_calls import TimedCalls
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
 from vani.store.manifest import Manifest
 from vani.store.partial_results import PartialResults
-from vani.store.read import RowGroup, Store
+from vani.store.read import Store
 
 __all__ = ["exchanged", "measure", "measures", "trace_facts", "with_names"]
 
@@ -94,46 +94,6 @@ def _made(name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Par
     return make()
 
 
-@dataclass(frozen=True)
-class _Task:
-    store: Store
-    part: int
-    context: Context
-
-
-def _run_part(task: _Task, wanted: Collects[Partial], facts: Facts | None) -> Partial:
-    """One partition, once."""
-    collector = wanted.begin(task.context, facts)
-    for calls in task.store.batches(
-        task.store.manifest.parts[task.part], sorted(wanted.columns | {"layer", "flags"})
-    ):
-        collector.add(Batch(task.context, calls, facts))
-    return collector.result()
-
-
-def _row_groups(task: _Task) -> list[RowGroup]:
-    groups = task.store.row_groups(task.store.manifest.parts[task.part])
-    return [group for group in groups if group.rows]
-
-
-def _collected(
-    wanted: Collects[Partial],
-    facts: Facts | None,
-    tasks: Sequence[_Task],
-    engine: Engine,
-    constants: Sequence[object],
-    stage: str,
-) -> Partial:
-    """What is collected in a pass over all partitions."""
-    return engine.reduce(
-        partial(_run_part, wanted=wanted, facts=facts),
-        tasks,
-        wanted.combine,
-        stage=stage,
-        constants=constants,
-    )
-
-
 def measure(
     world: World,
     stores: Sequence[Store],
@@ -164,10 +124,10 @@ def measure(
     """
     recalled: _Recalled = _made if known is None else known.of
     world, contexts = with_names(world, stores, contexts, engine, recalled)
-    tasks = _tasks(stores, contexts)
+    tasks = tasks_of(stores, contexts)
     # Tasks refer to these; a cluster sends them to each worker once.
-    constants = [*stores, *contexts]
-    survey = recalled("survey", (), lambda: _collected(Survey(), None, tasks, engine, constants, "survey"))
+    constants: list[object] = [*stores, *contexts]
+    survey = recalled("survey", (), lambda: collected_in(Survey(), None, tasks, engine, constants, "survey"))
     floor = pause_floor_ns(world)
     busy = join_busy(survey.busy, floor)
     listed = _important(world, survey.files, list_files)
@@ -176,14 +136,10 @@ def measure(
     # All else that facts hold follows from the survey.
     about: list[NDArray[Any] | str] = [one.name for one in wanted.measures]
     about += [facts.phase_start, facts.phase_app, listed]
-    collected = recalled(
-        "measure",
-        about,
-        lambda: _collected(wanted, facts, tasks, engine, [*constants, facts], "measure"),
-    )
-    total = recalled(
-        "overlap", about, lambda: _busy(world, tasks, facts, listed, engine, [*constants, facts])
-    )
+    constants.append(facts)
+    times = TimedCalls(world, tasks, facts, listed, engine, constants)
+    collected = recalled("measure", about, lambda: times.noted_beside(wanted))
+    total = recalled("overlap", about, times.busy)
     results, extensions = _by_type(wanted.measures, wanted.finish(collected, world, facts))
     results.append(busy_time.finish(total, facts.phases, len(listed), len(world.apps)))
     every = Results(results, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
@@ -199,29 +155,6 @@ def measure(
         results=every,
         formats_on_disk=formats_on_disk(world, processes.files.file, listed),
         extensions=extensions,
-    )
-
-
-def _busy(
-    world: World,
-    tasks: Sequence[_Task],
-    facts: Facts,
-    listed: NDArray[np.int64],
-    engine: Engine,
-    constants: Sequence[object],
-) -> Keyed:
-    """When any process was busy; see `busy_time.busy`."""
-    numbers = np.full(world.files, -1, np.int64)
-    numbers[listed] = np.arange(len(listed))
-    groups = [
-        (task.context, group)
-        for task, found in zip(
-            tasks, engine.map(_row_groups, tasks, stage="overlap", constants=constants), strict=True
-        )
-        for group in found
-    ]
-    return busy_time.busy(
-        groups, facts, numbers, engine, workload=len(world.apps) > 1, constants=[*constants, numbers]
     )
 
 
@@ -268,14 +201,6 @@ def trace_facts(manifest: Manifest) -> TraceFacts:
     )
 
 
-def _tasks(stores: Sequence[Store], contexts: Sequence[Context]) -> list[_Task]:
-    return [
-        _Task(store, part, context)
-        for store, context in zip(stores, contexts, strict=True)
-        for part in range(len(store.manifest.parts))
-    ]
-
-
 def with_names(
     world: World,
     stores: Sequence[Store],
@@ -288,8 +213,8 @@ def with_names(
     if lives is None:
         return world, contexts
     openings = Openings(lives)
-    tasks, constants = _tasks(stores, contexts), [*stores, *contexts]
-    opened = recalled("names", (), lambda: _collected(openings, None, tasks, engine, constants, "survey"))
+    tasks, constants = tasks_of(stores, contexts), [*stores, *contexts]
+    opened = recalled("names", (), lambda: collected_in(openings, None, tasks, engine, constants, "survey"))
     world = replace(world, lives=openings.placed(opened))
     return world, [replace(context, world=world) for context in contexts]
 

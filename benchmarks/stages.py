@@ -9,8 +9,10 @@ The stages, in their order:
     positions    reads, writes and seeks become offsets
     callers      which library call a call was made in
     columns      the other columns are looked up, and batches built; for Parquet traces, all of decoding
-    write        batches become Parquet, where they have no room in memory
+    tell         calls are counted, where they have no room in memory and are decoded anew for each pass
+    write        batches become Parquet, where they have no room and decoding takes longer than reading
     read         Parquet becomes batches again, for all passes
+    notes        when each call took place is packed, and unpacked again
     shared       columns and groups of a batch that several analyzers use
     (analyzers)  one line for each, those of plug-ins, too
     overlap      when any process was busy, over all processes
@@ -21,6 +23,7 @@ The stages, in their order:
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -39,9 +42,7 @@ from vani.analyzers.recorded_calls import RecordedCalls
 from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.schema.document import dumps
-from vani.store.kept import Room
-from vani.store.read import open_store
-from vani.store.write import decode_into_memory, write_store
+from vani.store.provide import Stores
 
 __all__ = ["stages"]
 
@@ -55,9 +56,13 @@ _HOOKS = (
     ("times", "vani.readers.recorder.timestamps", "Clock", "times", "function"),
     ("positions", "vani.readers.positions", "Positions", "resolve", "function"),
     ("callers", "vani.readers.nesting", "Nesting", "resolve", "function"),
+    ("tell", "vani.readers.recorder.reader", "RecorderReader", "tell", "function"),
+    ("write", "vani.store.write", "", "write_store", "function"),
     ("read", "vani.store.read", "Store", "batches", "generator"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_groups", "function"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_group", "function"),
+    ("notes", "vani.analyzers.timed_groups", "_Noting", "add", "function"),
+    ("notes", "vani.analyzers.timed_groups", "NotedGroup", "calls", "function"),
     ("shared", "vani.analyzers.recorded_calls", "RecordedCalls", "__init__", "function"),
     ("overlap", "vani.analyzers.measures.busy_time", "", "busy", "function"),
     ("between", "vani.analyzers.characterise", "", "measure", "function"),
@@ -70,8 +75,10 @@ _GROUPS = {
     "positions": "decode",
     "callers": "decode",
     "columns": "decode",
+    "tell": "decode",
     "write": "write",
     "read": "analyze",
+    "notes": "analyze",
     "shared": "analyze",
     "overlap": "analyze",
     "between": "analyze",
@@ -104,21 +111,22 @@ def stages(trace: Path, folder: Path, *, rounds: int = 1) -> dict[str, Any]:
 
 def _once(trace: Path, folder: Path) -> dict[str, Any]:
     watch = Stopwatch()
-    place = folder / "stages-store"
-    with _wrapped(watch), watch.stage("between"):
+    place = folder / "stages-cache"
+    with (
+        patch.dict(os.environ, VANI_CACHE=str(place)),
+        ExitStack() as until,
+        _wrapped(watch),
+        watch.stage("between"),
+    ):
+        engine = _Engine(watch)
         with watch.stage("tables"):
             reader = open_trace(trace)
             calls = int(reader.calls_per_rank().sum())
         batches = watch.timed_generator("columns", reader.batches)
         with patch.object(reader, "batches", batches):
-            if Room().take(calls, len(reader.files())):
-                store = decode_into_memory(reader, version="benchmark", run=_in_turn)
-            else:
-                with watch.stage("write"):
-                    write_store(reader, place, version="benchmark", run=_in_turn, is_short_lived=True)
-                store = open_store(place)
-        with watch.stage("entities"):
-            profile, _ = characterise.characterise([store], [reader.app], _Engine(watch), version="benchmark")
+            store = Stores(None, until, version="benchmark", traces=[trace]).provide(reader, engine)
+            with watch.stage("entities"):
+                profile, _ = characterise.characterise([store], [reader.app], engine, version="benchmark")
         with watch.stage("yaml"):
             text = dumps(profile)
     shutil.rmtree(place, ignore_errors=True)
@@ -149,10 +157,6 @@ def _in_order(names: Sequence[str] | dict[str, Any]) -> list[str]:
     fixed = list(_GROUPS)
     behind = fixed.index("shared") + 0.5
     return sorted(names, key=lambda n: (behind if n.startswith(_ANALYZER) else fixed.index(n), n))
-
-
-def _in_turn(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
-    return [function(task) for task in tasks]
 
 
 class _Engine(Engine):

@@ -67,7 +67,7 @@ def program(folder: Path, name: str, script: str) -> Path:
 
 class TestStages:
     def test_every_stage_and_every_analyzer_has_its_row(self, tiny, tmp_path, monkeypatch):
-        monkeypatch.setattr("benchmarks.stages.Room", lambda: Room(0))
+        monkeypatch.setattr("vani.store.provide.Room", lambda: Room(0))
         # One kernel finds what numpy does in several stages.
         with numpy_alone():
             found = stages(tiny[0], tmp_path)

@@ -2,7 +2,7 @@
 
 Per phase, per app, per file of the files that are listed, and for the workload; by kind and in all. An app's is not
 the sum of its phases': where one follows the other without a pause, a call of the former may go on in the latter.
-Calls of all processes meet here, so this works on windows of time, not on partitions: each window reads the row groups
+Calls of all processes meet here, so this works on windows of time, not on partitions: each window reads the groups
 that its calls can lie in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
 """
 
@@ -17,17 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.calls_in_time import COLUMNS, CallsInTime, calls_in_time, widths_of
+from vani.analyzers.calls_in_time import CallsInTime, widths_of
 from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import KINDS, beside, pack, unpack
-from vani.analyzers.world import Context
+from vani.analyzers.timed_groups import TimedGroup, calls_between
 from vani.calls import Kind
 from vani.engine.run import Engine
 from vani.kernels.sweep import sweep
-from vani.store.read import RowGroup, calls_of
 
 __all__ = [
     "ALL",
@@ -48,7 +46,6 @@ WRITE_OR_SYNC, ALL = KINDS, KINDS + 1
 WIDTH = KINDS + 2
 _OF_GROUP = beside(WIDTH)
 """Widths of keys of group and kind, or `WRITE_OR_SYNC` or `ALL`."""
-_GROUPS_AT_ONCE = 4
 
 Ints = NDArray[np.int64]
 
@@ -88,11 +85,11 @@ def finish(combined: Keyed, phases: int, listed: int, apps: int) -> BusyTimes:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Window:
-    """A stretch of the workload's time, and the row groups with calls in it."""
+    """A stretch of the workload's time, and the groups with calls in it."""
 
     begin: int
     end: int
-    groups: tuple[tuple[Context, RowGroup], ...]
+    groups: tuple[TimedGroup, ...]
     facts: Facts
     listed: Ints
     """Shape (files,): number of a listed file, -1 for others."""
@@ -131,7 +128,7 @@ def _borders(window: Window, count: int) -> list[int]:
     return [window.begin, *borders.tolist(), window.end]
 
 
-def _most_active(groups: Sequence[tuple[Context, RowGroup]]) -> int:
+def _most_active(groups: Sequence[TimedGroup]) -> int:
     """Rows of all row groups that have calls at one moment, at most."""
     first, _, reach, rows = _extents(groups)
     at = np.concatenate((first, reach + 1))
@@ -139,16 +136,16 @@ def _most_active(groups: Sequence[tuple[Context, RowGroup]]) -> int:
     return int(np.cumsum(change[np.lexsort((-change, at))]).max())
 
 
-def _extents(groups: Sequence[tuple[Context, RowGroup]]) -> tuple[Ints, Ints, Ints, Ints]:
-    """By row group: first and last start, last end, on the workload's clock; and rows."""
-    shift = np.array([c.world.shift_ns[c.trace] for c, _ in groups])
-    first = np.array([g.first_start for _, g in groups]) + shift
-    last = np.array([g.last_start for _, g in groups]) + shift
-    return first, last, last + np.array([g.longest for _, g in groups]), np.array([g.rows for _, g in groups])
+def _extents(groups: Sequence[TimedGroup]) -> tuple[Ints, Ints, Ints, Ints]:
+    """By group: first and last start, last end; and rows."""
+    first, last, reach, rows = (
+        np.array([(g.first, g.last, g.reach, g.rows) for g in groups], np.int64).reshape(-1, 4).T
+    )
+    return first, last, reach, rows
 
 
 def busy(
-    groups: Sequence[tuple[Context, RowGroup]],
+    groups: Sequence[TimedGroup],
     facts: Facts,
     listed: Ints,
     engine: Engine,
@@ -225,7 +222,7 @@ def _busy_if_few(task: tuple[Window, int]) -> Keyed | None:
 
 def _pieces(window: Window) -> list[Window]:
     """The same window for some row groups at a time, about a million calls."""
-    size = max(1, 2 * _ROWS // max(g.rows for _, g in window.groups))
+    size = max(1, 2 * _ROWS // max(g.rows for g in window.groups))
     return [
         replace(window, groups=window.groups[at : at + size]) for at in range(0, len(window.groups), size)
     ]
@@ -257,8 +254,8 @@ def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
 def _finest_in(window: Window, most: int) -> Intervals | None:
     held: list[Intervals] = []
     size = 0
-    for batch in _batches(window):
-        held.append(_finest(batch, window))
+    for calls in _calls_in(window, window.groups, ordered=False):
+        held.append(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end))
         size += len(held[-1])
         if size > 2 * _ROWS:
             held = [Intervals.joined(held)]
@@ -280,9 +277,7 @@ def busy_in(window: Window) -> Keyed:
     found: list[Keyed] = []
     for begin, end in pairwise(_borders(window, -(-int(rows.sum()) // _ROWS))):
         while order and first[order[0]] < end:
-            context, row_group = window.groups[order.pop(0)]
-            for calls in calls_of([row_group], COLUMNS):
-                waiting.append(_calls_in(Batch(context, calls, window.facts), window))
+            waiting += _calls_in(window, [window.groups[order.pop(0)]], ordered=True)
         now, behind = CallsInTime.joined([one.take_until(end) for one in waiting]).cut_at(end)
         waiting = [one for one in (*waiting, behind) if len(one)]
         found.append(_times(now, replace(window, begin=begin, end=end)))
@@ -348,33 +343,10 @@ def _with_writes_alone(times: Keyed) -> Keyed:
     return Keyed.merged([times, more])
 
 
-def _batches(window: Window) -> Iterator[Batch]:
-    """The calls of the window, those of row groups that follow each other in a file together."""
-    at = 0
-    while at < len(window.groups):
-        context, first = window.groups[at]
-        stop = at + 1
-        while (
-            stop < len(window.groups)
-            and stop - at < _GROUPS_AT_ONCE
-            and window.groups[stop][1].file == first.file
-        ):
-            stop += 1
-        for record_batch in calls_of([g for _, g in window.groups[at:stop]], COLUMNS):
-            yield Batch(context, record_batch, window.facts)
-        at = stop
-
-
-def _finest(batch: Batch, window: Window) -> Intervals:
-    """Merged calls within the window by phase, number of the listed file + 1, and kind."""
-    calls = calls_in_time(
-        batch, window.facts, window.listed, begin=window.begin, end=window.end, ordered=False
+def _calls_in(window: Window, groups: Sequence[TimedGroup], *, ordered: bool) -> Iterator[CallsInTime]:
+    return calls_between(
+        groups, window.facts, window.listed, begin=window.begin, end=window.end, ordered=ordered
     )
-    return merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end)
-
-
-def _calls_in(batch: Batch, window: Window) -> CallsInTime:
-    return calls_in_time(batch, window.facts, window.listed, begin=window.begin, end=window.end)
 
 
 def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:

@@ -16,6 +16,7 @@ import pytest
 
 import vani
 from vani.errors import InputError, StoreError
+from vani.readers.recorder.reader import RecorderReader
 from vani.store import cache, manifest, partial_results, provide, write
 from vani.store.cache import cache_directory, find_store, own_place, places_of
 from vani.store.kept import Room
@@ -30,9 +31,10 @@ DAY = 24 * 3600.0
 
 @pytest.fixture
 def stores(tmp_path, monkeypatch) -> Path:
-    """Where stores are put, as that of every trace for which there is no room in memory."""
+    """Where stores are put, as that of every trace with no room in memory that takes longer to decode than to read."""
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
     return tmp_path / "cache" / "stores"
 
 
@@ -142,6 +144,7 @@ def test_what_is_made_in_a_cache_that_users_share_is_for_all_of_them(tmp_path, m
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("VANI_PARTIAL_RESULTS", "1")
     monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
     monkeypatch.setattr(partial_results, "FEWEST_CALLS", 0)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(above)

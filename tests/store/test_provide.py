@@ -9,6 +9,7 @@ import pytest
 
 import vani
 from vani.cli.main import main
+from vani.readers.recorder.reader import RecorderReader
 from vani.schema import document
 from vani.store import provide, write
 from vani.store.kept import Room
@@ -36,11 +37,13 @@ def decodes(monkeypatch) -> list[int]:
     return found
 
 
-@pytest.fixture(params=["in memory", "in the cache", "without a cache"])
+@pytest.fixture(params=["in memory", "in the trace", "in the cache", "without a cache"])
 def anywhere(request, tmp_path, monkeypatch) -> None:
     """Wherever calls are kept."""
     if request.param != "in memory":
         monkeypatch.setattr(provide, "Room", lambda: Room(0))
+        if request.param != "in the trace":
+            monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
     if request.param == "without a cache":
         (tmp_path / "file").touch()
         monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))

@@ -71,6 +71,7 @@ def characterise_in(
     """`characterise` as a part of a longer run, which keeps the stores."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
+    from vani.readers.identity import changed_error  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
 
     if phase_gap is not None and not 0 < phase_gap < 1e9:
@@ -137,6 +138,9 @@ def characterise_in(
         # What is known is known of all traces together.
         of_all = known if len(stores) == len(workload.readers) else None
         made = measured_of(stores, names, lost, of_all)
+        for reader, one in zip(readers, stores, strict=True):
+            if one.decode is not None and reader.changed():
+                raise changed_error(reader)
         if of_all is not None:
             of_all.keep(stores)
         return made

@@ -17,7 +17,7 @@ from pathlib import Path
 from vani.errors import TraceError
 from vani.readers.trace_reader import TraceReader
 
-__all__ = ["Identity", "explained", "identity_of", "unchanged"]
+__all__ = ["Identity", "changed_error", "explained", "identity_of", "unchanged"]
 
 _SAMPLE = 4096
 """Bytes of each file that are hashed, for file systems whose times are made up."""
@@ -94,7 +94,7 @@ def explained(reader: TraceReader) -> Iterator[None]:
         yield
     except Exception as error:
         if reader.changed():
-            raise _changed(reader) from error
+            raise changed_error(reader) from error
         raise
 
 
@@ -110,10 +110,11 @@ def unchanged(reader: TraceReader) -> Iterator[None]:
     with explained(reader):
         yield
     if reader.changed():
-        raise _changed(reader)
+        raise changed_error(reader)
 
 
-def _changed(reader: TraceReader) -> TraceError:
+def changed_error(reader: TraceReader) -> TraceError:
+    """What to say of a trace that is another one by now."""
     return TraceError(
         "changed while it was read",
         where=reader.path,

@@ -16,6 +16,7 @@ from vani.counts import RunCounts
 __all__ = [
     "BATCH_ROWS",
     "CountsCalls",
+    "DecodesAgain",
     "Format",
     "KeepsCounts",
     "KeepsTables",
@@ -143,6 +144,21 @@ class KeepsTables(Protocol):
 
     def release(self) -> None:
         """Forget what can be read again; it is, when it is asked for."""
+
+
+@runtime_checkable
+class DecodesAgain(Protocol):
+    """A reader that may decode its trace once per pass over the calls, in place of a store that is read as often."""
+
+    @property
+    def decodes_quickly(self) -> bool:
+        """Whether that costs less."""
+
+    def tell(self, ranks: range) -> Piece:
+        """All that `batches` would note of some ranks, found without the columns of their calls."""
+
+    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """See `TraceReader.batches`."""
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from vani.allocator import give_back
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.open import open_trace, traces_at
-from vani.readers.trace_reader import KeepsTables, Piece, TraceReader
+from vani.readers.trace_reader import DecodesAgain, KeepsTables, Piece, TraceReader
 from vani.store import cache, write
 from vani.store.kept import Kept, Room
 from vani.store.locks import InUse
@@ -64,7 +64,8 @@ class Stores:
     ----------
     named
         The folder that the user named, which gets a store of each trace. With None, calls that have room in memory stay
-        there alone; others go into the cache, or into a temporary folder if that cannot be written.
+        there alone. Of others, those that are decoded more quickly than read are decoded each time; the rest goes into
+        the cache, or into a temporary folder if that cannot be written.
     until
         Ends with the run: until then nobody removes a store that it uses, and temporary ones are there.
     version
@@ -86,7 +87,7 @@ class Stores:
         """Stores may lie elsewhere if there is no room."""
         self._used: dict[Path, bool] = {}
         """Stores that this run found (False) or made (True)."""
-        self._in_memory: list[Store] = []
+        self._without_files: list[Store] = []
         self._room = Room()
 
     @cached_property
@@ -140,7 +141,7 @@ class Stores:
     def find(self, reader: TraceReader, *, hold: bool = True) -> Store | None:
         """The store of a trace, if it is whole and current; with `hold` it stays until the run ends."""
         digest = reader.digest()
-        for one in self._in_memory:
+        for one in self._without_files:
             if one.manifest.digest == digest:
                 return one
         if (folder := self._searched) is None:
@@ -171,9 +172,14 @@ class Stores:
         keep = workers.shares_memory and self._room.take(
             int(reader.calls_per_rank().sum()), len(reader.files())
         )
+        run = decoding(reader, workers)
         if keep and self._named is None:
-            made = write.decode_into_memory(reader, version=self._version, run=decoding(reader, workers))
-            self._in_memory.append(made)
+            made = write.decode_into_memory(reader, version=self._version, run=run)
+            self._without_files.append(made)
+        elif self._named is None and workers.shares_memory and _decodes_quickly(reader):
+            made = write.decode_on_demand(reader, version=self._version, run=run, scratch=self.folder)
+            self._without_files.append(made)
+            return made
         else:
             made = self._made(reader, workers, keep=keep)
         if isinstance(reader, KeepsTables):
@@ -217,7 +223,7 @@ class Stores:
         sources: list[Store | TraceReader] = []
         for trace in profile.traces:
             found = store_of(trace, pool)
-            if found is not None and (found.is_in_memory or self._in_use.hold(found.path)):
+            if found is not None and (not found.has_files or self._in_use.hold(found.path)):
                 pool = [s for s in pool if s.path != found.path]
                 sources.append(found)
                 continue
@@ -248,7 +254,7 @@ class Stores:
 
     def _still_there(self) -> Iterator[Store]:
         """What this run found or made before, wherever that lies."""
-        yield from self._in_memory
+        yield from self._without_files
         for path, made_here in self._used.items():
             with suppress(StoreError):
                 yield open_store(path, made_here=made_here)
@@ -331,6 +337,10 @@ def decoding(reader: TraceReader, workers: Workers) -> write.RunTasks:
     return run
 
 
+def _decodes_quickly(reader: TraceReader) -> bool:
+    return isinstance(reader, DecodesAgain) and reader.decodes_quickly
+
+
 def _real(path: Path) -> Path:
     """The place behind links; a loop of them is no error here."""
     return Path(os.path.realpath(path))
@@ -339,7 +349,7 @@ def _real(path: Path) -> Path:
 def _all_there(stores: Sequence[Store]) -> bool:
     """Whether what cannot be read is at least still in its place."""
     return all(
-        one.is_in_memory or cache.find_store(one.path, one.manifest.digest) is not None for one in stores
+        not one.has_files or cache.find_store(one.path, one.manifest.digest) is not None for one in stores
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vani.columns import to_numpy
 from vani.errors import StoreError
 from vani.store.kept import Kept
 from vani.store.manifest import Manifest, PartEntry, read_manifest
@@ -56,10 +55,6 @@ class RowGroup:
     first_start: int
     last_start: int
     longest: int
-    first_row: int = 0
-    """Row of the part at which it begins."""
-    kept: Sequence[pa.RecordBatch] = ()
-    """The calls of the whole part, if they are in memory."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +69,23 @@ class Store:
     manifest: Manifest
     kept: Kept = field(default_factory=dict, compare=False, repr=False)
     tables: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
-    """The small tables by name, if it lies in memory."""
+    """The small tables by name, if it lies in no folder."""
+    decode: Callable[[PartEntry], Iterator[pa.RecordBatch]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Decodes the calls of a part, each time that they are asked for, where they are neither kept nor in files."""
+    scratch: Path | None = field(default=None, compare=False, repr=False)
+    """Folder for what is noted of them meanwhile, where they have no room in memory."""
 
     @property
-    def is_in_memory(self) -> bool:
-        """It lies in no folder: all of it is in `kept` and `tables`."""
-        return bool(self.tables)
+    def is_at_hand(self) -> bool:
+        """Its calls are in this process, or in a trace that it decodes."""
+        return bool(self.kept) or self.decode is not None
+
+    @property
+    def has_files(self) -> bool:
+        """It lies in a folder; another one has its tables in memory, and its calls there or in the trace alone."""
+        return not self.tables
 
     @cached_property
     def files(self) -> pa.Table:
@@ -102,10 +108,6 @@ class Store:
         """`vani.calls.RENAMES`."""
         return self._table(RENAME_TABLE)
 
-    def _check_calls(self) -> None:
-        if self.is_in_memory and not self.kept:
-            raise CallsNeeded
-
     def _table(self, name: str) -> pa.Table:
         if name in self.tables:
             return self.tables[name]
@@ -115,10 +117,14 @@ class Store:
 
     def batches(self, part: PartEntry, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the calls of a part, about 262,000 at a time, in recorded order; those in memory with all columns."""
-        self._check_calls()
         if part.file in self.kept:
             yield from self.kept[part.file]
             return
+        if self.decode is not None:
+            yield from self.decode(part)
+            return
+        if not self.has_files:
+            raise CallsNeeded
         with _reading(self.path / part.file) as file:
             for first in range(0, file.num_row_groups, _GROUPS_AT_ONCE):
                 wanted = range(first, min(first + _GROUPS_AT_ONCE, file.num_row_groups))
@@ -126,12 +132,8 @@ class Store:
                 yield from table.combine_chunks().to_batches()
 
     def row_groups(self, part: PartEntry) -> list[RowGroup]:
-        """When the calls of each row group of a part took place: of a file, by its statistics."""
-        self._check_calls()
-        if self.is_in_memory:
-            return _groups_in_memory(self.path / part.file, self.kept[part.file])
+        """When the calls of each row group of a part's file took place, by its statistics."""
         groups = []
-        kept, row = self.kept.get(part.file, ()), 0
         with _reading(self.path / part.file) as file:
             schema = file.schema_arrow
             start, duration = schema.get_field_index("start_ns"), schema.get_field_index("duration_ns")
@@ -140,33 +142,9 @@ class Store:
                 times: Any = group.column(start).statistics
                 longest: Any = group.column(duration).statistics
                 groups.append(
-                    RowGroup(
-                        self.path / part.file,
-                        index,
-                        group.num_rows,
-                        times.min,
-                        times.max,
-                        longest.max,
-                        row,
-                        kept,
-                    )
+                    RowGroup(self.path / part.file, index, group.num_rows, times.min, times.max, longest.max)
                 )
-                row += group.num_rows
         return groups
-
-
-def _groups_in_memory(name: Path, kept: Sequence[pa.RecordBatch]) -> list[RowGroup]:
-    groups: list[RowGroup] = []
-    row = 0
-    for batch in kept:
-        start, duration = (to_numpy(batch[column]) for column in ("start_ns", "duration_ns"))
-        for first in range(0, len(start), ROW_GROUP):
-            some = slice(first, first + ROW_GROUP)
-            times = (int(start[some].min()), int(start[some].max()), int(duration[some].max()))
-            rows = len(start[some])
-            groups.append(RowGroup(name, len(groups), rows, *times, row, kept))
-            row += rows
-    return groups
 
 
 @contextmanager
@@ -194,15 +172,7 @@ def _reading(file: Path) -> Iterator[pq.ParquetFile]:
 
 
 def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the calls of row groups that follow each other in one part; those in memory with all columns."""
-    if groups[0].kept:
-        begin, stop = groups[0].first_row, groups[-1].first_row + groups[-1].rows
-        for batch in groups[0].kept:
-            first, last = max(begin, 0), min(stop, batch.num_rows)
-            if first < last:
-                yield batch.slice(first, last - first)
-            begin, stop = begin - batch.num_rows, stop - batch.num_rows
-        return
+    """Yield the calls of row groups that follow each other in one file."""
     with _reading(groups[0].file) as file:
         table = file.read_row_groups([g.index for g in groups], columns=list(columns), use_threads=False)
     yield from table.combine_chunks().to_batches()

@@ -22,8 +22,8 @@ from vani.atomic import new_directory
 from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
 from vani.columns import small_table
 from vani.errors import InputError, TraceError
-from vani.readers.identity import unchanged
-from vani.readers.trace_reader import Piece, TellsCallSites, TraceReader
+from vani.readers.identity import changed_error, explained, unchanged
+from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
 from vani.store.kept import Kept
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
@@ -36,8 +36,10 @@ __all__ = [
     "RunTasks",
     "check_call_sites",
     "decode_into_memory",
+    "decode_on_demand",
     "decode_part",
     "plan_parts",
+    "tell_part",
     "write_store",
 ]
 
@@ -99,6 +101,12 @@ def decode_part(task: PartTask) -> Piece:
         packed = _FAST if task.is_short_lived else _SMALL
         _write_part(task.file, schema, batches, packed, piece.calls if task.keep else None)
     return piece
+
+
+def tell_part(task: PartTask) -> Piece:
+    """What is to be told of some ranks, found without the columns of their calls."""
+    assert isinstance(task.reader, DecodesAgain)
+    return task.reader.tell(task.ranks)
 
 
 def _write_part(
@@ -163,19 +171,44 @@ def decode_into_memory(reader: TraceReader, *, version: str, run: RunTasks) -> S
     with unchanged(reader):
         parts = plan_parts(reader.calls_per_rank())
         pieces = run(decode_part, [PartTask(reader, ranks, None, keep=True) for ranks in parts])
-        tables = {
-            FILE_TABLE: reader.files(),
-            FUNCTION_TABLE: reader.functions(),
-            RENAME_TABLE: _renames(pieces),
-        }
-        names = [_part_name(index) for index in range(len(parts))]
-        entries = [
-            PartEntry(name, (ranks.start, ranks.stop), piece.records, 0)
-            for name, ranks, piece in zip(names, parts, pieces, strict=True)
-        ]
-        manifest = _manifest(reader, pieces, entries, version=version)
-    kept = {name: piece.calls for name, piece in zip(names, pieces, strict=True)}
-    return Store(Path(f"<{reader.digest()[:16]}>"), manifest, kept, tables)
+        entries = _entries(parts, pieces)
+        manifest, tables = _manifest(reader, pieces, entries, version=version), _tables(reader, pieces)
+    kept = {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
+    return Store(_nowhere(reader), manifest, kept, tables)
+
+
+def decode_on_demand(reader: TraceReader, *, version: str, run: RunTasks, scratch: Path) -> Store:
+    """A store that lies in no folder, and whose calls are decoded each time that they are asked for.
+
+    Parameters
+    ----------
+    reader
+        One that is a `DecodesAgain`.
+    run
+        Runs `tell_part` on all tasks, in this process, and returns the pieces in order.
+    scratch
+        Folder for what is noted of the calls while they are measured, see `Store`.
+
+    Raises
+    ------
+    TraceError
+        Nothing of the trace can be decoded, or it changed since it was opened. Batches of the store raise it, too.
+    """
+    with unchanged(reader):
+        parts = plan_parts(reader.calls_per_rank())
+        pieces = run(tell_part, [PartTask(reader, ranks, None) for ranks in parts])
+        entries = _entries(parts, pieces)
+        manifest, tables = _manifest(reader, pieces, entries, version=version), _tables(reader, pieces)
+    told = {entry.file: piece for entry, piece in zip(entries, pieces, strict=True)}
+
+    def decode(part: PartEntry) -> Iterator[pa.RecordBatch]:
+        piece, before = Piece(), told[part.file]
+        with explained(reader):
+            yield from reader.batches(range(*part.ranks), piece)
+        if (piece.records, piece.problems) != (before.records, before.problems):
+            raise changed_error(reader)
+
+    return Store(_nowhere(reader), manifest, {}, tables, decode, scratch)
 
 
 def write_store(
@@ -243,16 +276,37 @@ def write_store(
                 for batch in places:
                     writer.write_batch(batch)
         _write_table(_renames(pieces), folder / RENAME_TABLE)
-        entries = [
-            PartEntry(_part_name(index), (ranks.start, ranks.stop), piece.records, file.stat().st_size)
-            for index, (ranks, file, piece) in enumerate(zip(parts, files, pieces, strict=True))
-        ]
+        entries = _entries(parts, pieces, files)
         _manifest(reader, pieces, entries, version=version, call_sites=call_sites).write(folder)
         for place in folder.rglob("*.*"):
             _keep_from_others(place)
     if not keep:
         return {}
     return {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
+
+
+def _entries(
+    parts: Sequence[range], pieces: Sequence[Piece], files: Sequence[Path] | None = None
+) -> list[PartEntry]:
+    """What the manifest says of each part; one that is in no file has no size."""
+    sizes = [0] * len(parts) if files is None else [file.stat().st_size for file in files]
+    return [
+        PartEntry(_part_name(index), (ranks.start, ranks.stop), piece.records, size)
+        for index, (ranks, piece, size) in enumerate(zip(parts, pieces, sizes, strict=True))
+    ]
+
+
+def _tables(reader: TraceReader, pieces: Sequence[Piece]) -> dict[str, pa.Table]:
+    return {
+        FILE_TABLE: reader.files(),
+        FUNCTION_TABLE: reader.functions(),
+        RENAME_TABLE: _renames(pieces),
+    }
+
+
+def _nowhere(reader: TraceReader) -> Path:
+    """What stands for the folder of a store that lies in none."""
+    return Path(f"<{reader.digest()[:16]}>")
 
 
 def _part_name(index: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from vani.readers.recorder.compiled_batch import CompiledBatches
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import Piece
 
-__all__ = ["BatchBuilder", "Chunk"]
+__all__ = ["BatchBuilder", "Chunk", "note_calls"]
 
 Ints = NDArray[np.int64]
 
@@ -105,7 +106,7 @@ class BatchBuilder:
         if found is None:
             return None
         self._piece.bytes += float(found.moved)
-        self._note(len(ids), found.first_start, found.last_end, found.count)
+        note_calls(self._piece, self._functions, found.count, found.first_start, found.last_end)
         self._note_renames(found.columns["rank"], found.columns["file"], s, ids, start)
         return {
             name: with_validity(column, *found.known[name]) if name in found.known else to_arrow(column)
@@ -141,7 +142,7 @@ class BatchBuilder:
         self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
         func = s.func[ids]
         count = np.bincount(func.astype(np.int64) + 1)
-        self._note(len(ids), int(start.min()), int((start + duration).max()), count)
+        note_calls(self._piece, self._functions, count, int(start.min()), int((start + duration).max()))
         self._note_renames(rank, file, s, ids, start)
         return {
             "rank": to_arrow(rank),
@@ -157,17 +158,6 @@ class BatchBuilder:
             "offset": to_arrow(offset, offset == NO_VALUE),
             "bytes": to_arrow(size, size == NO_VALUE),
         }
-
-    def _note(self, calls: int, first: int, last: int, count: Ints) -> None:
-        """Add up calls, when they took place in ns, and how many there are by function, -1 in front."""
-        piece = self._piece
-        piece.records += calls
-        piece.span_ns = max(piece.span_ns, last)
-        piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
-        for func, often in enumerate(count.tolist()):
-            if often:
-                name = self._functions[func - 1] if func else "(unknown)"
-                piece.functions[name] = piece.functions.get(name, 0) + often
 
     def _note_renames(
         self,
@@ -187,6 +177,25 @@ class BatchBuilder:
             s.rename_to[ids[rows]].tolist(),
             strict=True,
         )
+
+
+def note_calls(piece: Piece, functions: Sequence[str], count: Ints, first: int, last: int) -> None:
+    """Add calls to what is known of some ranks.
+
+    Parameters
+    ----------
+    count
+        How many there are by function, of functions without a name in front; shape (functions + 1,) at most.
+    first, last
+        When the first began and the last ended, ns.
+    """
+    piece.records += int(count.sum())
+    piece.span_ns = max(piece.span_ns, last)
+    piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
+    for func, often in enumerate(count.tolist()):
+        if often:
+            name = functions[func - 1] if func else "(unknown)"
+            piece.functions[name] = piece.functions.get(name, 0) + often
 
 
 def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:

@@ -9,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
-from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
+from vani.readers.plausible import NO_VALUE
+from vani.readers.recorder.batch_builder import BatchBuilder, Chunk, note_calls
 from vani.readers.recorder.call_sites import Origins
 from vani.readers.recorder.grammar import Grammar
 from vani.readers.recorder.metadata import Metadata
@@ -71,6 +72,36 @@ class CallReader:
                     pending, rows = [], 0
         if rows:
             yield builder.build(pending)
+
+    def tell(self, ranks: range, *, by_time: bool) -> Piece:
+        """What `batches` notes: of the calls only when they were, and how many have which signature."""
+        tables, piece = self._tables, Piece()
+        wanted = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
+        ahead = _Ahead(tables, wanted)
+        for rank in wanted.tolist():
+            for chunk in self._chunks(rank, piece, ahead):
+                if chunk.signatures.rename_to.max(initial=-1) >= 0:
+                    # Which file was renamed may depend on the calls before.
+                    piece = Piece()
+                    for _ in self.batches(ranks, piece, by_time=by_time, call_sites=False):
+                        pass
+                    return piece
+                self._note(chunk, piece)
+        return piece
+
+    def _note(self, chunk: Chunk, piece: Piece) -> None:
+        count = np.bincount(chunk.ids)
+        used = np.flatnonzero(count)
+        count = count[used]
+        size, func = chunk.signatures.bytes[used], chunk.signatures.func[used].astype(np.int64)
+        piece.bytes += float((np.where(size == NO_VALUE, 0, size).astype(np.float64) * count).sum())
+        note_calls(
+            piece,
+            self._meta.functions,
+            np.bincount(func + 1, weights=count).astype(np.int64),
+            int(chunk.start.min()),
+            int((chunk.start + chunk.duration).max()),
+        )
 
     def _chunks(self, rank: int, piece: Piece, ahead: _Ahead) -> Iterator[Chunk]:
         expected = int(self._tables.calls[rank])

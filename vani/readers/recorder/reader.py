@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vani.arrow_functions import any_of, match_substring
 from vani.calls import Occurrences
 from vani.errors import TraceError
+from vani.kernels.library import library
 from vani.readers.app_names import AppName, app_of_folder
 from vani.readers.identity import Identity, identity_of
 from vani.readers.recorder.batches import CallReader
@@ -264,6 +265,14 @@ class RecorderReader:
     def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
         calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._telling_origins)
         yield from calls.batches(ranks, piece, by_time=self._nested_by_time, call_sites=call_sites)
+
+    @property
+    def decodes_quickly(self) -> bool:
+        return library() is not None
+
+    def tell(self, ranks: range) -> Piece:
+        calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._telling_origins)
+        return calls.tell(ranks, by_time=self._nested_by_time)
 
     def _of_rank(self, rank: int) -> tuple[Signatures, Grammar] | None:
         tables = self.tables

@@ -1,0 +1,186 @@
+"""Calls that have no room in memory are decoded once per pass, where that is quicker than to read what was written."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from switched import numpy_alone
+
+import vani
+from tests.traces.random_runs import random_run
+from vani.analyzers import timed_calls
+from vani.cli.main import main
+from vani.errors import TraceError, VaniError
+from vani.readers.open import open_trace
+from vani.readers.recorder import batches
+from vani.readers.recorder.reader import RecorderReader
+from vani.readers.trace_reader import Piece
+from vani.store import provide, write
+from vani.store.kept import Room
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fuzz"))
+from mutations import damaged
+
+TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
+ALL = sorted(path for path in TRACES.iterdir() if path.is_dir())
+TRACE = TRACES / "v3-posix-mix-4r"
+CHANGED = "changed while it was read; run this again when nothing writes to the trace any more"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def no_room(cache, monkeypatch) -> None:
+    """No call stays in memory, and none of their times."""
+    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
+    monkeypatch.setattr(timed_calls, "_MOST_NOTED", 0)
+
+
+def noted(trace: Path) -> dict[str, object]:
+    piece, reader = Piece(), open_trace(trace)
+    for _ in reader.batches(range(reader.ranks), piece):
+        pass
+    return dataclasses.asdict(piece)
+
+
+def told(trace: Path) -> dict[str, object]:
+    reader = open_trace(trace)
+    assert isinstance(reader, RecorderReader)
+    return dataclasses.asdict(reader.tell(range(reader.ranks)))
+
+
+@pytest.mark.parametrize("trace", [t for t in ALL if "killed" not in t.name and "truncated" not in t.name])
+def test_what_is_told_of_calls_is_what_decoding_notes(trace):
+    assert told(trace) == noted(trace)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_so_it_is_of_runs_drawn_at_random_and_of_damaged_ones(tmp_path, monkeypatch, seed):
+    draw = random.Random(f"told {seed}")
+    random_run(f"told {seed}").write(tmp_path / "sound")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "sound").iterdir()}
+    for number in range(4):
+        broken = tmp_path / str(number)
+        broken.mkdir()
+        for name, content in damaged("recorder", files, draw).items():
+            (broken / name).write_bytes(content)
+    monkeypatch.setattr(batches, "BATCH_ROWS", draw.choice((7, 100, 1 << 18)))
+    compared = 0
+    for trace in sorted(tmp_path.iterdir()):
+        try:
+            expected = noted(trace)
+        except VaniError:
+            continue
+        assert told(trace) == expected
+        compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+@pytest.mark.parametrize("trace", [t for t in ALL if "killed" not in t.name and "truncated" not in t.name])
+def test_a_profile_is_the_same(trace, tmp_path, monkeypatch, scheduler, request):
+    expected = vani.profile(trace, scheduler=scheduler).to_yaml()
+    request.getfixturevalue("no_room")
+    assert vani.profile(trace, scheduler=scheduler).to_yaml() == expected
+
+
+def test_a_profile_of_several_traces_is_the_same(monkeypatch, request):
+    some = [TRACES / name for name in ("v3-posix-mix-4r", "v2-cm1like-8r", "v3-ckpt-then-restart-8r")]
+    expected = vani.profile(*some).to_yaml()
+    request.getfixturevalue("no_room")
+    assert vani.profile(*some).to_yaml() == expected
+
+
+def test_one_trace_may_have_room_and_another_be_decoded_again(cache, monkeypatch):
+    some = [TRACES / name for name in ("v3-haccio-ssf-8r", "v3-ckpt-then-restart-8r")]
+    expected = vani.profile(*some).to_yaml()
+    reader = open_trace(some[0])
+    room = int(reader.calls_per_rank().sum()) * 54 + len(reader.files()) * 512
+    monkeypatch.setattr(provide, "Room", lambda: Room(room))
+    monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
+    passes: list[Path] = []
+    real = RecorderReader.batches
+
+    def counted(self, ranks, piece, **rest):
+        passes.append(self.path)
+        return real(self, ranks, piece, **rest)
+
+    monkeypatch.setattr(RecorderReader, "batches", counted)
+    assert vani.profile(*some, scheduler="synchronous").to_yaml() == expected
+    assert (passes.count(some[0]), passes.count(some[1])) == (1, 2)
+
+
+def test_nothing_is_written_but_a_file_without_a_name(no_room, cache, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(write, "write_store", None)
+    vani.profile(TRACE)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_files_are_written_where_numpy_decodes(cache, monkeypatch):
+    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    with numpy_alone():
+        vani.profile(TRACE)
+    assert len(list((cache / "stores").iterdir())) == 1
+
+
+def test_files_are_written_where_they_are_asked_for(no_room, tmp_path):
+    vani.profile(TRACE, store=tmp_path / "here")
+    assert len(list((tmp_path / "here").iterdir())) == 1
+
+
+def test_a_page_decodes_again_as_well(no_room, cache):
+    assert "<svg" in vani.report(TRACE)
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+@pytest.fixture
+def trace(tmp_path) -> Path:
+    return shutil.copytree(TRACE, tmp_path / "T")
+
+
+def between_passes(monkeypatch, change) -> None:
+    """Do something to the trace when the first pass over its calls has ended."""
+    real = write.decode_on_demand
+
+    def changed(*args, **rest):
+        store = real(*args, **rest)
+        change()
+        return store
+
+    monkeypatch.setattr(write, "decode_on_demand", changed)
+
+
+def test_a_trace_that_is_cut_between_passes_is_refused(no_room, trace, monkeypatch, capfd, tmp_path):
+    times = trace / "recorder.ts"
+    between_passes(monkeypatch, lambda: os.truncate(times, times.stat().st_size // 2))
+    with pytest.raises(SystemExit) as leaving:
+        main(["profile", str(trace), "-o", str(tmp_path / "profile.yaml")])
+    assert leaving.value.code == 2
+    assert capfd.readouterr().err.strip() == f"vani: {trace}: {CHANGED}"
+    assert not (tmp_path / "profile.yaml").exists()
+
+
+def test_a_trace_that_is_removed_between_passes_is_refused(no_room, trace, monkeypatch):
+    between_passes(monkeypatch, lambda: shutil.rmtree(trace))
+    with pytest.raises(TraceError, match=CHANGED):
+        vani.profile(trace)
+
+
+def test_a_trace_of_which_a_number_changes_between_passes_is_refused(no_room, trace, monkeypatch):
+    times = trace / "recorder.mt"
+    between_passes(monkeypatch, lambda: times.write_bytes(times.read_bytes()))
+    with pytest.raises(TraceError, match=CHANGED):
+        vani.profile(trace)
