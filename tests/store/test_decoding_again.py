@@ -10,15 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from switched import numpy_alone
+from switched import needs_kernels, numpy_alone
 
 import vani
 from tests.traces.random_runs import random_run
+from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers import timed_calls
 from vani.cli.main import main
 from vani.errors import TraceError, VaniError
 from vani.readers.open import open_trace
-from vani.readers.recorder import batches
+from vani.readers.recorder import batches, reader
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.trace_reader import Piece
 from vani.store import provide, write
@@ -48,16 +49,16 @@ def no_room(cache, monkeypatch) -> None:
 
 
 def noted(trace: Path) -> dict[str, object]:
-    piece, reader = Piece(), open_trace(trace)
-    for _ in reader.batches(range(reader.ranks), piece):
+    piece, opened = Piece(), open_trace(trace)
+    for _ in opened.batches(range(opened.ranks), piece):
         pass
     return dataclasses.asdict(piece)
 
 
 def told(trace: Path) -> dict[str, object]:
-    reader = open_trace(trace)
-    assert isinstance(reader, RecorderReader)
-    return dataclasses.asdict(reader.tell(range(reader.ranks)))
+    opened = open_trace(trace)
+    assert isinstance(opened, RecorderReader)
+    return dataclasses.asdict(opened.tell(range(opened.ranks)))
 
 
 @pytest.mark.parametrize("trace", [t for t in ALL if "killed" not in t.name and "truncated" not in t.name])
@@ -105,8 +106,8 @@ def test_a_profile_of_several_traces_is_the_same(monkeypatch, request):
 def test_one_trace_may_have_room_and_another_be_decoded_again(cache, monkeypatch):
     some = [TRACES / name for name in ("v3-haccio-ssf-8r", "v3-ckpt-then-restart-8r")]
     expected = vani.profile(*some).to_yaml()
-    reader = open_trace(some[0])
-    room = int(reader.calls_per_rank().sum()) * 54 + len(reader.files()) * 512
+    first = open_trace(some[0])
+    room = int(first.calls_per_rank().sum()) * 54 + len(first.files()) * 512
     monkeypatch.setattr(provide, "Room", lambda: Room(room))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
     passes: list[Path] = []
@@ -127,6 +128,22 @@ def test_nothing_is_written_but_a_file_without_a_name(no_room, cache, tmp_path, 
     monkeypatch.setattr(write, "write_store", None)
     vani.profile(TRACE)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("layout", "fewest"),
+    [("3.0", "_FEWEST_FRAMED"), ("2.5g", "_FEWEST_FRAMED"), ("2.5p", "_FEWEST_IN_FILES")],
+)
+def test_of_few_calls_per_rank_files_are_written(cache, tmp_path, monkeypatch, layout, fewest):
+    # Was: with 10,000 ranks of 1,000 calls each, in files of their own, a profile took a third longer.
+    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    generate_trace(tmp_path / "T", Workload(calls=2000, ranks=4, files=4, layout=layout))
+    calls = int(open_trace(tmp_path / "T").calls_per_rank().mean())
+    for most in (calls, calls + 1):
+        monkeypatch.setattr(reader, fewest, most)
+        vani.profile(tmp_path / "T")
+        assert len(list((cache / "stores").iterdir())) == (most > calls)
 
 
 def test_files_are_written_where_numpy_decodes(cache, monkeypatch):
