@@ -43,12 +43,15 @@ _Work = Callable[[Path, Sequence[int]], Run]
 _COMMANDS = ("convert", "profile")
 _LEAST_S = 1e-3
 """Tiny traces take no longer than starting."""
-_PIECES = 6000
+_PIECES = 1000
 """Of 1 MiB, which threads inflate: some seconds of processor time."""
 _INFLATE = """
-import os, sys, threading, zlib
+import os, random, sys, threading, zlib
 from isal import isal_zlib
-packed = zlib.compress(os.urandom(1 << 16) * 16, 1)
+from vani.allocator import keep_freed_memory
+keep_freed_memory()
+# Codes of four bits: what repeats is copied, which tells of memory alone.
+packed = zlib.compress(bytes(random.Random(18).choices(range(16), k=1 << 20)), 1)
 threads = len(os.sched_getaffinity(0))
 def work():
     for _ in range(int(sys.argv[1]) // threads):
