@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from vani.analyzers.alike import Alike
 from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, merge_runs
-from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_order
-from vani.analyzers.keys import KINDS, pack, unpack
+from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs
+from vani.analyzers.keys import KINDS, SIDES, pack, unpack
 from vani.analyzers.recorded_calls import RecordedCalls
 from vani.analyzers.world import World
 from vani.calls import FileClass, Flag, Kind, Layer
@@ -294,9 +294,18 @@ class Batch(RecordedCalls):
         return count_pairs(self.alike.codes[rows], self.bytes[rows])
 
     @cached_property
-    def by_process_and_file(self) -> Ints:
-        """Order of the calls by process, then file, in recorded order."""
-        return stable_order(self.process_file)
+    def streams(self) -> tuple[Ints, Ints, Ints]:
+        """Data operations on files by process, file and direction: keys (of `process_file` and direction) and how many
+        operations each has, shape (streams,) each; and the operations, key after key, in recorded order."""
+        examples = self.examples
+        data = np.flatnonzero((examples.kind <= Kind.WRITE) & (examples.file >= 0))
+        found = Dense.of(pack((examples.process_file[data], examples.kind[data]), SIDES))
+        count = found.sum(self.alike.count[data])
+        # What is no such operation comes last. numpy sorts 16 bits by radix.
+        number = np.full(len(examples), len(count), np.uint16 if len(count) < 1 << 16 else np.int64)
+        number[data] = found.codes
+        order = np.argsort(number[self.alike.codes], kind="stable")
+        return found.keys, count, order[: count.sum()]
 
     @cached_property
     def process_file(self) -> Ints:
@@ -305,13 +314,6 @@ class Batch(RecordedCalls):
             return self._of_examples(self.examples.process_file)
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
-
-    @cached_property
-    def placed(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """Data operations on files, by process and file; and of which the place and the size are known."""
-        order = self.by_process_and_file
-        rows = order[(self.kind[order] <= Kind.WRITE) & (self.file[order] >= 0)]
-        return rows, (self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)
 
     @cached_property
     def blind(self) -> Ints:
@@ -333,11 +335,12 @@ class Batch(RecordedCalls):
         found = extents(self.alike.codes, self.offset, self.bytes, of, sides)
         if found is not None:
             return merge(*found)
-        rows, known = self.placed
-        if not known.all():
-            rows = rows[known]
-        begin, side = self.offset[rows], pack((self.cell.codes[rows], self.kind[rows]), (self.cells, 2))
+        _, _, rows = self.streams
+        if len(self.blind):
+            rows = rows[(self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)]
+        begin, side = self.offset[rows], of[self.alike.codes[rows]]
         return merge_runs(side, begin, begin + self.bytes[rows])
+
 
 def _cell_widths(world: World, facts: Facts) -> tuple[int, int]:
     return facts.phases + 1, world.files + 1
