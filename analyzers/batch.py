@@ -193,7 +193,7 @@ class Batch(RecordedCalls):
     @cached_property
     def cell(self) -> Dense:
         """Codes of the (phase, file) pairs of the batch; `cells_of` gives them back."""
-        if self._signatures is not None:
+        if not self._is_example:
             return Dense(self.examples.cell.keys, self._of_examples(self.examples.cell.codes))
         return self._cells(self.file)
 
@@ -206,7 +206,7 @@ class Batch(RecordedCalls):
         listed_as = self._facts.listed_as
         if listed_as is None:
             return self.cell
-        if self._signatures is not None:
+        if not self._is_example:
             return Dense(self.examples.listed_cell.keys, self._of_examples(self.examples.listed_cell.codes))
         return self._cells(listed_as[self.file])
 
@@ -227,19 +227,10 @@ class Batch(RecordedCalls):
         known = self._signatures
         if known is not None:
             return Alike(known.counted.codes, known.counted.row, known.counted.count)
-        if self.facts is None:
-            return Alike.of(
-                Dense.of(self.file).codes, self.flags, self.kind + KINDS * self.layer, self.process
-            )
-        columns = [
-            self.flags,
-            self.within * np.int16(16) + self.via,
-            self.kind + KINDS * self.layer,
-            self._column("func"),
-        ]
-        if len(self) and int(self.process[0]) != int(self.process[-1]):
-            columns.append(self.process)
-        return Alike.of(self.cell.codes, *columns)
+        columns = [self.file, self.flags, self.kind + KINDS * self.layer, self.process]
+        if self.facts is not None:
+            columns += [self.phase, self.within * np.int16(16) + self.via, self._column("func")]
+        return Alike.of(*columns)
 
     @cached_property
     def alike_bytes(self) -> Ints:
@@ -272,7 +263,7 @@ class Batch(RecordedCalls):
         placeless = self.offset == NO_VALUE
         if not placeless.any():
             return np.zeros(groups, np.int64), np.zeros(groups, np.int64)
-        found = (self.alike.codes[some] for some in (placeless, placeless & (self.bytes > 0)))
+        found = (self.alike.codes[np.flatnonzero(some)] for some in (placeless, placeless & (self.bytes > 0)))
         first, second = (np.bincount(codes, minlength=groups) for codes in found)
         return first, second
 
@@ -281,8 +272,8 @@ class Batch(RecordedCalls):
         """Of how many data operations of each group of `alike` the trace does not tell the size."""
         if self._signatures is not None:
             return self._signatures.unsized
-        unsized = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes == NO_VALUE))
-        return np.bincount(self.alike.codes[unsized], minlength=len(self.alike.row))
+        unsized = self.alike.codes[np.flatnonzero(self.bytes == NO_VALUE)]
+        return np.bincount(unsized, minlength=len(self.alike.row)) * (self.examples.kind <= Kind.WRITE)
 
     @cached_property
     def sizes(self) -> Pairs:
@@ -290,7 +281,8 @@ class Batch(RecordedCalls):
         found = size_counts(self.alike.codes, self.bytes, self.examples.kind <= Kind.WRITE)
         if found is not None:
             return Pairs(*found)
-        rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))
+        data = self.examples.kind <= Kind.WRITE
+        rows = np.flatnonzero(data[self.alike.codes] & (self.bytes != NO_VALUE))
         return count_pairs(self.alike.codes[rows], self.bytes[rows])
 
     @cached_property
@@ -310,7 +302,7 @@ class Batch(RecordedCalls):
     @cached_property
     def process_file(self) -> Ints:
         """Process and file of each call in one number: a key of process and file + 1."""
-        if self._signatures is not None:
+        if not self._is_example:
             return self._of_examples(self.examples.process_file)
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
@@ -322,7 +314,7 @@ class Batch(RecordedCalls):
         unknown = (self.alike_placeless[0] > 0) | (self.alike_unsized > 0)
         if not (unknown & (examples.kind <= Kind.WRITE) & (examples.file >= 0)).any():
             return np.empty(0, np.int64)
-        data = (self.kind <= Kind.WRITE) & (self.file >= 0)
+        data = ((examples.kind <= Kind.WRITE) & (examples.file >= 0))[self.alike.codes]
         return np.flatnonzero(data & ((self.offset == NO_VALUE) | (self.bytes == NO_VALUE)))
 
     @cached_property

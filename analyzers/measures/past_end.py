@@ -79,7 +79,7 @@ class _Collector:
         columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start, batch.duration)
         known = past_end(columns, np.where(mine, named, -1), self._by_time)
         if known is None:
-            self._add_by_call(batch)
+            self._add_by_call(batch, mine)
         elif known[1].any():
             some = known[1] > 0
             keys = listed.keys[listed.codes[some]]
@@ -87,15 +87,15 @@ class _Collector:
         if len(self._parts) > 64:
             self._parts = [Keyed.merged(self._parts)]
 
-    def _add_by_call(self, batch: Batch) -> None:
-        read = (batch.kind == Kind.READ) & (batch.file >= 0)
-        read &= self._ends.known[np.maximum(batch.file, 0)]
-        rows = np.flatnonzero(read & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
-        rows = rows[batch.end[rows] >= self._ends.since[batch.file[rows]]]
+    def _add_by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> None:
+        """`mine`: groups of calls that read files whose end is known."""
+        codes, file = batch.alike.codes, batch.examples.file
+        rows = np.flatnonzero(mine[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
+        rows = rows[np.flatnonzero(batch.end[rows] >= self._ends.since[file][codes[rows]])]
         if not len(rows):
             return
         begin, size = batch.offset[rows], batch.bytes[rows]
-        end = self._ends.at(batch.file[rows], batch.end[rows])
+        end = self._ends.at(file[codes[rows]], batch.end[rows])
         beyond = begin + size - np.maximum(begin, end)
         dense = Dense.of(batch.listed_cell.codes[rows])
         self._parts.append(
