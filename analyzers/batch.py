@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -58,6 +59,23 @@ class Batch(RecordedCalls):
     def complete(self) -> bool:
         """All calls of the partition's batch are counted ones."""
         return self._rows is None
+
+    @cached_property
+    def every(self) -> Mapping[str, NDArray[Any]]:
+        """Layer, kind and flags of all calls of the batch, those of libraries too, and `count`: of how many calls."""
+        names = ("layer", "kind", "flags")
+        known = self._signatures
+        if known is not None:
+            groups = (known.counted, known.others)
+            return {name: np.concatenate([g.columns[name] for g in groups]) for name in names} | {
+                "count": np.concatenate([g.count for g in groups])
+            }
+        is_other = np.ones(self._calls.num_rows, np.bool_)
+        is_other[slice(None) if self._rows is None else self._rows] = False
+        rows = np.flatnonzero(is_other)
+        return {name: np.append(getattr(self.examples, name), self.all_calls(name)[rows]) for name in names} | {
+            "count": np.append(self.alike.count, np.ones(len(rows), np.int64))
+        }
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -117,7 +135,7 @@ class Batch(RecordedCalls):
     def named(self) -> Ints:
         """Code of the name that the call gives its file."""
         # -1, the code of no file, finds the last entry.
-        found: Ints = np.append(self.context.file_codes, -1)[self._column("file")]
+        found: Ints = np.append(self.context.file_codes, -1)[self._column("file").astype(np.int64)]
         return found
 
     def _of_examples(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -76,7 +76,7 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
     dense = Dense.of(group)
     groups, codes = dense.keys, dense.codes
     if len(groups) * span < 1 << 62:
-        base = codes * span - low
+        base = codes * span - low if len(groups) > 1 else -low
         first, last = start + base, end + base
         if len(groups) * span < 1 << 31:
             # Sorted twice as fast.

@@ -289,7 +289,13 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
         return Pairs()
     a, b = Dense.of(first), Dense.of(second)
     widths = (len(a.keys), len(b.keys))
-    both = Dense.of(pack((a.codes, b.codes), widths))
-    count = both.count() if weight is None else both.sum(weight)
-    first_code, second_code = unpack(both.keys, widths)
+    if weight is None and len(a.keys) * len(b.keys) <= len(first):
+        # Few: all that there could be are counted.
+        table = np.bincount(a.codes * len(b.keys) + b.codes, minlength=len(a.keys) * len(b.keys))
+        found = np.flatnonzero(table)
+        count = table[found]
+    else:
+        both = Dense.of(pack((a.codes, b.codes), widths))
+        found, count = both.keys, both.count() if weight is None else both.sum(weight)
+    first_code, second_code = unpack(found, widths)
     return Pairs(a.keys[first_code], b.keys[second_code], count)

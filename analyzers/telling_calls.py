@@ -77,8 +77,7 @@ def telling_calls(batch: Batch, *, writes: bool) -> TellingCalls:
     telling = np.flatnonzero(
         np.where(kind == Kind.WRITE, placed & (size != NO_VALUE), placed | ((flags & NAMING) != 0))
     )
-    columns = [column[telling] for column in columns]
-    order = stable_order(columns[1])
+    order = telling[stable_order(columns[1][telling])]
     place, key, start, flags, kind, offset, size = (column[order] for column in columns)
     is_write = kind == Kind.WRITE
     opens = (flags & Flag.OPEN) != 0
