@@ -245,7 +245,7 @@ class Batch(RecordedCalls):
         known = self._signatures
         if known is not None:
             return Alike(known.counted.codes, known.counted.row, known.counted.count)
-        columns = [self.file, self.flags, self.kind + KINDS * self.layer, self.process]
+        columns: list[NDArray[Any]] = [self.file, self.flags, self.kind + KINDS * self.layer, self.process]
         if self.facts is not None:
             columns += [self.phase, self.within * np.int16(16) + self.via, self._column("func")]
         return Alike.of(*columns)

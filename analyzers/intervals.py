@@ -67,8 +67,8 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         return Intervals(*in_order)
     full = end > start
     if not full.all():
-        full = np.flatnonzero(full)
-        group, start, end = group[full], start[full], end[full]
+        rows = np.flatnonzero(full)
+        group, start, end = group[rows], start[rows], end[rows]
     if not len(group):
         return Intervals()
     low = int(start.min())
