@@ -14,7 +14,9 @@ __all__ = ["Alike"]
 
 _MOST = np.iinfo(np.int64).max
 _WIDE = 1 << 20
+"""Of more codes than this, those that occur are numbered anew."""
 _NARROW = 1 << 7
+"""A column of fewer different values is packed as it is."""
 
 Ints = NDArray[np.int64]
 

@@ -73,9 +73,9 @@ class Batch(RecordedCalls):
         is_other = np.ones(self._calls.num_rows, np.bool_)
         is_other[slice(None) if self._rows is None else self._rows] = False
         rows = np.flatnonzero(is_other)
-        return {name: np.append(getattr(self.examples, name), self.all_calls(name)[rows]) for name in names} | {
-            "count": np.append(self.alike.count, np.ones(len(rows), np.int64))
-        }
+        return {
+            name: np.append(getattr(self.examples, name), self.all_calls(name)[rows]) for name in names
+        } | {"count": np.append(self.alike.count, np.ones(len(rows), np.int64))}
 
     @property
     def rows(self) -> NDArray[Any]:

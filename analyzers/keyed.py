@@ -195,13 +195,14 @@ class Dense:
     @staticmethod
     def _of_narrow(values: NDArray[Any]) -> Dense:
         """The same for integers of at most 16 bits, which need no look at their range."""
+        unsigned = values.view(f"u{values.dtype.itemsize}")
         # By indices of 64 bits numpy takes twice as fast.
-        bits = values.view(f"u{values.dtype.itemsize}").astype(np.int64)
+        bits = unsigned.astype(np.int64)
         seen = np.zeros(1 << 8 * values.dtype.itemsize, np.bool_)
         seen[bits] = True
-        keys = np.sort(np.flatnonzero(seen).astype(values.dtype))
+        keys = np.sort(np.flatnonzero(seen).astype(unsigned.dtype).view(values.dtype))
         code = np.zeros(len(seen), np.int64)
-        code[keys] = np.arange(len(keys))
+        code[keys.view(unsigned.dtype)] = np.arange(len(keys))
         return Dense(keys.astype(np.int64), code[bits])
 
     def count(self, rows: NDArray[Any] | None = None) -> Ints:

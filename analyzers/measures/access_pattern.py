@@ -165,7 +165,9 @@ class _Collector:
         for events, rows, marks in ((self._jumps, jumps, run.jumped), (self._opens, opened, run.first)):
             marks[run.place(events.since(examples.process_file[codes[rows]], rows, calls))] = True
         self._take(
-            run, Seeks(examples.process_file[codes[sought]], sought), going_on=int(examples.process[codes[-1]])
+            run,
+            Seeks(examples.process_file[codes[sought]], sought),
+            going_on=int(examples.process[codes[-1]]),
         )
 
     def _add_compiled(self, batch: Batch) -> bool:

@@ -77,7 +77,9 @@ class _Collector:
         if not mine.any():
             return
         columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start, batch.duration)
-        beyond, reads = past_end(columns, np.where(mine, named, -1), self._by_time) or self._by_call(batch, mine)
+        beyond, reads = past_end(columns, np.where(mine, named, -1), self._by_time) or self._by_call(
+            batch, mine
+        )
         some = reads > 0
         if some.any():
             keys = listed.keys[listed.codes[some]]
