@@ -107,7 +107,9 @@ class Run:
 
     def __init__(self, calls: Calls, held: Operations) -> None:
         self._calls, self._held = calls, held
-        self.keys = np.union1d(calls.keys, held.key)
+        # Two ascending runs: a stable sort merges them, where `np.union1d` would hash every key.
+        keys = np.sort(np.append(calls.keys, held.key), kind="stable")
+        self.keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
         """Of the streams, ascending."""
         new, old = np.zeros((2, len(self.keys)), np.int64)
         new[np.searchsorted(self.keys, calls.keys)] = calls.count
