@@ -159,22 +159,22 @@ class Run:
 
     def start(self, at: Ints) -> Ints:
         """When some operations began, in nanoseconds."""
-        return self._some(at, self._calls.start, self._held.start)
+        held, new, found = self._apart(at)
+        found[held] = self._held.start[self.group[at[held]] - len(self._calls.cell)]
+        found[new] = self._calls.start[self._row[at[new]]]
+        return found
 
     def seeks(self, at: Ints, seeks: Seeks) -> Ints:
         """Seeks before some operations; see `Operations.seeks`."""
-        new = self.group[at] < len(self._calls.cell)
-        found = np.zeros(len(at), np.int64)
-        found[~new] = self._held.seeks[self.group[at[~new]] - len(self._calls.cell)]
+        held, new, found = self._apart(at)
+        found[held] = self._held.seeks[self.group[at[held]] - len(self._calls.cell)]
         found[new] = seeks.before(self.keys[self.stream(at[new])] // 2, self._row[at[new]])
         return found
 
-    def _some(self, at: Ints, new: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
-        old = self.group[at] - len(self._calls.cell)
-        mine = old >= 0
-        found = np.zeros(len(at), held.dtype)
-        found[mine], found[~mine] = held[old[mine]], new[self._row[at[~mine]]]
-        return found
+    def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
+        """Which of some operations were held, which are new, and room for something of each."""
+        is_held = self.group[at] >= len(self._calls.cell)
+        return np.flatnonzero(is_held), np.flatnonzero(~is_held), np.zeros(len(at), np.int64)
 
     def take(self, at: Ints, counted: Bools, seeks: Seeks) -> Operations:
         """Some of the operations, `counted` or not, with seeks from the next batch on."""

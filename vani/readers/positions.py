@@ -307,15 +307,12 @@ class _Calls:
         """Position after each call: where it was last set, and what moved since."""
         anchors = self._anchors
         anchor = self._place.copy()
-        known = self._before != NO_VALUE
-        begins = np.where(known, self._before + self.step[self._first], NO_VALUE)
+        begins = np.where(self._before != NO_VALUE, self._before + self.step[self._first], NO_VALUE)
         free = ~self._sets[self._first]
         anchor[np.searchsorted(anchors, self._first[free])] = begins[free]
         after = np.cumsum(self.step)
         after += np.repeat(anchor - after[anchors], self._since)
-        unknown = anchor == NO_VALUE
-        if unknown.any():
-            after[np.repeat(unknown, self._since)] = NO_VALUE
+        after[np.repeat(anchor == NO_VALUE, self._since)] = NO_VALUE
         return after
 
     def offsets(self, after: Ints) -> Ints:
@@ -375,10 +372,8 @@ class _Calls:
         of_anchors[set_at] = self._place[anchors]
         asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), of_anchors.tolist()
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
-        moves, at = (
-            (self._advances & self.writes)[rows].tolist(),
-            ((self.rule == PositionRule.AT) & self.writes)[rows].tolist(),
-        )
+        moves = (self._advances & self.writes)[rows].tolist()
+        at = ((self.rule == PositionRule.AT) & self.writes)[rows].tolist()
         known = ends.known[rows]
         stops = ((self._advances & ~self.writes)[rows] & known).tolist()
         seeks = (self.rule[rows] == PositionRule.SEEK_END) & known & (self.value[rows] != NO_VALUE)
