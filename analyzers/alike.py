@@ -14,6 +14,9 @@ __all__ = ["Alike"]
 
 _MOST = np.iinfo(np.int64).max
 _WIDE = 1 << 20
+"""Of more codes than this, those that occur are numbered anew."""
+_NARROW = 1 << 7
+"""A column of fewer different values is packed as it is."""
 
 Ints = NDArray[np.int64]
 
@@ -30,16 +33,21 @@ class Alike:
     """Calls of each group."""
 
     @staticmethod
-    def of(codes: Ints, *columns: NDArray[Any]) -> Alike:
-        """Groups of calls that agree in `codes` (0 and up, few) and in each of the columns."""
-        width = int(codes.max(initial=-1)) + 1
+    def of(*columns: NDArray[Any]) -> Alike:
+        """Groups of calls that agree in each of the columns, integers of shape (n,)."""
+        codes, width = np.zeros(len(columns[0]), np.int64), 1
         for column in columns:
-            if len(column) and column.min() == column.max():
+            low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+            if low == high:
                 continue
-            dense = Dense.of(column)
-            if len(dense.keys) > 1:
-                codes = codes * len(dense.keys) + dense.codes
-                width *= len(dense.keys)
+            if high - low < _NARROW:
+                numbers, count = column - column.dtype.type(low), high - low + 1
+            else:
+                dense = Dense.of(column)
+                numbers, count = dense.codes, len(dense.keys)
+            codes *= count
+            codes += numbers
+            width *= count
             if width > _WIDE:
                 few = Dense.of(codes)
                 codes, width = few.codes, len(few.keys)
@@ -57,4 +65,5 @@ class Alike:
 
     def sum(self, values: Ints) -> Ints:
         """Exact sum over the calls of each group; `NO_VALUE` counts as 0."""
-        return Dense(self.row, self.codes).sum(np.where(values == NO_VALUE, 0, values))
+        unknown = values == NO_VALUE
+        return Dense(self.row, self.codes).sum(np.where(unknown, 0, values) if unknown.any() else values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from vani.analyzers.alike import Alike
 from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, merge_runs
-from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs, stable_order
-from vani.analyzers.keys import KINDS, pack, unpack
+from vani.analyzers.keyed import NO_VALUE, Dense, Pairs, count_pairs
+from vani.analyzers.keys import KINDS, SIDES, pack, unpack
 from vani.analyzers.recorded_calls import RecordedCalls
 from vani.analyzers.world import World
 from vani.calls import FileClass, Flag, Kind, Layer
@@ -58,6 +59,23 @@ class Batch(RecordedCalls):
     def complete(self) -> bool:
         """All calls of the partition's batch are counted ones."""
         return self._rows is None
+
+    @cached_property
+    def every(self) -> Mapping[str, NDArray[Any]]:
+        """Layer, kind and flags of all calls of the batch, those of libraries too, and `count`: of how many calls."""
+        names = ("layer", "kind", "flags")
+        known = self._signatures
+        if known is not None:
+            groups = (known.counted, known.others)
+            return {name: np.concatenate([g.columns[name] for g in groups]) for name in names} | {
+                "count": np.concatenate([g.count for g in groups])
+            }
+        is_other = np.ones(self._calls.num_rows, np.bool_)
+        is_other[slice(None) if self._rows is None else self._rows] = False
+        rows = np.flatnonzero(is_other)
+        return {
+            name: np.append(getattr(self.examples, name), self.all_calls(name)[rows]) for name in names
+        } | {"count": np.append(self.alike.count, np.ones(len(rows), np.int64))}
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -117,7 +135,7 @@ class Batch(RecordedCalls):
     def named(self) -> Ints:
         """Code of the name that the call gives its file."""
         # -1, the code of no file, finds the last entry.
-        found: Ints = np.append(self.context.file_codes, -1)[self._column("file")]
+        found: Ints = np.append(self.context.file_codes, -1)[self._column("file").astype(np.int64)]
         return found
 
     def _of_examples(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -193,7 +211,7 @@ class Batch(RecordedCalls):
     @cached_property
     def cell(self) -> Dense:
         """Codes of the (phase, file) pairs of the batch; `cells_of` gives them back."""
-        if self._signatures is not None:
+        if not self._is_example:
             return Dense(self.examples.cell.keys, self._of_examples(self.examples.cell.codes))
         return self._cells(self.file)
 
@@ -206,7 +224,7 @@ class Batch(RecordedCalls):
         listed_as = self._facts.listed_as
         if listed_as is None:
             return self.cell
-        if self._signatures is not None:
+        if not self._is_example:
             return Dense(self.examples.listed_cell.keys, self._of_examples(self.examples.listed_cell.codes))
         return self._cells(listed_as[self.file])
 
@@ -227,19 +245,10 @@ class Batch(RecordedCalls):
         known = self._signatures
         if known is not None:
             return Alike(known.counted.codes, known.counted.row, known.counted.count)
-        if self.facts is None:
-            return Alike.of(
-                Dense.of(self.file).codes, self.flags, self.kind + KINDS * self.layer, self.process
-            )
-        columns = [
-            self.flags,
-            self.within * np.int16(16) + self.via,
-            self.kind + KINDS * self.layer,
-            self._column("func"),
-        ]
-        if len(self) and int(self.process[0]) != int(self.process[-1]):
-            columns.append(self.process)
-        return Alike.of(self.cell.codes, *columns)
+        columns: list[NDArray[Any]] = [self.file, self.flags, self.kind + KINDS * self.layer, self.process]
+        if self.facts is not None:
+            columns += [self.phase, self.within * np.int16(16) + self.via, self._column("func")]
+        return Alike.of(*columns)
 
     @cached_property
     def alike_bytes(self) -> Ints:
@@ -272,7 +281,7 @@ class Batch(RecordedCalls):
         placeless = self.offset == NO_VALUE
         if not placeless.any():
             return np.zeros(groups, np.int64), np.zeros(groups, np.int64)
-        found = (self.alike.codes[some] for some in (placeless, placeless & (self.bytes > 0)))
+        found = (self.alike.codes[np.flatnonzero(some)] for some in (placeless, placeless & (self.bytes > 0)))
         first, second = (np.bincount(codes, minlength=groups) for codes in found)
         return first, second
 
@@ -281,8 +290,8 @@ class Batch(RecordedCalls):
         """Of how many data operations of each group of `alike` the trace does not tell the size."""
         if self._signatures is not None:
             return self._signatures.unsized
-        unsized = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes == NO_VALUE))
-        return np.bincount(self.alike.codes[unsized], minlength=len(self.alike.row))
+        unsized = self.alike.codes[np.flatnonzero(self.bytes == NO_VALUE)]
+        return np.bincount(unsized, minlength=len(self.alike.row)) * (self.examples.kind <= Kind.WRITE)
 
     @cached_property
     def sizes(self) -> Pairs:
@@ -290,28 +299,31 @@ class Batch(RecordedCalls):
         found = size_counts(self.alike.codes, self.bytes, self.examples.kind <= Kind.WRITE)
         if found is not None:
             return Pairs(*found)
-        rows = np.flatnonzero((self.kind <= Kind.WRITE) & (self.bytes != NO_VALUE))
+        data = self.examples.kind <= Kind.WRITE
+        rows = np.flatnonzero(data[self.alike.codes] & (self.bytes != NO_VALUE))
         return count_pairs(self.alike.codes[rows], self.bytes[rows])
 
     @cached_property
-    def by_process_and_file(self) -> Ints:
-        """Order of the calls by process, then file, in recorded order."""
-        return stable_order(self.process_file)
+    def streams(self) -> tuple[Ints, Ints, Ints]:
+        """Data operations on files by process, file and direction: keys (of `process_file` and direction) and how many
+        operations each has, shape (streams,) each; and the operations, key after key, in recorded order."""
+        examples = self.examples
+        data = np.flatnonzero((examples.kind <= Kind.WRITE) & (examples.file >= 0))
+        found = Dense.of(pack((examples.process_file[data], examples.kind[data]), SIDES))
+        count = found.sum(self.alike.count[data])
+        # What is no such operation comes last. numpy sorts 16 bits by radix.
+        number = np.full(len(examples), len(count), np.uint16 if len(count) < 1 << 16 else np.int64)
+        number[data] = found.codes
+        order = np.argsort(number[self.alike.codes], kind="stable")
+        return found.keys, count, order[: count.sum()]
 
     @cached_property
     def process_file(self) -> Ints:
         """Process and file of each call in one number: a key of process and file + 1."""
-        if self._signatures is not None:
+        if not self._is_example:
             return self._of_examples(self.examples.process_file)
         world = self.context.world
         return pack((self.process, self.file + 1), (world.processes, world.files + 1))
-
-    @cached_property
-    def placed(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """Data operations on files, by process and file; and of which the place and the size are known."""
-        order = self.by_process_and_file
-        rows = order[(self.kind[order] <= Kind.WRITE) & (self.file[order] >= 0)]
-        return rows, (self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)
 
     @cached_property
     def blind(self) -> Ints:
@@ -320,7 +332,7 @@ class Batch(RecordedCalls):
         unknown = (self.alike_placeless[0] > 0) | (self.alike_unsized > 0)
         if not (unknown & (examples.kind <= Kind.WRITE) & (examples.file >= 0)).any():
             return np.empty(0, np.int64)
-        data = (self.kind <= Kind.WRITE) & (self.file >= 0)
+        data = ((examples.kind <= Kind.WRITE) & (examples.file >= 0))[self.alike.codes]
         return np.flatnonzero(data & ((self.offset == NO_VALUE) | (self.bytes == NO_VALUE)))
 
     @cached_property
@@ -333,11 +345,12 @@ class Batch(RecordedCalls):
         found = extents(self.alike.codes, self.offset, self.bytes, of, sides)
         if found is not None:
             return merge(*found)
-        rows, known = self.placed
-        if not known.all():
-            rows = rows[known]
-        begin, side = self.offset[rows], pack((self.cell.codes[rows], self.kind[rows]), (self.cells, 2))
+        _, _, rows = self.streams
+        if len(self.blind):
+            rows = rows[(self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)]
+        begin, side = self.offset[rows], of[self.alike.codes[rows]]
         return merge_runs(side, begin, begin + self.bytes[rows])
+
 
 def _cell_widths(world: World, facts: Facts) -> tuple[int, int]:
     return facts.phases + 1, world.files + 1

@@ -46,7 +46,8 @@ class Ends:
             moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
             wanted = pack((file, moment), MOMENTS)
             place = np.searchsorted(self.keys, wanted, side="right") - 1
-            same = (place >= 0) & (unpack(self.keys[place], MOMENTS)[0] == file)
+            # The key before is of the same file if it is none before the file's first moment.
+            same = np.flatnonzero((place >= 0) & (self.keys[place] >= wanted - moment))
             found[same] = self.reach[place[same]]
         return found
 

@@ -67,7 +67,8 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         return Intervals(*in_order)
     full = end > start
     if not full.all():
-        group, start, end = group[full], start[full], end[full]
+        rows = np.flatnonzero(full)
+        group, start, end = group[rows], start[rows], end[rows]
     if not len(group):
         return Intervals()
     low = int(start.min())
@@ -75,7 +76,7 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
     dense = Dense.of(group)
     groups, codes = dense.keys, dense.codes
     if len(groups) * span < 1 << 62:
-        base = codes * span - low
+        base = codes * span - low if len(groups) > 1 else -low
         first, last = start + base, end + base
         if len(groups) * span < 1 << 31:
             # Sorted twice as fast.
@@ -95,8 +96,8 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
 
 def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
     """`merge` for intervals that often begin where the one before ended: these are joined before anything is sorted."""
-    opens = np.append(True, (start[1:] != end[:-1]) | (group[1:] != group[:-1]))[: len(group)]
-    return merge(group[opens], start[opens], end[np.append(opens[1:], True)[: len(group)]])
+    opens = np.flatnonzero(np.append(True, (start[1:] != end[:-1]) | (group[1:] != group[:-1]))[: len(group)])
+    return merge(group[opens], start[opens], end[np.append(opens[1:], len(group))[: len(opens)] - 1])
 
 
 def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
@@ -129,10 +130,10 @@ def _apart(
     """
     _sort(first)
     _sort(last)
-    gap = last[:-1] < first[1:]
+    gaps = np.flatnonzero(last[:-1] < first[1:])
     # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
-    opens = first[np.append(True, gap)].astype(np.int64, copy=False)
-    closes = last[np.append(gap, True)].astype(np.int64, copy=False)
+    opens = first[np.append(0, gaps + 1)].astype(np.int64, copy=False)
+    closes = last[np.append(gaps, len(last) - 1)].astype(np.int64, copy=False)
     number = opens // span
     lift = number * span - low
     opens -= lift
@@ -146,7 +147,7 @@ _FEW = 64
 
 
 def _falls(values: NDArray[Any]) -> int:
-    return int((values[1:] < values[:-1]).sum())
+    return int(np.count_nonzero(values[1:] < values[:-1]))
 
 
 def _sort(values: NDArray[Any]) -> None:

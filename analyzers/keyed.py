@@ -195,12 +195,14 @@ class Dense:
     @staticmethod
     def _of_narrow(values: NDArray[Any]) -> Dense:
         """The same for integers of at most 16 bits, which need no look at their range."""
-        bits = values.view(f"u{values.dtype.itemsize}")
+        unsigned = values.view(f"u{values.dtype.itemsize}")
+        # By indices of 64 bits numpy takes twice as fast.
+        bits = unsigned.astype(np.int64)
         seen = np.zeros(1 << 8 * values.dtype.itemsize, np.bool_)
         seen[bits] = True
-        keys = np.sort(np.flatnonzero(seen).astype(bits.dtype).view(values.dtype))
+        keys = np.sort(np.flatnonzero(seen).astype(unsigned.dtype).view(values.dtype))
         code = np.zeros(len(seen), np.int64)
-        code[keys.view(bits.dtype)] = np.arange(len(keys))
+        code[keys.view(unsigned.dtype)] = np.arange(len(keys))
         return Dense(keys.astype(np.int64), code[bits])
 
     def count(self, rows: NDArray[Any] | None = None) -> Ints:
@@ -288,7 +290,13 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
         return Pairs()
     a, b = Dense.of(first), Dense.of(second)
     widths = (len(a.keys), len(b.keys))
-    both = Dense.of(pack((a.codes, b.codes), widths))
-    count = both.count() if weight is None else both.sum(weight)
-    first_code, second_code = unpack(both.keys, widths)
+    if weight is None and len(a.keys) * len(b.keys) <= len(first):
+        # Few: all that there could be are counted.
+        table = np.bincount(a.codes * len(b.keys) + b.codes, minlength=len(a.keys) * len(b.keys))
+        found = np.flatnonzero(table)
+        count = table[found]
+    else:
+        both = Dense.of(pack((a.codes, b.codes), widths))
+        found, count = both.keys, both.count() if weight is None else both.sum(weight)
+    first_code, second_code = unpack(found, widths)
     return Pairs(a.keys[first_code], b.keys[second_code], count)

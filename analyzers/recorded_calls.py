@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -65,18 +64,6 @@ class RecordedCalls:
         if name not in self._read:
             self._read[name] = _numbers(self._calls, name)
         return self._read[name]
-
-    @cached_property
-    def every(self) -> Mapping[str, NDArray[Any]]:
-        """Layer, kind and flags of all calls of the batch, those of libraries too, and `count`: of how many calls."""
-        known, names = self._signatures, ("layer", "kind", "flags")
-        if known is None:
-            one = np.ones(self._calls.num_rows, np.int64)
-            return {name: self.all_calls(name) for name in names} | {"count": one}
-        groups = (known.counted, known.others)
-        return {name: np.concatenate([g.columns[name] for g in groups]) for name in names} | {
-            "count": np.concatenate([g.count for g in groups])
-        }
 
     @property
     def others(self) -> Groups | None:

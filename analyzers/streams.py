@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
+from vani.analyzers.keyed import NO_VALUE, Dense
 from vani.analyzers.keys import SIDES, beside, pack, unpack
 from vani.kernels.pattern import APPENDED, COUNTED, FIRST, FROM_POSITION, JUMPED, Held
 
-__all__ = ["Events", "Operations", "Seeks"]
+__all__ = ["Calls", "Events", "Operations", "Run", "Seeks"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -20,7 +21,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class Operations:
-    """Data operations in order of process, file and record; shape (n,) each."""
+    """Data operations that are held, in order of process, file and record; shape (n,) each."""
 
     key: Ints
     """Of process and file (`Batch.process_file`) and direction, see `SIDES`."""
@@ -76,15 +77,121 @@ class Operations:
             held.seeks,
         )
 
-    def take(self, rows: Ints) -> Operations:
-        return Operations(*(getattr(self, f.name)[rows] for f in fields(Operations)))
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calls:
+    """Calls of a batch in which streams are found: `group`, `begin`, `size` and `start` of each, and what calls of a
+    group share. `keys`, `count`, `rows`: see `Batch.streams`."""
+
+    keys: Ints
+    count: Ints
+    rows: Ints
+    group: NDArray[Any]
+    begin: Ints
+    size: Ints
+    start: Ints
+    cell: Ints
+    within: NDArray[np.int16]
+    append: Bools
+    follows: Bools
 
     @staticmethod
-    def joined(held: Operations, new: Operations) -> Operations:
-        """What was held, before the new operations of its streams."""
-        at = np.searchsorted(new.key, held.key)
+    def of_none() -> Calls:
+        """No calls."""
+        types = (*[np.int64] * 8, np.int16, np.bool_, np.bool_)
+        return Calls(*(np.empty(0, t) for t in types))
+
+
+class Run:
+    """Data operations, stream after stream: those that were held, before the new ones of their streams."""
+
+    def __init__(self, calls: Calls, held: Operations) -> None:
+        self._calls, self._held = calls, held
+        # Two ascending runs: a stable sort merges them, where `np.union1d` would hash every key.
+        keys = np.sort(np.append(calls.keys, held.key), kind="stable")
+        self.keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        """Of the streams, ascending."""
+        new, old = np.zeros((2, len(self.keys)), np.int64)
+        new[np.searchsorted(self.keys, calls.keys)] = calls.count
+        np.add.at(old, np.searchsorted(self.keys, held.key), 1)
+        self.ends = np.cumsum(new + old)
+        """Behind the last operation of each stream."""
+        begins = self.ends - new - old
+        self._behind = np.repeat(np.cumsum(new) - new, old)
+        self.held_at = self._behind + np.arange(len(held.key))
+        """Where those that were held are."""
+        self._row = np.insert(calls.rows, self._behind, 0)
+        self.group = self._column(calls.group, len(calls.cell) + np.arange(len(held.key)))
+        """Of each operation; each that was held is a group of its own, behind the others."""
+        self.cell, self.within = np.append(calls.cell, held.cell), np.append(calls.within, held.within)
+        """Of each group, as `_appends` and `_follows`."""
+        appends, self._follows = np.append(calls.append, held.append), np.append(calls.follows, held.follows)
+        self.begin, self.size = self._column(calls.begin, held.begin), self._column(calls.size, held.size)
+        self.size[self.size == NO_VALUE] = 0
+        self.append = appends[self.group] if appends.any() else np.zeros(len(self.group), np.bool_)
+        self.starts, self.first, self.jumped = np.zeros((3, len(self.group)), np.bool_)
+        self.starts[begins] = True
+        self.first[begins[old == 0]] = True
+        self.first[self.held_at], self.jumped[self.held_at] = held.first, held.jumped
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def _column(self, new: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
+        if not len(new):
+            return held.copy()
+        found = new[self._row]
+        found[self.held_at] = held
+        return found
+
+    def place(self, new: Ints) -> Ints:
+        """Where some of the new operations are, given by their place among these."""
+        return new + np.searchsorted(self._behind, new, side="right")
+
+    def stream(self, at: Ints) -> Ints:
+        """Number of the stream of some operations."""
+        return np.searchsorted(self.ends, at, side="right")
+
+    def follows(self, at: Ints) -> Bools:
+        """Which of some operations go on from the file position, and advance it."""
+        found: Bools = self._follows[self.group[at]]
+        return found
+
+    def start(self, at: Ints) -> Ints:
+        """When some operations began, in nanoseconds."""
+        held, new, found = self._apart(at)
+        found[held] = self._held.start[self.group[at[held]] - len(self._calls.cell)]
+        found[new] = self._calls.start[self._row[at[new]]]
+        return found
+
+    def seeks(self, at: Ints, seeks: Seeks) -> Ints:
+        """Seeks before some operations; see `Operations.seeks`."""
+        held, new, found = self._apart(at)
+        found[held] = self._held.seeks[self.group[at[held]] - len(self._calls.cell)]
+        found[new] = seeks.before(self.keys[self.stream(at[new])] // 2, self._row[at[new]])
+        return found
+
+    def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
+        """Which of some operations were held, which are new, and room for something of each."""
+        is_held = self.group[at] >= len(self._calls.cell)
+        return np.flatnonzero(is_held), np.flatnonzero(~is_held), np.zeros(len(at), np.int64)
+
+    def take(self, at: Ints, counted: Bools, seeks: Seeks) -> Operations:
+        """Some of the operations, `counted` or not, with seeks from the next batch on."""
+        group, key = self.group[at], self.keys[self.stream(at)]
         return Operations(
-            *(np.insert(getattr(new, f.name), at, getattr(held, f.name)) for f in fields(Operations))
+            key,
+            self.cell[group],
+            self.within[group],
+            self.begin[at],
+            self.size[at],
+            self.append[at],
+            self.jumped[at],
+            self.first[at],
+            counted,
+            self.start(at),
+            self._follows[group],
+            self.seeks(at, seeks) - seeks.of(key // 2),
         )
 
 
@@ -95,26 +202,24 @@ class Events:
         self.pending = np.empty(0, np.int64)
         """Their keys, ascending."""
 
-    def since(self, file: Ints, row: Ints, stream: Ints, data: Ints, rows: int) -> Bools:
-        """Mark the first operation of each stream behind an event on its file.
+    def since(self, file: Ints, row: Ints, calls: Calls) -> Ints:
+        """The first operations of streams behind an event on their file, as places among the data operations.
 
         Parameters
         ----------
         file, row
             Of the events: process and file, and row in the batch. Both streams of a file (reads, writes) see them.
-        stream, data
-            Of the data operations: key of file and direction, ascending, and row.
-        rows
-            Length of the batch.
         """
-        marked = np.zeros(len(stream), np.bool_)
+        if not len(file) + len(self.pending):
+            return np.empty(0, np.int64)
+        stream = np.repeat(calls.keys, calls.count)
         both = np.concatenate([pack((file, direction), SIDES) for direction in (0, 1)])
         at = np.zeros(len(both), np.int64)
         if len(both) and len(stream):
             # A batch has few processes: keys are taken from its first stream on.
-            low, of_row = stream[0], beside(rows)
+            low, of_row = stream[0], beside(len(calls.group))
             after = pack((np.maximum(both - low, 0), np.concatenate((row, row))), of_row)
-            at = np.searchsorted(pack((stream - low, data), of_row), after)
+            at = np.searchsorted(pack((stream - low, calls.rows), of_row), after)
         late = self.pending
         at = np.concatenate((at, np.searchsorted(stream, late)))
         both = np.concatenate((both, late))
@@ -122,9 +227,8 @@ class Events:
         met = np.zeros(len(both), np.bool_)
         inside = at < len(stream)
         met[inside] = stream[at[inside]] == both[inside]
-        marked[at[met]] = True
         self.pending = np.unique(both[~met])
-        return marked
+        return at[met]
 
     def forget(self, widths: tuple[int, int, int], process: int) -> None:
         """Drop what belongs to processes that have no more calls.
@@ -137,38 +241,34 @@ class Events:
 class Seeks:
     """How many seeks a batch has on each file of each process."""
 
-    def __init__(self, batch: Batch, seeks: Bools) -> None:
-        self._batch = batch
-        self._until = np.cumsum(seeks[batch.by_process_and_file]) if seeks.any() else None
+    def __init__(self, file: Ints, row: Ints) -> None:
+        """`file`, `row`: process and file, and row in the batch, of the seeks in recorded order."""
+        self._file, self._row = file, row
 
-    def before(self, rows: Ints) -> Ints:
-        """Seeks before each call, from a moment on that is the same for all calls on its file."""
-        if self._until is None:
-            return np.zeros(len(rows), np.int64)
-        count = np.empty(len(self._until), np.int64)
-        count[self._batch.by_process_and_file] = self._until - self._base
-        found: Ints = count[rows]
+    def before(self, file: Ints, row: Ints) -> Ints:
+        """Seeks on a file before a row of the batch."""
+        first = self._count(file, np.zeros(len(file), np.int64))
+        return self._count(file, row) - first
+
+    def of(self, file: Ints) -> Ints:
+        """Seeks on files of processes, in all."""
+        return self.before(file, np.full(len(file), int(self._row.max(initial=-1)) + 1))
+
+    def _count(self, file: Ints, row: Ints) -> Ints:
+        """Seeks that come before, by file and row."""
+        files, ordered = self._ordered
+        code = np.searchsorted(files, file)
+        beyond = np.append(files, -1)[code] != file
+        found = np.searchsorted(ordered, code * self._rows + np.minimum(row, self._rows - 1))
+        found[beyond] = 0
         return found
 
     @cached_property
-    def _starts(self) -> Ints:
-        """Where another process or file begins, in that order."""
-        key = self._batch.process_file[self._batch.by_process_and_file]
-        return np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    def _rows(self) -> int:
+        return int(self._row.max(initial=0)) + 2
 
     @cached_property
-    def _base(self) -> Ints:
-        """Seeks in the calls of other processes and files, for calls in order of process and file."""
-        assert self._until is not None
-        at = self._starts
-        return np.repeat(np.append(0, self._until[at[1:] - 1]), np.diff(np.append(at, len(self._until))))
-
-    def of(self, process_file: Ints) -> Ints:
-        """Seeks on files of processes, in all."""
-        if self._until is None:
-            return np.zeros(len(process_file), np.int64)
-        at = self._starts
-        key = self._batch.process_file[self._batch.by_process_and_file[at]]
-        total = np.diff(np.append(0, self._until[np.append(at[1:], len(self._until)) - 1]))
-        place = np.minimum(np.searchsorted(key, process_file), len(key) - 1)
-        return np.where(key[place] == process_file, total[place], 0)
+    def _ordered(self) -> tuple[Ints, Ints]:
+        """Files, ascending; and of each seek in one number the place among them and the row, ascending."""
+        dense = Dense.of(self._file)
+        return dense.keys, np.sort(dense.codes * self._rows + self._row, kind="stable")

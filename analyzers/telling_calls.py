@@ -74,11 +74,10 @@ def telling_calls(batch: Batch, *, writes: bool) -> TellingCalls:
         columns = [column[np.argsort(columns[0])] for column in columns]
     _, _, _, flags, kind, offset, size = columns
     placed = offset != NO_VALUE
-    telling = np.where(
-        kind == Kind.WRITE, placed & (size != NO_VALUE), placed | ((flags & NAMING) != 0)
-    ).astype(np.bool_)
-    columns = [column[telling] for column in columns]
-    order = stable_order(columns[1])
+    telling = np.flatnonzero(
+        np.where(kind == Kind.WRITE, placed & (size != NO_VALUE), placed | ((flags & NAMING) != 0))
+    )
+    order = telling[stable_order(columns[1][telling])]
     place, key, start, flags, kind, offset, size = (column[order] for column in columns)
     is_write = kind == Kind.WRITE
     opens = (flags & Flag.OPEN) != 0

@@ -42,9 +42,8 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
 
 def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:
     """Numbers as an Arrow array that shares their memory; `null`, shape (n,), marks those that are unknown."""
-    count, validity = 0, None
-    if null is not None and null.any():
-        count = int(null.sum())
+    count, validity = 0 if null is None else int(np.count_nonzero(null)), None
+    if null is not None and count:
         validity = pa.py_buffer(np.packbits(~null, bitorder="little"))
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data], count)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.access_classes import NAMES, classify
+from vani.analyzers.access_classes import NAMES, classify, distances
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import NO_VALUE, Keyed, Pairs, count_pairs, group
@@ -180,7 +180,8 @@ class KeptCalls:
         )
         no = np.zeros(len(self), np.bool_)
         first = np.append(True, stream[1:] != stream[:-1])[: len(self)]
-        kind, apart = classify(stream, self.offset, self.size, no, no, first, no)
+        apart = distances(first, self.offset)
+        kind = classify(first, apart, self.size, no, no, first, no)
         columns = {name: (kind == i).astype(np.int64) for i, name in enumerate(NAMES)}
         steps = (kind == NAMES.index("strided")) & (apart != NO_VALUE) & (apart != 0)
         return group(pack((phase, self.file), widths), columns), count_pairs(self.file[steps], apart[steps])

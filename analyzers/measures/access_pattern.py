@@ -26,15 +26,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.access_classes import NAMES, STRIDED, classify
+from vani.analyzers.access_classes import CONSECUTIVE, NAMES, STRIDED, classify, distances
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Ends, Facts
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs, group, stable_order
-from vani.analyzers.keys import SIDES, pack, unpack
-from vani.analyzers.streams import Events, Operations, Seeks
+from vani.analyzers.keyed import NO_VALUE, Keyed, Pairs, count_pairs, group
+from vani.analyzers.keys import pack, unpack
+from vani.analyzers.streams import Calls, Events, Operations, Run, Seeks
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
-from vani.kernels.pattern import BITS, Calls, pattern
+from vani.kernels import pattern as kernel
+from vani.kernels.pattern import BITS
 
 __all__ = ["AccessPattern", "PatternCounts", "PatternResult", "Strides"]
 
@@ -137,46 +138,37 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch) or self._add_compiled(batch):
             return
-        data = batch.kind <= Kind.WRITE
-        named = batch.file >= 0
-        if not named.all():
-            nameless = np.flatnonzero(data & ~named)
-            cells = batch.listed_cell.keys[batch.listed_cell.codes[nameless]]
-            self._count(cells, batch.within[nameless], np.zeros(len(nameless), np.int64))
-        rows = np.flatnonzero(data & named)
-        kind = batch.kind[rows]
-        key = pack((batch.process_file[rows], kind), SIDES)
-        order = stable_order(key)
-        rows, key = rows[order], key[order]
-        flags = batch.flags
-        seeks = (flags & Flag.SEEK) != 0
-        jumps = seeks & (batch.offset == NO_VALUE)
-        jumped = self._since(self._jumps, batch, jumps & named, key, rows)
-        opened = self._since(self._opens, batch, ((flags & Flag.OPEN) != 0) & named, key, rows)
-        size = batch.bytes[rows]
-        counts = Seeks(batch, seeks & named)
-        first = np.append(True, key[1:] != key[:-1])[: len(key)]
-        if self._held is not None:
-            first[np.searchsorted(key, self._held.key[np.isin(self._held.key, key[first])])] = False
-        new = Operations(
-            key,
-            batch.listed_cell.keys[batch.listed_cell.codes[rows]],
-            batch.within[rows],
-            batch.offset[rows],
-            np.where(size == NO_VALUE, 0, size),
-            (flags[rows] & Flag.APPEND) != 0,
-            jumped,
-            first | opened,
-            np.zeros(len(key), np.bool_),
-            batch.start[rows],
-            self._from_position[batch.function[rows]],
-            counts.before(rows),
+        examples, codes, cell = batch.examples, batch.alike.codes, batch.examples.listed_cell
+        cells, flags, within = cell.keys[cell.codes], examples.flags, examples.within
+        nameless = (examples.kind <= Kind.WRITE) & (examples.file < 0)
+        if nameless.any():
+            counts = np.zeros((int(nameless.sum()), len(NAMES)), np.int64)
+            counts[:, CONSECUTIVE] = batch.alike.count[nameless]
+            self._add_table(cells[nameless], within[nameless], counts)
+        calls = Calls(
+            *batch.streams,
+            codes,
+            batch.offset,
+            batch.bytes,
+            batch.start,
+            cells,
+            within,
+            (flags & Flag.APPEND) != 0,
+            self._from_position[examples.function],
         )
-        if self._held is not None:
-            new = Operations.joined(self._held, new)
-        self._take(new, going_on=int(batch.process[-1]))
-        if self._held is not None:
-            self._held.seeks -= counts.of(unpack(self._held.key, SIDES)[0])
+        seeks = ((flags & Flag.SEEK) != 0) & (examples.file >= 0)
+        opens = ((flags & Flag.OPEN) != 0) & (examples.file >= 0)
+        sought = np.flatnonzero(seeks[codes])
+        opened = np.flatnonzero(opens[codes]) if opens.any() else sought[:0]
+        jumps = sought[batch.offset[sought] == NO_VALUE]
+        run = Run(calls, self._held or Operations.of_none())
+        for events, rows, marks in ((self._jumps, jumps, run.jumped), (self._opens, opened, run.first)):
+            marks[run.place(events.since(examples.process_file[codes[rows]], rows, calls))] = True
+        self._take(
+            run,
+            Seeks(examples.process_file[codes[sought]], sought),
+            going_on=int(examples.process[codes[-1]]),
+        )
 
     def _add_compiled(self, batch: Batch) -> bool:
         """The same by a kernel; False if numpy decides."""
@@ -199,7 +191,7 @@ class _Collector:
         bits += BITS["seek"] * ((flags & Flag.SEEK) != 0) + BITS["open"] * ((flags & Flag.OPEN) != 0)
         bits += BITS["append"] * ((flags & Flag.APPEND) != 0)
         bits += BITS["follows"] * self._from_position[examples.function]
-        calls = Calls(
+        calls = kernel.Calls(
             batch.alike.codes,
             batch.offset,
             batch.bytes,
@@ -211,14 +203,15 @@ class _Collector:
             np.isin(streams, self._jumps.pending),
             np.isin(streams, self._opens.pending),
         )
-        found = pattern(calls, held.for_kernel(streams), (self._ends or Ends()).by_time())
+        found = kernel.pattern(calls, held.for_kernel(streams), (self._ends or Ends()).by_time())
         if found is None:
             return False
         counted = found.counts.any(axis=1)
         cell = examples.listed_cell
         self._add_table(cell.keys[cell.codes][counted], examples.within[counted], found.counts[counted])
         known = found.held_class >= 0
-        self._count(held.cell[known], held.within[known], found.held_class[known].astype(np.int64))
+        classes = (found.held_class[known, None] == np.arange(len(NAMES))).astype(np.int64)
+        self._add_table(held.cell[known], held.within[known], classes)
         self._add_strides(*found.strides)
         example = batch.alike.codes[np.maximum(found.source, 0)]
         cells, within = cell.keys[cell.codes[example]], examples.within[example]
@@ -231,64 +224,55 @@ class _Collector:
             events.forget(self._widths, going_on)
         return True
 
-    @staticmethod
-    def _since(events: Events, batch: Batch, happened: Bools, stream: Ints, data: Ints) -> Bools:
-        row = np.flatnonzero(happened)
-        return events.since(batch.process_file[row], row, stream, data, len(batch))
-
-    def _take(self, run: Operations, *, going_on: int) -> None:
+    def _take(self, run: Run, seeks: Seeks, *, going_on: int) -> None:
         """Count what can no longer change, hold the rest; `going_on` is the process that may still have calls."""
-        n = len(run.key)
-        if not n:
-            self._held = None
-            self._jumps.forget(self._widths, going_on)
-            self._opens.forget(self._widths, going_on)
-            return
-        kind, delta = classify(
-            run.key, run.begin, run.size, run.append, run.jumped, run.first, self._behind_cut(run)
-        )
-        closes = np.append(run.key[1:] != run.key[:-1], True)
-        index = np.arange(n)
-        last = index[closes][np.cumsum(np.append(0, closes[:-1]))]
-        behind = last - index
-        process, named, _ = unpack(run.key, self._widths)
-        is_open = process == going_on
-        # The first of a stream is of the class of its successor, which depends on two more.
-        ready = ~run.counted & (~is_open | (behind >= 2 + run.first))
-        rows = np.flatnonzero(ready)
-        self._count(run.cell[rows], run.within[rows], kind[rows])
+        starts = run.starts | run.first
+        delta = distances(starts, run.begin)
+        cut = self._behind_cut(run, delta, seeks)
+        kind = classify(starts, delta, run.size, run.append, run.jumped, run.first, cut)
+        process, named, _ = unpack(run.keys, self._widths)
+        # What comes behind may change the last two, and the first of a stream, which is of the class of its successor.
+        goes_on = np.flatnonzero(process == going_on)
+        last = (run.ends[goes_on] - np.arange(1, 5)[:, None]).T.ravel()
+        behind = np.tile(np.arange(4), len(goes_on))
+        of = np.repeat(goes_on, 4)
+        there = last >= np.append(0, run.ends)[of]
+        last, behind = last[there], behind[there]
+        counted = np.zeros(len(run), np.bool_)
+        counted[run.held_at] = self._held.counted if self._held is not None else False
+        ready = ~counted
+        ready[last[behind < 2 + run.first[last]]] = False
+        self._count(run, kind, np.flatnonzero(ready))
         strides = np.flatnonzero(ready & (kind == STRIDED) & (delta != NO_VALUE))
-        file = named[strides] - 1
+        file = np.repeat(named - 1, np.diff(run.ends, prepend=0))[strides]
         if self._listed_as is not None:
             listed = self._listed_as[file] >= 0
             strides, file = strides[listed], file[listed]
         self._add_strides(file, delta[strides], np.ones(len(file), np.int64))
-        run.counted |= ready
-        keep = np.flatnonzero(is_open & (behind <= 3))
-        self._held = run.take(keep) if len(keep) else None
+        keep = np.sort(last)
+        self._held = run.take(keep, (counted | ready)[keep], seeks) if len(keep) else None
         self._jumps.forget(self._widths, going_on)
         self._opens.forget(self._widths, going_on)
 
-    def _behind_cut(self, run: Operations) -> Bools:
+    def _behind_cut(self, run: Run, delta: Ints, seeks: Seeks) -> Bools:
         """Operations that begin where the one before was cut by the end of the file."""
-        found = np.zeros(len(run.key), np.bool_)
-        begin = run.begin
-        inside = (run.key[1:] == run.key[:-1]) & ~run.first[1:] & (begin[:-1] != NO_VALUE)
-        inside &= (begin[1:] >= begin[:-1]) & (begin[1:] < begin[:-1] + run.size[:-1])
-        rows = np.flatnonzero(inside) + 1
+        found = np.zeros(len(run), np.bool_)
+        rows = np.flatnonzero((delta[1:] >= 0) & (delta[1:] < run.size[:-1])) + 1
         if not len(rows):
             return found
-        goes_on = run.follows[rows] & run.follows[rows - 1] & (run.seeks[rows] == run.seeks[rows - 1])
+        goes_on = run.follows(rows) & run.follows(rows - 1)
+        both = rows[goes_on]
+        goes_on[goes_on] = run.seeks(both, seeks) == run.seeks(both - 1, seeks)
         found[rows[goes_on]] = True
-        _, named, direction = unpack(run.key[rows], self._widths)
-        reads = ~goes_on & (direction == Kind.READ)
-        rows, named = rows[reads], named[reads]
+        _, named, direction = unpack(run.keys, self._widths)
+        reads = ~goes_on & (direction == Kind.READ)[run.stream(rows)]
+        rows = rows[reads]
         ends = self._ends
         if ends is not None and len(ends.known) and len(rows):
-            file = named - 1
-            known = ends.known[file] & (run.start[rows] >= ends.since[file])
-            rows, file = rows[known], file[known]
-            found[rows[begin[rows] == ends.at(file, run.start[rows])]] = True
+            file, start = named[run.stream(rows)] - 1, run.start(rows)
+            known = ends.known[file] & (start >= ends.since[file])
+            rows, file, start = rows[known], file[known], start[known]
+            found[rows[run.begin[rows] == ends.at(file, start)]] = True
         return found
 
     def _add_strides(self, file: Ints, delta: Ints, count: Ints) -> None:
@@ -298,15 +282,12 @@ class _Collector:
         if len(self._strides) > 32:
             self._strides = [Pairs.merged(self._strides)]
 
-    def _count(self, cell: Ints, within: NDArray[Any], kind: Ints) -> None:
-        if not len(cell):
-            return
-        cells, around = Dense.of(cell), Dense.of(within)
-        widths = (len(cells.keys), len(around.keys))
-        both = Dense.of(pack((cells.codes, around.codes), widths))
-        table = np.bincount(both.codes * 4 + kind, minlength=4 * len(both.keys)).reshape(-1, 4)
-        of_cell, of_layers = unpack(both.keys, widths)
-        self._add_table(cells.keys[of_cell], around.keys[of_layers], table)
+    def _count(self, run: Run, kind: NDArray[np.int8], rows: Ints) -> None:
+        table = np.bincount(
+            run.group[rows] * len(NAMES) + kind[rows], minlength=len(NAMES) * len(run.cell)
+        ).reshape(-1, len(NAMES))
+        counted = table.any(axis=1)
+        self._add_table(run.cell[counted], run.within[counted], table[counted])
 
     def _add_table(self, cell: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
@@ -321,7 +302,8 @@ class _Collector:
 
     def result(self) -> PatternResult:
         if self._held is not None:
-            self._take(self._held, going_on=-1)
+            nothing = np.empty(0, np.int64)
+            self._take(Run(Calls.of_none(), self._held), Seeks(nothing, nothing), going_on=-1)
         return PatternResult(
             Keyed.merged(self._cells), Keyed.merged(self._layers), Pairs.merged(self._strides)
         )

@@ -195,7 +195,7 @@ class _Merged(_Collector):
         found = extents(batch.alike.codes, batch.offset, batch.bytes, side, len(keys.keys))
         if found is not None:
             return merge(keys.keys[found[0]], found[1], found[2])
-        rows = self._rows(batch, batch.by_process_and_file)
+        rows = self._rows(batch, batch.streams[2])
         key = self._key(batch.process[rows], batch.file[rows], batch.kind[rows])
         start = batch.offset[rows]
         return merge_runs(key, start, start + batch.bytes[rows])

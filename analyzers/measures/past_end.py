@@ -77,33 +77,25 @@ class _Collector:
         if not mine.any():
             return
         columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start, batch.duration)
-        known = past_end(columns, np.where(mine, named, -1), self._by_time)
-        if known is None:
-            self._add_by_call(batch)
-        elif known[1].any():
-            some = known[1] > 0
+        beyond, reads = past_end(columns, np.where(mine, named, -1), self._by_time) or self._by_call(
+            batch, mine
+        )
+        some = reads > 0
+        if some.any():
             keys = listed.keys[listed.codes[some]]
-            self._parts.append(group(keys, {"beyond": known[0][some], "reads": known[1][some]}))
+            self._parts.append(group(keys, {"beyond": beyond[some], "reads": reads[some]}))
         if len(self._parts) > 64:
             self._parts = [Keyed.merged(self._parts)]
 
-    def _add_by_call(self, batch: Batch) -> None:
-        read = (batch.kind == Kind.READ) & (batch.file >= 0)
-        read &= self._ends.known[np.maximum(batch.file, 0)]
-        rows = np.flatnonzero(read & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
-        rows = rows[batch.end[rows] >= self._ends.since[batch.file[rows]]]
-        if not len(rows):
-            return
-        begin, size = batch.offset[rows], batch.bytes[rows]
-        end = self._ends.at(batch.file[rows], batch.end[rows])
+    def _by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Bytes beyond the end and reads, by group; `mine`: groups that read files whose end is known."""
+        codes, file = batch.alike.codes, batch.examples.file
+        rows = np.flatnonzero(mine[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
+        rows = rows[np.flatnonzero(batch.end[rows] >= self._ends.since[file][codes[rows]])]
+        begin, size, of = batch.offset[rows], batch.bytes[rows], Dense(batch.alike.row, codes[rows])
+        end = self._ends.at(file[of.codes], batch.end[rows])
         beyond = begin + size - np.maximum(begin, end)
-        dense = Dense.of(batch.listed_cell.codes[rows])
-        self._parts.append(
-            Keyed(
-                batch.listed_cell.keys[dense.keys],
-                {"beyond": dense.sum(np.clip(beyond, 0, size)), "reads": dense.count()},
-            )
-        )
+        return of.sum(np.clip(beyond, 0, size)), of.count()
 
     def result(self) -> Keyed:
         return Keyed.merged(self._parts)

@@ -266,23 +266,24 @@ class _Collector:
             else reach(columns, what, length=self._bucket, most=BUCKETS, level=self._level)
         )
         if known is None:
-            self._add_reach_by_call(batch)
+            self._add_reach_by_call(batch, what != LEFT_OUT)
         elif len(known[0]):
             of, moment, end, _ = known
             self._reach.append(group(pack((examples.file[of], moment), MOMENTS), {"reach": end}, _REACH))
 
-    def _add_reach_by_call(self, batch: Batch) -> None:
-        rows = batch.included_rows
-        offset, size = batch.offset[rows], batch.bytes[rows]
-        kind, flags = batch.kind[rows], batch.flags[rows]
-        resized = ((flags & Flag.RESIZE) != 0) & (offset != NO_VALUE)
-        wrote = (kind == Kind.WRITE) & (offset != NO_VALUE) & (size > 0)
-        telling = np.flatnonzero(resized | wrote)
+    def _add_reach_by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> None:
+        """`mine`: groups of calls that tell how far a file reaches."""
+        examples, codes = batch.examples, batch.alike.codes
+        rows = np.flatnonzero(mine[codes] & (batch.offset != NO_VALUE))
+        size, of = batch.bytes[rows], codes[rows]
+        wrote = (examples.kind == Kind.WRITE)[of] & (size > 0)
+        telling = np.flatnonzero(wrote | ((examples.flags & Flag.RESIZE) != 0)[of])
         if not len(telling):
             return
-        furthest = offset[telling] + np.where(wrote[telling], size[telling], 0)
-        bucket = np.minimum(batch.start[rows][telling] // self._bucket, BUCKETS)
-        key = pack((batch.file[rows][telling], bucket >> self._level), MOMENTS)
+        rows, of = rows[telling], of[telling]
+        furthest = batch.offset[rows] + np.where(wrote[telling], size[telling], 0)
+        bucket = np.minimum(batch.start[rows] // self._bucket, BUCKETS)
+        key = pack((examples.file[of], bucket >> self._level), MOMENTS)
         self._reach.append(group(key, {"reach": furthest}, _REACH))
 
     def _shrink(self) -> None:

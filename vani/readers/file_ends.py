@@ -152,12 +152,16 @@ class BatchEnds:
 
     def _reached(self, write_end: Ints) -> Ints:
         """Largest end so far within each segment, the row itself included."""
-        reach: Ints = np.maximum(write_end, np.repeat(self._floor, self._lengths))
+        reach = write_end.copy()
+        reach[self._cuts] = np.maximum(reach[self._cuts], self._floor)
         widest, segments = int(reach.max(initial=0)) + 1, len(self._cuts)
         if segments * widest < 1 << 62:
             # Each stretch is lifted above those before, and one maximum serves all.
             lift = np.repeat(np.arange(segments) * widest, self._lengths)
-            return np.maximum.accumulate(reach + lift) - lift
+            reach += lift
+            np.maximum.accumulate(reach, out=reach)
+            reach -= lift
+            return reach
         for a, b in pairwise([*self._cuts.tolist(), len(reach)]):
             np.maximum.accumulate(reach[a:b], out=reach[a:b])
         return reach
@@ -171,5 +175,7 @@ class BatchEnds:
 
     def after(self, write_end: Ints) -> Ints:
         """End of each group's file after the batch, shape (groups,); NO_VALUE where unknown."""
-        last = np.append(self._first[1:] - 1, len(write_end) - 1)
-        return np.where(self.known[last], self._reached(write_end)[last], NO_VALUE)
+        reached = np.maximum(np.maximum.reduceat(write_end, self._cuts), self._floor)
+        last = np.append(self._first[1:], len(write_end)) - 1
+        stretch = np.searchsorted(self._cuts, last, side="right") - 1
+        return np.where(self.known[last], reached[stretch], NO_VALUE)

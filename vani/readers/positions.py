@@ -214,13 +214,14 @@ class Positions:
         end0[~private] = NO_VALUE
 
         is_open = rule == PositionRule.OPEN
-        advances = rule == PositionRule.ADVANCE
         writes = kind == Kind.WRITE
         own = flags[rows]
-        opened = np.maximum.accumulate(np.where(is_open | starts, np.arange(n), 0))
-        before = np.repeat(append0, np.diff(np.append(first, n)))
-        appending = np.where(is_open[opened], (own[opened] & Flag.APPEND) != 0, before)
-        appends = advances & writes & appending
+        # The last open says whether writes append, before the first one what the batch before left.
+        opened = np.flatnonzero(is_open | starts)
+        appending = (own[opened] & Flag.APPEND) != 0
+        appending[~is_open[opened]] = append0[~is_open[first]]
+        appending = np.repeat(appending, np.diff(np.append(opened, n)))
+        appends = (rule == PositionRule.ADVANCE) & writes & appending
         flags[rows[appends]] |= Flag.APPEND
         calls = _Calls(starts, rule, writes, value, size, own, appends)
         calls.begin(position0)
@@ -233,15 +234,7 @@ class Positions:
             past |= ends.assumed
         else:
             after = calls.positions()
-        known = after != NO_VALUE
-        begins = after - np.where(appends, calls.asked, calls.step)
-        names = (rule == PositionRule.AT) | (rule == PositionRule.RESIZE)
-        seeks = (rule >= PositionRule.SEEK_SET) & (rule <= PositionRule.SEEK_END)
-        offset = np.where(advances & known, begins, np.where(seeks & known, after, NO_VALUE))
-        offset = np.where(names, value, offset)
-        # A seek to before the beginning fails; what its caller did then is unknown.
-        offset[offset < 0] = NO_VALUE
-        return offset, after, end, appending, past
+        return calls.offsets(after), after, end, appending, past
 
 
 def _past(calls: _Calls, before: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -271,27 +264,37 @@ class _Calls:
         self.starts, self.rule, self.writes = starts, rule, writes
         self.value, self.size, self.flags = value, size, flags
         self._advances = rule == PositionRule.ADVANCE
-        step = np.where(self._advances, size, np.where(rule == PositionRule.SEEK_CUR, value, 0))
+        step = np.where(self._advances, size, 0)
+        moves = np.flatnonzero(rule == PositionRule.SEEK_CUR)
+        step[moves] = value[moves]
         lost = step == NO_VALUE
-        length = np.abs(np.where(lost, 0, step))
+        step[lost] = 0
         # Sums of such steps can lead out of 64 bits: where all of them would, the longest are not believed.
-        if length.sum(dtype=np.float64) >= _FAR:
-            lost |= length >= _FAR // len(step)
-        self.step = self.asked = np.where(lost, 0, step)
+        longest = max(int(step.max(initial=0)), -int(step.min(initial=0)))
+        if longest * len(step) >= _FAR and np.abs(step).sum(dtype=np.float64) >= _FAR:
+            lost |= np.abs(step) >= _FAR // len(step)
+            step[lost] = 0
+        self.asked = step
         # An appending write behind another one goes on where that ended; only the first looks for the end.
         self._heads = appends & (starts | ~np.append(False, appends[:-1]))
-        from_end = (rule == PositionRule.SEEK_END) | self._heads
-        absolute = rule == PositionRule.SEEK_SET
+        self.step = np.where(self._heads, 0, step) if self._heads.any() else step
+        """By how much each call that sets no position moves it."""
         is_open = rule == PositionRule.OPEN
         forgets = rule == PositionRule.FORGET
-        self.unknown = forgets | ((rule == PositionRule.RESIZE) & (value == NO_VALUE))
+        resizes = np.flatnonzero(rule == PositionRule.RESIZE)
+        self.unknown = forgets.copy()
         """How long the file is from here on is unknown."""
+        self.unknown[resizes[value[resizes] == NO_VALUE]] = True
         self.uses = self._advances | (rule == PositionRule.AT) | self.unknown
         """After such a call O_CREAT does not tell that the file is empty."""
-        self._sets = is_open | absolute | from_end | lost | forgets
-        self._place = np.where(is_open, 0, np.where(absolute, value, NO_VALUE))
+        sets = is_open | (rule == PositionRule.SEEK_SET) | (rule == PositionRule.SEEK_END)
+        self._sets = sets | self._heads | lost | forgets
         self._anchors = np.flatnonzero(self._sets | starts)
         """Calls that set the position or are the first of their group."""
+        of_anchor = rule[self._anchors]
+        self._place = np.where(of_anchor == PositionRule.SEEK_SET, value[self._anchors], NO_VALUE)
+        """To where each of them sets it, if it does."""
+        self._place[of_anchor == PositionRule.OPEN] = 0
         self._since = np.diff(np.append(self._anchors, len(rule)))
         self._first = np.flatnonzero(starts)
         self._before = np.empty(0, np.int64)
@@ -302,58 +305,79 @@ class _Calls:
 
     def positions(self) -> Ints:
         """Position after each call: where it was last set, and what moved since."""
-        anchors, sets = self._anchors, self._sets[self._anchors]
-        anchor = np.where(sets, self._place[anchors], NO_VALUE)
-        known = self._before != NO_VALUE
-        begins = np.where(known, self._before + self.step[self._first], NO_VALUE)
+        anchors = self._anchors
+        anchor = self._place.copy()
+        begins = np.where(self._before != NO_VALUE, self._before + self.step[self._first], NO_VALUE)
         free = ~self._sets[self._first]
         anchor[np.searchsorted(anchors, self._first[free])] = begins[free]
-        run = np.cumsum(np.where(self._sets, 0, self.step))
-        after = np.repeat(anchor - run[anchors], self._since) + run
-        return np.where(np.repeat(anchor == NO_VALUE, self._since), NO_VALUE, after)
+        after = np.cumsum(self.step)
+        after += np.repeat(anchor - after[anchors], self._since)
+        after[np.repeat(anchor == NO_VALUE, self._since)] = NO_VALUE
+        return after
+
+    def offsets(self, after: Ints) -> Ints:
+        """Offsets of calls by the position after each."""
+        offset = after - self.step
+        heads = np.flatnonzero(self._heads)
+        offset[heads] -= self.asked[heads]
+        moves = np.flatnonzero(self.rule == PositionRule.SEEK_CUR)
+        offset[moves] = after[moves]
+        offset[(offset < 0) | (after == NO_VALUE) | (self.rule > PositionRule.SEEK_END)] = NO_VALUE
+        names = np.flatnonzero((self.rule == PositionRule.AT) | (self.rule == PositionRule.RESIZE))
+        # A seek to before the beginning fails; what its caller did then is unknown.
+        offset[names] = np.where(self.value[names] < 0, NO_VALUE, self.value[names])
+        return offset
 
     def write_ends(self, after: Ints) -> Ints:
         """Where each write ends, NO_VALUE for other calls and where unknown."""
-        explicit = (self.rule == PositionRule.AT) & self.writes
-        explicit &= (self.value != NO_VALUE) & (self.size != NO_VALUE)
         ends = np.where(self._advances & self.writes, after, NO_VALUE)
-        return np.where(explicit, self.value + self.size, ends)
+        at = np.flatnonzero((self.rule == PositionRule.AT) & self.writes)
+        value, size = self.value[at], self.size[at]
+        ends[at] = np.where((value != NO_VALUE) & (size != NO_VALUE), value + size, NO_VALUE)
+        return ends
 
     def settle(self, ends: BatchEnds) -> Ints:
         """Let reads stop at the end of the file, and find what begins there; the position after each call."""
-        reads = self._advances & ~self.writes & ends.known
-        seeks = (self.rule == PositionRule.SEEK_END) & ends.known & (self.value != NO_VALUE)
-        heads = self._heads & ends.known
+        reads = np.flatnonzero(self._advances & ~self.writes & ends.known)
+        anchors, known = self._anchors, ends.known[self._anchors]
+        heads = self._heads[anchors] & known
+        seeks = (self.rule[anchors] == PositionRule.SEEK_END) & known & (self.value[anchors] != NO_VALUE)
+        at_end = np.flatnonzero(heads | seeks)
+        rows = anchors[at_end]
+        moved = np.where(heads[at_end], self.asked[rows], self.value[rows])
+        if not len(reads) + len(rows):
+            return self.positions()
         for _ in range(_ROUNDS):
             after = self.positions()
             before = ends.before(self.write_ends(after))
-            room = np.clip(before - (after - self.step), 0, self.asked)
-            step = np.where(reads & (after != NO_VALUE), room, self.step)
-            place = np.where(seeks, before + self.value, self._place)
-            place = np.where(heads, before + self.asked, place)
-            changed = (step != self.step) | (place != self._place)
-            if not changed.any():
+            old, reached = self.step[reads], after[reads]
+            room = np.clip(before[reads] - (reached - old), 0, self.asked[reads])
+            step = np.where(reached != NO_VALUE, room, old)
+            place = before[rows] + moved
+            changed = np.append(reads[step != old], rows[place != self._place[at_end]])
+            if not len(changed):
                 return after
-            self.step, self._place = step, place
-        self.step, self._place = self.step.copy(), self._place.copy()
+            self.step = self.step.copy()
+            self.step[reads], self._place[at_end] = step, place
         bounds = np.append(self._first, len(self.rule))
-        unsettled = np.unique(np.searchsorted(self._first, np.flatnonzero(changed), side="right") - 1)
-        for group in unsettled.tolist():
-            rows = slice(int(bounds[group]), int(bounds[group + 1]))
-            self._walk(rows, int(self._before[group]), ends, reads, seeks, heads)
+        for group in np.unique(np.searchsorted(self._first, changed, side="right") - 1).tolist():
+            self._walk(slice(int(bounds[group]), int(bounds[group + 1])), int(self._before[group]), ends)
         return self.positions()
 
-    def _walk(
-        self, rows: slice, position: int, ends: BatchEnds, reads: Bools, seeks: Bools, heads: Bools
-    ) -> None:
+    def _walk(self, rows: slice, position: int, ends: BatchEnds) -> None:
         """Settle one process and file call by call: each of many calls depends on the one before."""
-        asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), self._place[rows].tolist()
+        anchors = slice(*np.searchsorted(self._anchors, (rows.start, rows.stop)).tolist())
+        set_at = self._anchors[anchors] - rows.start
+        of_anchors = np.full(rows.stop - rows.start, NO_VALUE)
+        of_anchors[set_at] = self._place[anchors]
+        asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), of_anchors.tolist()
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
-        moves, at = (
-            (self._advances & self.writes)[rows].tolist(),
-            ((self.rule == PositionRule.AT) & self.writes)[rows].tolist(),
-        )
-        stops, to_end, appends = reads[rows].tolist(), seeks[rows].tolist(), heads[rows].tolist()
+        moves = (self._advances & self.writes)[rows].tolist()
+        at = ((self.rule == PositionRule.AT) & self.writes)[rows].tolist()
+        known = ends.known[rows]
+        stops = ((self._advances & ~self.writes)[rows] & known).tolist()
+        seeks = (self.rule[rows] == PositionRule.SEEK_END) & known & (self.value[rows] != NO_VALUE)
+        to_end, appends = seeks.tolist(), (self._heads[rows] & known).tolist()
         end = 0
         for i, begins in enumerate(ends.begins(rows)):
             end = end if begins is None else begins
@@ -371,4 +395,4 @@ class _Calls:
                 end = max(end, position)
             elif at[i] and NO_VALUE not in (values[i], sizes[i]):
                 end = max(end, values[i] + sizes[i])
-        self.step[rows], self._place[rows] = steps, places
+        self.step[rows], self._place[anchors] = steps, np.array(places)[set_at]

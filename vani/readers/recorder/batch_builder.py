@@ -125,22 +125,25 @@ class BatchBuilder:
         """Columns by numpy."""
         sizes = [len(c.ids) for c in chunks]
         rank = np.repeat(np.array([c.rank for c in chunks], dtype=np.int32), sizes)
-        value = s.value[ids] if value is None else value
-        file = s.file[ids]
+        # By indices of 64 bits numpy takes twice as fast.
+        at = ids.astype(np.int64)
+        value = s.value[at] if value is None else value
+        file = s.file[at]
         if s.handle.max(initial=-1) >= 0:
-            self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
-        flags = s.flags[ids]
-        kind, layer, depth, size = s.kind[ids], s.layer[ids], s.depth[ids], s.bytes[ids]
-        renames = s.rename_to[ids] if s.rename_to.max(initial=-1) >= 0 else None
-        offset = self._positions.resolve(rank, file, s.rule[ids], kind, value, size, flags, renames)
+            self._handles.resolve(rank, s.handle[at], s.binds[at], file)
+        flags = s.flags[at]
+        kind, layer, depth, size = s.kind[at], s.layer[at], s.depth[at], s.bytes[at]
+        renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
+        offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
         # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
-        above = np.flatnonzero((layer == Layer.MPIIO) & (value != NO_VALUE))
+        above = np.flatnonzero(layer == Layer.MPIIO)
+        above = above[value[above] != NO_VALUE]
         offset[above] = value[above]
-        thread = s.thread[ids] if s.thread.any() else np.zeros(len(ids), np.int32)
+        thread = s.thread[at] if s.thread.any() else np.zeros(len(ids), np.int32)
         origin = _origins(chunks)
         via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, origin)
         self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
-        func = s.func[ids]
+        func = s.func[at]
         count = np.bincount(func.astype(np.int64) + 1)
         note_calls(self._piece, self._functions, count, int(start.min()), int((start + duration).max()))
         self._note_renames(rank, file, s, ids, start)

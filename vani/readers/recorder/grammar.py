@@ -108,9 +108,10 @@ class Grammar:
         if by_kernel is not None:
             found = np.flatnonzero(by_kernel)
             return self.names[found], by_kernel[found]
-        times = np.zeros(len(self.bodies) - 1, dtype=np.int64)
+        # Of terminals, and behind them of rules.
+        counts = np.zeros(len(self.names) + len(self.bodies) - 1, dtype=np.int64)
+        terminals, times = np.split(counts, [len(self.names)])
         times[self.start] = 1
-        counts = np.zeros(len(self.names), dtype=np.int64)
         for level in reversed(self.levels):
             used = level[times[level] > 0]
             symbols = ragged(self.bodies[used], self.bodies[used + 1] - self.bodies[used])
@@ -118,11 +119,9 @@ class Grammar:
                 np.repeat(times[used], self.bodies[used + 1] - self.bodies[used]) * self.exponents[symbols]
             )
             values = self.values[symbols]
-            is_rule = values < 0
-            np.add.at(times, -1 - values[is_rule], weight[is_rule])
-            np.add.at(counts, values[~is_rule], weight[~is_rule])
-        found = np.flatnonzero(counts)
-        return self.names[found], counts[found]
+            np.add.at(counts, np.where(values < 0, len(self.names) - 1 - values, values), weight)
+        found = np.flatnonzero(terminals)
+        return self.names[found], terminals[found]
 
     @cached_property
     def whole(self) -> NDArray[np.int32]:
@@ -307,19 +306,20 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
             f"grammar names call signature {int(values.max())}, but the call table has {terminals}",
             where=where,
         )
-    negative = values < 0
-    if negative.any():
-        rule = _index_of(ids, values[negative])
-        wrong = ids[rule] != values[negative]
-        if wrong.any():
+    nested = np.flatnonzero(values < 0)
+    named = values[nested]
+    if len(nested):
+        rule = _index_of(ids, named)
+        wrong = np.flatnonzero(ids[rule] != named)
+        if len(wrong):
             raise TraceError(
-                f"grammar uses rule {int(values[negative][wrong][0])}, which it does not define", where=where
+                f"grammar uses rule {int(named[wrong[0]])}, which it does not define", where=where
             )
-        values[negative] = -1 - rule
+        values[nested] = -1 - rule
     bodies = np.concatenate(([0], np.cumsum(counts)))
     levels, lengths = heights_and_lengths(bodies, values, exponents, where)
     # Nothing is nothing, however often: expanding need not repeat it.
-    exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
+    exponents[nested[lengths[-1 - values[nested]] == 0]] = 1
     names = compact_names(values)
     return Grammar(bodies, values, exponents, names, int(start[0]), levels, lengths)
 
@@ -400,37 +400,37 @@ def heights_and_lengths(
         Shape (rules,).
     """
     rules = len(bodies) - 1
-    is_rule = values < 0
-    owner = np.repeat(np.arange(rules, dtype=np.int32), np.diff(bodies))
     # Terminals first: some million exponents below 2^31 do not overflow.
     upto = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(np.where(is_rule, 0, exponents), out=upto[1:])
-    lengths = upto[bodies[1:]] - upto[bodies[:-1]]
-    # Sums of floats tell an overflow that sums of integers hide.
-    claimed = lengths.astype(np.float64)
-    child, parent, times = (-1 - values[is_rule]).astype(np.int32), owner[is_rule], exponents[is_rule]
+    np.cumsum(np.where(values < 0, 0, exponents), out=upto[1:])
+    # Floats are exact up to what is refused, and tell what is beyond 64 bits.
+    lengths = (upto[bodies[1:]] - upto[bodies[:-1]]).astype(np.float64)
+    owner = np.repeat(np.arange(rules, dtype=np.int32), np.diff(bodies))
+    nested = np.flatnonzero(values < 0)
+    child, parent, times = (-1 - values[nested]).astype(np.int32), owner[nested], exponents[nested]
     # numpy sorts 16-bit keys by radix, several times faster than wider ones.
     by_child = np.argsort(child.astype(np.uint16) if rules < 1 << 16 else child, kind="stable")
-    child, parent, times = child[by_child], parent[by_child], times[by_child]
+    child, parent, times = child[by_child], parent[by_child], times[by_child].astype(np.float64)
     uses = np.searchsorted(child, np.arange(rules + 1))
     waiting = np.bincount(parent, minlength=rules)
+    said = np.zeros(rules, dtype=np.int64)
     levels = []
     ready = np.flatnonzero(waiting == 0)
     done = 0
     while len(ready):
         levels.append(ready)
         done += len(ready)
+        most = lengths[ready].max()
+        if most > _MOST_CALLS:
+            raise TraceError(f"grammar claims {most:.3g} calls of one process", where=where)
         edges = ragged(uses[ready], uses[ready + 1] - uses[ready])
         above = parent[edges]
         np.add.at(lengths, above, lengths[child[edges]] * times[edges])
-        np.add.at(claimed, above, claimed[child[edges]] * times[edges])
-        most = claimed[ready].max()
-        if most > _MOST_CALLS:
-            raise TraceError(f"grammar claims {most:.3g} calls of one process", where=where)
         np.subtract.at(waiting, above, 1)
         ready = above[waiting[above] == 0]
-        if len(ready) > 1:
-            ready = np.unique(ready)
+        # Each once: of those that say so, the last one.
+        said[ready] = np.arange(len(ready))
+        ready = np.sort(ready[said[ready] == np.arange(len(ready))])
     if done < rules:
         raise TraceError("a grammar rule contains itself", where=where)
-    return tuple(levels), lengths
+    return tuple(levels), lengths.astype(np.int64)

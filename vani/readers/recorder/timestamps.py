@@ -55,12 +55,13 @@ class Clock:
                 self.spent += state.spent
                 return found
         begin, end = deltas[:, 0].astype(np.int64), deltas[:, 1].astype(np.int64)
-        begin[begin >= threshold] -= 1 << 32
-        end[end >= threshold] -= 1 << 32
+        for ticks in (begin, end):
+            ticks[np.flatnonzero(ticks >= threshold)] -= 1 << 32
         duration = end - begin
         self.repaired += int(np.count_nonzero(begin < 0) + np.count_nonzero(duration < 0))
-        duration = np.maximum(duration, 0)
-        start = np.cumsum(begin) + self.previous
+        np.maximum(duration, 0, out=duration)
+        start = np.cumsum(begin)
+        start += self.previous
         if len(start):
             self.previous = int(start[-1])
             most = int(duration.max())
