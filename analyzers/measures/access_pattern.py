@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,13 @@ from numpy.typing import NDArray
 from vani.analyzers.access_classes import NAMES, STRIDED, classify
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Ends, Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs, group, stable_order
 from vani.analyzers.keys import SIDES, pack, unpack
-from vani.analyzers.streams import Events, Operations, Seeks
+from vani.analyzers.streams import Events, HeldOperations, Operations, Seeks
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
-from vani.kernels.pattern import BITS, Calls, pattern
+from vani.kernels.pattern import BITS, SOURCE, Calls, Held, pattern
 
 __all__ = ["AccessPattern", "PatternCounts", "PatternResult", "Strides"]
 
@@ -44,8 +46,23 @@ _FROM_POSITION = frozenset(
 )
 """Functions that move data at the file position and advance it (POSIX.1-2017)."""
 
+_EACH = np.eye(len(NAMES), dtype=np.int64)
+"""One operation of each class."""
+_BITS_OF_KIND = np.zeros(max(Kind) + 1, np.uint8)
+_BITS_OF_KIND[[Kind.READ, Kind.WRITE]] = BITS["data"], BITS["data"] + BITS["write"]
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+@cache
+def _bits_of_flags() -> NDArray[np.uint8]:
+    """By flags, as numbers without a sign."""
+    flags = np.arange(1 << 16)
+    found = np.zeros(len(flags), np.uint8)
+    for flag, bit in ((Flag.SEEK, "seek"), (Flag.OPEN, "open"), (Flag.APPEND, "append")):
+        found[(flags & flag) != 0] |= BITS[bit]
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,19 +141,24 @@ class _Collector:
     def __init__(self, context: Context, facts: Facts | None) -> None:
         self._app, self._apps = context.app, len(context.world.apps)
         self._listed_as = None if facts is None else facts.listed_as
-        self._ends: Ends | None = None if facts is None else facts.ends
+        self._ends = Ends() if facts is None else facts.ends
+        self._by_time = self._ends.by_time()
         self._from_position = np.array([f in _FROM_POSITION for f in context.world.functions] or [False])
+        self._follows = np.where(self._from_position, BITS["follows"], 0).astype(np.uint8)
         self._widths = (context.world.processes, context.world.files + 1, 2)
         """Of keys of process, file + 1 and direction."""
+        self._classes, self._apart = Gathered(), Gathered()
+        """Operations by class, and distances."""
         self._cells: list[Keyed] = []
         self._layers: list[Keyed] = []
         self._strides: list[Pairs] = []
-        self._held: Operations | None = None
+        self._held: Operations | HeldOperations | None = None
         self._jumps, self._opens = Events(), Events()
 
     def add(self, batch: Batch) -> None:
         if not len(batch) or self._add_compiled(batch):
             return
+        held = self._held.as_columns() if isinstance(self._held, HeldOperations) else self._held
         data = batch.kind <= Kind.WRITE
         named = batch.file >= 0
         if not named.all():
@@ -156,8 +178,8 @@ class _Collector:
         size = batch.bytes[rows]
         counts = Seeks(batch, seeks & named)
         first = np.append(True, key[1:] != key[:-1])[: len(key)]
-        if self._held is not None:
-            first[np.searchsorted(key, self._held.key[np.isin(self._held.key, key[first])])] = False
+        if held is not None:
+            first[np.searchsorted(key, held.key[np.isin(held.key, key[first])])] = False
         new = Operations(
             key,
             batch.listed_cell.keys[batch.listed_cell.codes[rows]],
@@ -172,78 +194,78 @@ class _Collector:
             self._from_position[batch.function[rows]],
             counts.before(rows),
         )
-        if self._held is not None:
-            new = Operations.joined(self._held, new)
-        self._take(new, going_on=int(batch.process[-1]))
+        if held is not None:
+            new = Operations.joined(held, new)
+        self._held = self._take(new, going_on=int(batch.process[-1]))
         if self._held is not None:
             self._held.seeks -= counts.of(unpack(self._held.key, SIDES)[0])
 
     def _add_compiled(self, batch: Batch) -> bool:
         """The same by a kernel; False if numpy decides."""
-        examples, held, going_on = batch.examples, self._held, int(batch.process[-1])
-        if held is None:
-            held = Operations.of_none()
-        keys = np.unique(
-            np.concatenate(
-                (
-                    examples.process_file[examples.file >= 0],
-                    *(k // 2 for k in (held.key, self._jumps.pending, self._opens.pending)),
-                )
-            )
-        )
-        process, named, _ = unpack(2 * keys, self._widths)
-        streams = np.concatenate((2 * keys, 2 * keys + 1)).reshape(2, -1).T.ravel()
-        listed = np.ones(len(keys), np.bool_) if self._listed_as is None else self._listed_as[named - 1] >= 0
-        flags, kind = examples.flags, examples.kind
-        bits = BITS["data"] * (kind <= Kind.WRITE) + BITS["write"] * (kind == Kind.WRITE)
-        bits += BITS["seek"] * ((flags & Flag.SEEK) != 0) + BITS["open"] * ((flags & Flag.OPEN) != 0)
-        bits += BITS["append"] * ((flags & Flag.APPEND) != 0)
-        bits += BITS["follows"] * self._from_position[examples.function]
+        examples, codes = batch.examples, batch.alike.codes
+        held = self._held or Operations.of_none()
+        if isinstance(held, Operations):
+            held = HeldOperations.of(held)
+        named = examples.file >= 0
+        pending = (held.key, self._jumps.pending, self._opens.pending)
+        keys = np.unique(np.concatenate((examples.process_file[named], *(k // 2 for k in pending))))
+        streams = np.add.outer(2 * keys, (0, 1)).ravel()
+        process, file = unpack(keys, self._widths[:2])
+        file -= 1
+        going_on = process == examples.process[codes[-1]]
+        of = BITS["goes_on"] * going_on
+        of += BITS["listed"] if self._listed_as is None else BITS["listed"] * (self._listed_as[file] >= 0)
         calls = Calls(
-            batch.alike.codes,
+            codes,
             batch.offset,
             batch.bytes,
             batch.start,
-            bits,
-            np.where(examples.file >= 0, np.searchsorted(keys, examples.process_file), -1),
-            named - 1,
-            BITS["goes_on"] * (process == going_on) + BITS["listed"] * listed,
-            np.isin(streams, self._jumps.pending),
-            np.isin(streams, self._opens.pending),
+            self._bits(examples),
+            np.where(named, np.searchsorted(keys, examples.process_file), -1),
+            file,
+            of,
+            self._jumps.among(streams),
+            self._opens.among(streams),
         )
-        found = pattern(calls, held.for_kernel(streams), (self._ends or Ends()).by_time())
+        found = pattern(calls, Held(np.searchsorted(streams, held.key), held.operations), self._by_time)
         if found is None:
             return False
         counted = found.counts.any(axis=1)
-        cell = examples.listed_cell
-        self._add_table(cell.keys[cell.codes][counted], examples.within[counted], found.counts[counted])
+        self._add_table(examples.listed_key[counted], examples.within[counted], found.counts[counted])
         known = found.held_class >= 0
-        self._count(held.cell[known], held.within[known], found.held_class[known].astype(np.int64))
-        self._add_strides(*found.strides)
-        example = batch.alike.codes[np.maximum(found.source, 0)]
-        cells, within = cell.keys[cell.codes[example]], examples.within[example]
-        old = found.source < 0
-        cells[old], within[old] = (c[-1 - found.source[old]] for c in (held.cell, held.within))
-        kept = Operations.from_kernel(found.held, streams, cells, within)
-        self._held = kept if len(kept.key) else None
-        for events, pending in ((self._jumps, found.jumps), (self._opens, found.opens)):
-            events.pending = streams[pending]
-            events.forget(self._widths, going_on)
+        self._add_table(held.cell[known], held.within[known], _EACH[found.held_class[known]])
+        self._add_strides(found.strides)
+        source = found.held.operations[:, SOURCE]
+        example = codes[np.maximum(source, 0)]
+        cells, within = examples.listed_key[example], examples.within[example]
+        old = source < 0
+        cells[old], within[old] = (c[-1 - source[old]] for c in (held.cell, held.within))
+        self._held = HeldOperations(streams[found.held.stream], cells, within, found.held.operations)
+        may_come = np.repeat(going_on, 2)
+        self._jumps.pending, self._opens.pending = (
+            streams[pending & may_come] for pending in (found.jumps, found.opens)
+        )
         return True
+
+    def _bits(self, examples: Batch) -> NDArray[Any]:
+        kind, flags = examples.kind, examples.flags
+        bits = _BITS_OF_KIND[np.minimum(kind, len(_BITS_OF_KIND) - 1)]
+        bits |= _bits_of_flags()[flags.view(np.uint16)]
+        bits |= self._follows[examples.function]
+        return bits
 
     @staticmethod
     def _since(events: Events, batch: Batch, happened: Bools, stream: Ints, data: Ints) -> Bools:
         row = np.flatnonzero(happened)
         return events.since(batch.process_file[row], row, stream, data, len(batch))
 
-    def _take(self, run: Operations, *, going_on: int) -> None:
-        """Count what can no longer change, hold the rest; `going_on` is the process that may still have calls."""
+    def _take(self, run: Operations, *, going_on: int) -> Operations | None:
+        """Count what can no longer change; the rest, if any. `going_on` is the process that may still have calls."""
+        self._jumps.forget(self._widths, going_on)
+        self._opens.forget(self._widths, going_on)
         n = len(run.key)
         if not n:
-            self._held = None
-            self._jumps.forget(self._widths, going_on)
-            self._opens.forget(self._widths, going_on)
-            return
+            return None
         kind, delta = classify(
             run.key, run.begin, run.size, run.append, run.jumped, run.first, self._behind_cut(run)
         )
@@ -262,12 +284,10 @@ class _Collector:
         if self._listed_as is not None:
             listed = self._listed_as[file] >= 0
             strides, file = strides[listed], file[listed]
-        self._add_strides(file, delta[strides], np.ones(len(file), np.int64))
+        self._add_strides(np.stack((file, delta[strides], np.ones(len(file), np.int64)), axis=1))
         run.counted |= ready
         keep = np.flatnonzero(is_open & (behind <= 3))
-        self._held = run.take(keep) if len(keep) else None
-        self._jumps.forget(self._widths, going_on)
-        self._opens.forget(self._widths, going_on)
+        return run.take(keep) if len(keep) else None
 
     def _behind_cut(self, run: Operations) -> Bools:
         """Operations that begin where the one before was cut by the end of the file."""
@@ -284,17 +304,23 @@ class _Collector:
         reads = ~goes_on & (direction == Kind.READ)
         rows, named = rows[reads], named[reads]
         ends = self._ends
-        if ends is not None and len(ends.known) and len(rows):
+        if len(ends.known) and len(rows):
             file = named - 1
             known = ends.known[file] & (run.start[rows] >= ends.since[file])
             rows, file = rows[known], file[known]
             found[rows[begin[rows] == ends.at(file, run.start[rows])]] = True
         return found
 
-    def _add_strides(self, file: Ints, delta: Ints, count: Ints) -> None:
-        if not len(file):
+    def _add_strides(self, strides: Ints) -> None:
+        """`strides`: file, distance and how often, shape (n, 3)."""
+        if self._apart.add(strides):
+            self._count_strides()
+
+    def _count_strides(self) -> None:
+        if not len(self._apart):
             return
-        self._strides.append(count_pairs(file, delta, count))
+        (strides,) = self._apart.take()
+        self._strides.append(count_pairs(*strides.T))
         if len(self._strides) > 32:
             self._strides = [Pairs.merged(self._strides)]
 
@@ -310,8 +336,13 @@ class _Collector:
 
     def _add_table(self, cell: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
-        if not len(cell):
+        if self._classes.add(cell, within, counts):
+            self._count_classes()
+
+    def _count_classes(self) -> None:
+        if not len(self._classes):
             return
+        cell, within, counts = self._classes.take()
         columns = {name: counts[:, i] for i, name in enumerate(NAMES)}
         around = pack((self._app, within), (self._apps, _WITHIN))
         for keys, store in ((cell, self._cells), (around, self._layers)):
@@ -320,8 +351,12 @@ class _Collector:
                 store[:] = [Keyed.merged(store)]
 
     def result(self) -> PatternResult:
-        if self._held is not None:
-            self._take(self._held, going_on=-1)
+        held = self._held.as_columns() if isinstance(self._held, HeldOperations) else self._held
+        if held is not None:
+            self._take(held, going_on=-1)
+        self._held = None
+        self._count_classes()
+        self._count_strides()
         return PatternResult(
             Keyed.merged(self._cells), Keyed.merged(self._layers), Pairs.merged(self._strides)
         )

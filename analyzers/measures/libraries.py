@@ -235,7 +235,7 @@ class _Collector:
             # A call counts once in each layer that it was made through.
             mine = (layers >> layer & 1).astype(np.bool_)
             key = int(self._of_layer(layer))
-            columns = {
+            sums = {
                 "reads": count[read & mine],
                 "writes": count[write & mine],
                 "bytes_read": size[read & mine],
@@ -243,7 +243,7 @@ class _Collector:
                 "unsized_reads": unsized[read & mine],
                 "unsized_writes": unsized[write & mine],
             }
-            self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in columns.items()}))
+            self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in sums.items()}))
             used = uses & mine
             self._files.append(count_pairs(np.full(int(used.sum()), key), file[used], count[used]))
         for store in (self._files, self._outer):

@@ -62,8 +62,8 @@ class _Collector:
         if not len(batch):
             return
         examples = batch.examples
-        columns = (examples.included, examples.process, examples.kind, batch.alike.count, batch.alike_bytes)
-        if self._rows.add(*columns):
+        sums = (batch.alike.count, batch.alike_bytes)
+        if self._rows.add(examples.included, examples.process, examples.kind, *sums):
             self._count()
 
     def _count(self) -> None:
