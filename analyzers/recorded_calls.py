@@ -41,12 +41,14 @@ class RecordedCalls:
             # What a name stands for depends on the moment.
             return None
         starts = np.empty(0, np.int64) if self.facts is None else self._phase_starts
-        calls = self._calls
-        there = [name for name in calls.schema.names if name in COLUMNS]
-        if any(calls.column(name).null_count for name in there if name not in NULLABLE):
+        calls, names = self._calls, self._calls.schema.names
+        columns = {name: raw(calls.column(at)) for at, name in enumerate(names) if name in COLUMNS}
+        known = {name: column.values for name, column in columns.items() if column.bits is None}
+        if any(name not in known for name in columns if name not in NULLABLE):
             return None
+        self._read.update(known)
         return signatures(
-            {name: raw(calls.column(name)) for name in there},
+            columns,
             calls.num_rows,
             starts,
             self.context.world.shift_ns[self.context.trace],

@@ -132,7 +132,7 @@ def signatures(
         if name in calls
     }
     phase_starts = np.ascontiguousarray(phase_starts, np.int64)
-    nothing = np.zeros(n, np.int64)
+    nothing = np.zeros(0 if len(given) == len(COLUMNS) else n, np.int64)
     slots = np.empty(1 << max(1, (2 * n - 1).bit_length()), np.int32)
     groups = np.empty((n, _WIDTH), np.int64)
     codes, rows, other_codes, other_rows = (np.empty(n, np.int32) for _ in range(4))
@@ -147,7 +147,7 @@ def signatures(
     )
     done = kernel(
         _Calls(
-            *(address(given.get(name, nothing.view(t)[:n]), t, n) for name, t in COLUMNS.items()),
+            *(address(given[c] if c in given else nothing.view(t)[:n], t, n) for c, t in COLUMNS.items()),
             *(calls[name].known() if name in calls else Known(None, 0) for name in NULLABLE),
             n,
         ),
@@ -185,7 +185,8 @@ def _groups(
     row, phase, count, *sums, what, how, _, _ = table
     shared = {"rank": what.astype(np.int32), "file": (what >> 32).astype(np.int32)}
     for name, begins in _FIELDS.items():
-        narrow = {np.int8: 15, np.int16: 0xFFFF}[COLUMNS[name]]
-        shared[name] = (how >> begins & narrow).astype(np.uint16).astype(COLUMNS[name])
+        field = how >> begins
+        # What is above 16 bits goes of itself.
+        shared[name] = (field & 15 if COLUMNS[name] == np.int8 else field).astype(COLUMNS[name])
     shared = {name: column for name, column in shared.items() if name in there}
     return Groups(codes, rows, shared, row, phase, count), sums
