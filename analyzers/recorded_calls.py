@@ -85,13 +85,21 @@ class RecordedCalls:
         """Groups of the calls that are not counted, those of libraries mostly; None where numpy makes none."""
         return None if self._signatures is None else self._signatures.others
 
+    @cached_property
+    def _flags_there(self) -> int:
+        """Flags that any of all calls of the batch have; where numpy finds the groups, it may be any."""
+        known = self._signatures
+        if known is None:
+            return -1
+        counted, others = (
+            np.bitwise_or.reduce(groups.columns["flags"]) for groups in (known.counted, known.others)
+        )
+        return int(counted | others)
+
     def flagged(self, flag: Flag) -> Ints:
         """Places, among all calls of the batch, of those with a flag."""
-        known = self._signatures
-        if known is not None:
-            groups = (known.counted, known.others)
-            if not any((g.columns["flags"] & flag).any() for g in groups):
-                return np.empty(0, np.int64)
+        if not self._flags_there & flag:
+            return np.empty(0, np.int64)
         return np.flatnonzero((self.all_calls("flags") & flag) != 0)
 
     def files_of(self, rows: Ints) -> Ints:

@@ -100,7 +100,10 @@ class RunningUnions:
         calls = [one for one in calls if one.keys.any()]
         if not calls and not self._open.count:
             return True
-        processes = np.unique(np.concatenate([[self._owner, current], *(one.process for one in calls)]))
+        if self._owner == current and all((one.process == current).all() for one in calls):
+            processes = np.array([current])
+        else:
+            processes = np.unique(np.concatenate([[self._owner, current], *(one.process for one in calls)]))
         slot_of = {process: int(np.searchsorted(processes, process)) for process in (self._owner, current)}
         back = _LOOK_BACK_NS if current in self._threaded else 0
         times = self._open.add(
