@@ -158,15 +158,16 @@ def _common_time(
 
     And of calls of different phases, both included: by the kind that they share, and at last of all of them.
     """
-    common = np.minimum(end, np.append(end_before, end[:-1])) - start
     # Clocks of ticks make many calls of a process touch or overlap so; the others have nothing in common.
-    rows = np.flatnonzero(common > 0)
+    rows = np.flatnonzero(end[:-1] > start[1:]) + 1
+    if end_before > start[0]:
+        rows = np.append(0, rows)
     if not len(rows):
         return np.zeros((len(groups.process) - 1, len(_CUTS)), np.int64), np.zeros(KINDS + 1, np.int64)
-    now, before = codes[rows], np.append(len(groups.process) - 1, codes[:-1])[rows]
-    mine = groups.counted[now] & (groups.process[now] == groups.process[before])
-    rows, now, before = rows[mine], now[mine], before[mine]
-    common = common[rows]
+    now, before = codes[rows], np.where(rows > 0, codes[rows - 1], len(groups.process) - 1)
+    common = np.minimum(end[rows], np.where(rows > 0, end[rows - 1], end_before)) - start[rows]
+    mine = groups.counted[now] & (groups.process[now] == groups.process[before]) & (common > 0)
+    now, before, common = now[mine], before[mine], common[mine]
     same = {name: getattr(groups, name)[now] == getattr(groups, name)[before] for name in _SHARED}
     both = groups.included[now] & groups.included[before]
     of = Dense(np.arange(len(groups.process) - 1), now)
