@@ -33,4 +33,4 @@ class Gathered:
     def take(self) -> tuple[NDArray[Any], ...]:
         """All columns, of one row at least; then there are none."""
         parts, self._parts, self._rows = self._parts, [], 0
-        return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
