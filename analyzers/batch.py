@@ -213,7 +213,7 @@ class Batch(RecordedCalls):
         """Codes of the (phase, file) pairs of the batch; `cells_of` gives them back."""
         if not self._is_example:
             return Dense(self.examples.cell.keys, self._of_examples(self.examples.cell.codes))
-        return self._cells(self.file)
+        return Dense.of(self._cell_key)
 
     @cached_property
     def listed_cell(self) -> Dense:
@@ -221,15 +221,30 @@ class Batch(RecordedCalls):
 
         What is known of these files one by one are the survey, their processes and their extents.
         """
-        listed_as = self._facts.listed_as
-        if listed_as is None:
+        if self._facts.listed_as is None:
             return self.cell
         if not self._is_example:
             return Dense(self.examples.listed_cell.keys, self._of_examples(self.examples.listed_cell.codes))
-        return self._cells(listed_as[self.file])
+        return Dense.of(self.listed_key)
 
-    def _cells(self, file: NDArray[Any]) -> Dense:
-        return Dense.of(pack((self.phase, file + 1), _cell_widths(self.context.world, self._facts)))
+    @cached_property
+    def listed_key(self) -> Ints:
+        """Key of `listed_cell` of each call."""
+        listed_as = self._facts.listed_as
+        if listed_as is None:
+            return self._cell_key
+        if self._signatures is not None:
+            return self._of_examples(self.examples.listed_key)
+        return self._key_of(listed_as[self.file])
+
+    @cached_property
+    def _cell_key(self) -> Ints:
+        if self._signatures is not None:
+            return self._of_examples(self.examples._cell_key)
+        return self._key_of(self.file)
+
+    def _key_of(self, file: NDArray[Any]) -> Ints:
+        return pack((self.phase, file + 1), _cell_widths(self.context.world, self._facts))
 
     @property
     def cells(self) -> int:

@@ -56,10 +56,11 @@ def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequen
     _check(widths)
     found: Ints | None = None
     for column, width in zip(columns, widths, strict=True):
-        numbers = np.asarray(column)
-        if numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) >= width):
+        numbers = np.asarray(column, np.int64)
+        # Of numbers without a sign, negative ones are the largest.
+        if numbers.size and int(np.maximum.reduce(numbers.view(np.uint64), axis=None)) >= width:
             raise ValueError(f"a key has {numbers.min()} to {numbers.max()} in a column of width {width}")
-        found = numbers.astype(np.int64, copy=False) if found is None else found * width + numbers
+        found = numbers if found is None else found * width + numbers
     assert found is not None
     return found
 
@@ -81,5 +82,6 @@ def unpack(keys: Ints, widths: Sequence[int]) -> tuple[Ints, ...]:
 
 
 def _check(widths: Sequence[int]) -> None:
-    if prod(max(1, width) for width in widths) > _MOST:
+    # Where nothing is below a width, there are no keys.
+    if prod(widths) > _MOST:
         raise OverflowError(f"keys of widths {', '.join(map(str, widths))} do not fit 63 bits")

@@ -40,12 +40,14 @@ class RecordedCalls:
             # What a name stands for depends on the moment.
             return None
         starts = np.empty(0, np.int64) if self.facts is None else self._phase_starts
-        calls = self._calls
-        there = [name for name in calls.schema.names if name in COLUMNS]
-        if any(calls.column(name).null_count for name in there if name not in NULLABLE):
+        calls, names = self._calls, self._calls.schema.names
+        columns = {name: raw(calls.column(at)) for at, name in enumerate(names) if name in COLUMNS}
+        known = {name: column.values for name, column in columns.items() if column.bits is None}
+        if any(name not in known for name in columns if name not in NULLABLE):
             return None
+        self._read.update(known)
         return signatures(
-            {name: raw(calls.column(name)) for name in there},
+            columns,
             calls.num_rows,
             starts,
             self.context.world.shift_ns[self.context.trace],
@@ -70,13 +72,27 @@ class RecordedCalls:
         """Groups of the calls that are not counted, those of libraries mostly; None where numpy makes none."""
         return None if self._signatures is None else self._signatures.others
 
+    @cached_property
+    def _flags_there(self) -> int:
+        """Flags that any of all calls of the batch have; where numpy finds the groups, it may be any."""
+        known = self._signatures
+        if known is None:
+            return -1
+        counted, others = (
+            np.bitwise_or.reduce(groups.columns["flags"]) for groups in (known.counted, known.others)
+        )
+        return int(counted | others)
+
     def flagged(self, flag: Flag) -> Ints:
         """Places, among all calls of the batch, of those with a flag."""
+        if not self._flags_there & flag:
+            return np.empty(0, np.int64)
         known = self._signatures
-        if known is not None:
-            groups = (known.counted, known.others)
-            if not any((g.columns["flags"] & flag).any() for g in groups):
-                return np.empty(0, np.int64)
+        if known is not None and not (known.counted.columns["flags"] & flag).any():
+            # Mostly calls of libraries, which are few.
+            codes, rows = known.others.codes, known.others.rows
+            mine = ((known.others.columns["flags"] & flag) != 0)[codes]
+            return np.flatnonzero(mine) if rows is None else rows[mine].astype(np.int64)
         return np.flatnonzero((self.all_calls("flags") & flag) != 0)
 
     def files_of(self, rows: Ints) -> Ints:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
-from vani.kernels.unions import KEYS, Calls, Open, unions
+from vani.kernels.unions import KEYS, Calls, Unions
 
 __all__ = ["OfProcesses", "RunningUnion", "RunningUnions"]
 
@@ -90,22 +90,23 @@ class RunningUnions:
     def __init__(self, threaded: Ints) -> None:
         self._threaded = threaded
         self._owner = -1
-        self._open = Open()
+        self._open = Unions()
         self._lengths: list[Keyed] = []
         self.stopped = False
         """It was handed over."""
 
     def add(self, calls: Sequence[OfProcesses], current: int, latest: int) -> bool:
-        """Take calls; False if numpy decides, and then nothing was taken. As `RunningUnion.add`."""
+        """Take calls; False if numpy decides, to which all of them go. As `RunningUnion.add`."""
         calls = [one for one in calls if one.keys.any()]
-        if not calls and not len(self._open.intervals):
+        if not calls and not self._open.count:
             return True
-        processes = np.unique(np.concatenate([[self._owner, current], *(one.process for one in calls)]))
+        if self._owner == current and all((one.process == current).all() for one in calls):
+            processes = np.array([current])
+        else:
+            processes = np.unique(np.concatenate([[self._owner, current], *(one.process for one in calls)]))
         slot_of = {process: int(np.searchsorted(processes, process)) for process in (self._owner, current)}
         back = _LOOK_BACK_NS if current in self._threaded else 0
-        found = unions(
-            self._open,
-            slot_of[self._owner],
+        times = self._open.add(
             [
                 Calls(
                     one.codes,
@@ -119,14 +120,14 @@ class RunningUnions:
                 )
                 for one in calls
             ],
+            slot_of[self._owner],
             len(processes),
             going_on=slot_of[current],
             until=latest - back,
             most=_MOST_HELD,
         )
-        if found is None:
+        if times is None:
             return False
-        times, self._open = found
         self._owner = current
         slot, key = np.nonzero(times)
         self._book(processes[slot], key, times[slot, key])
@@ -146,11 +147,11 @@ class RunningUnions:
             owner = np.full(len(key), self._owner)
             keys = pack((owner, key), beside(KEYS))
             instead.add(keys, start, end, current=self._owner, latest=int(start.max()))
-        self._open = Open()
+        self._open = Unions()
 
     def result(self) -> Keyed:
         """Column `time` (ns) by key; no more calls come."""
         key, start, end = self._open.columns()
         self._book(np.full(len(key), self._owner), key, end - start)
-        self._open = Open()
+        self._open = Unions()
         return Keyed.merged(self._lengths)

@@ -11,9 +11,20 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE, Dense
 from vani.analyzers.keys import SIDES, beside, pack, unpack
-from vani.kernels.pattern import APPENDED, COUNTED, FIRST, FROM_POSITION, JUMPED, Held
+from vani.kernels.pattern import (
+    APPENDED,
+    BEGIN,
+    COUNTED,
+    FIRST,
+    FROM_POSITION,
+    HELD_BITS,
+    JUMPED,
+    SEEKS,
+    SIZE,
+    START,
+)
 
-__all__ = ["Calls", "Events", "Operations", "Run", "Seeks"]
+__all__ = ["Calls", "Events", "HeldOperations", "Operations", "Run", "Seeks"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -49,32 +60,45 @@ class Operations:
         types = (*[np.int64] * 2, np.int16, *[np.int64] * 2, *[np.bool_] * 4, np.int64, np.bool_, np.int64)
         return Operations(*(np.empty(0, t) for t in types))
 
-    def for_kernel(self, streams: Ints) -> Held:
-        """As a kernel takes them, that numbers streams by their place among `streams`, ascending."""
-        bits = JUMPED * self.jumped + FIRST * self.first + COUNTED * self.counted
-        bits = bits + APPENDED * self.append + FROM_POSITION * self.follows
-        stream = np.searchsorted(streams, self.key)
-        return Held(stream, self.begin, self.size, self.start, self.seeks, bits)
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOperations:
+    """`Operations` as a kernel has them."""
+
+    key: Ints
+    cell: Ints
+    within: NDArray[np.int16]
+    operations: Ints
+    """See `vani.kernels.pattern.Held`."""
 
     @staticmethod
-    def from_kernel(held: Held, streams: Ints, cell: Ints, within: NDArray[np.int16]) -> Operations:
-        """What a kernel gives back."""
+    def of(held: Operations) -> HeldOperations:
+        bits = JUMPED * held.jumped + FIRST * held.first + COUNTED * held.counted
+        bits = bits + APPENDED * held.append + FROM_POSITION * held.follows
+        source = np.zeros(len(bits), np.int64)
+        columns = (held.begin, held.size, held.start, held.seeks, source, bits)
+        return HeldOperations(held.key, held.cell, held.within, np.stack(columns, axis=1))
+
+    def as_columns(self) -> Operations:
+        """For numpy."""
+        bits = self.operations[:, HELD_BITS]
         appended, jumped, first, counted, follows = (
-            (held.bits & bit) != 0 for bit in (APPENDED, JUMPED, FIRST, COUNTED, FROM_POSITION)
+            (bits & bit) != 0 for bit in (APPENDED, JUMPED, FIRST, COUNTED, FROM_POSITION)
         )
+        begin, size, start, seeks = (self.operations[:, i].copy() for i in (BEGIN, SIZE, START, SEEKS))
         return Operations(
-            streams[held.stream],
-            cell,
-            within,
-            held.begin,
-            held.size,
+            self.key,
+            self.cell,
+            self.within,
+            begin,
+            size,
             appended,
             jumped,
             first,
             counted,
-            held.start,
+            start,
             follows,
-            held.seeks,
+            seeks,
         )
 
 
@@ -229,6 +253,12 @@ class Events:
         met[inside] = stream[at[inside]] == both[inside]
         self.pending = np.unique(both[~met])
         return at[met]
+
+    def among(self, streams: Ints) -> Bools:
+        """Which of some streams, ascending, those that had one among them."""
+        found = np.zeros(len(streams), np.bool_)
+        found[np.searchsorted(streams, self.pending)] = True
+        return found
 
     def forget(self, widths: tuple[int, int, int], process: int) -> None:
         """Drop what belongs to processes that have no more calls.

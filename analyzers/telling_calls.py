@@ -39,6 +39,9 @@ class TellingCalls:
     removes: Bools
 
 
+_NONE = TellingCalls(*(np.empty(0, t) for t in (*[np.int64] * 4, *[np.bool_] * 6)))
+
+
 def firsts(key: Ints) -> Ints:
     """Where each run of equal keys begins."""
     return np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
@@ -51,6 +54,9 @@ def telling_calls(batch: Batch, *, writes: bool) -> TellingCalls:
     of = (kind == Kind.METADATA) & ((flags & (NAMING | Flag.RESIZE)) != 0)
     of = (of | ((kind == Kind.WRITE) & writes)) & examples.included
     rows = np.flatnonzero(of[batch.alike.codes]) if of.any() else np.empty(0, np.int64)
+    library = _lengths_set_by_libraries(batch)
+    if not len(rows) and not len(library):
+        return _NONE
     place: NDArray[Any] = rows if batch.complete else batch.rows[rows]
     columns: list[Any] = [
         place,
@@ -59,7 +65,6 @@ def telling_calls(batch: Batch, *, writes: bool) -> TellingCalls:
         *(column[batch.alike.codes[rows]] for column in (flags, kind)),
         *(column[rows] for column in (batch.offset, batch.bytes)),
     ]
-    library = _lengths_set_by_libraries(batch)
     if len(library):
         file = batch.files_of(library)
         world = batch.context.world

@@ -59,10 +59,10 @@ def with_validity(values: NDArray[Any], known: NDArray[np.uint8], unknown: int) 
 def raw(column: pa.Array) -> Column:
     """Numbers of an Arrow array in its memory, read-only, those that are unknown as they lie there."""
     validity, data = column.buffers()
-    n, skipped = len(column), column.offset
+    n, skipped, dtype = len(column), column.offset, _dtype(column.type)
     if data is None or not n:
-        return Column(np.zeros(0, _dtype(column.type)))
-    values: NDArray[Any] = np.frombuffer(data, _dtype(column.type), n, skipped * column.type.bit_width // 8)
+        return Column(np.zeros(0, dtype))
+    values: NDArray[Any] = np.frombuffer(data, dtype, n, skipped * dtype.itemsize)
     if not column.null_count or validity is None:
         return Column(values)
     return Column(values, np.frombuffer(validity, np.uint8, (skipped + n + 7) // 8), skipped)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,14 @@ from numpy.typing import NDArray
 from vani.analyzers.access_classes import CONSECUTIVE, NAMES, STRIDED, classify, distances
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Ends, Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import NO_VALUE, Keyed, Pairs, count_pairs, group
 from vani.analyzers.keys import pack, unpack
-from vani.analyzers.streams import Calls, Events, Operations, Run, Seeks
+from vani.analyzers.streams import Calls, Events, HeldOperations, Operations, Run, Seeks
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 from vani.kernels import pattern as kernel
-from vani.kernels.pattern import BITS
+from vani.kernels.pattern import BITS, SOURCE
 
 __all__ = ["AccessPattern", "PatternCounts", "PatternResult", "Strides"]
 
@@ -45,8 +47,23 @@ _FROM_POSITION = frozenset(
 )
 """Functions that move data at the file position and advance it (POSIX.1-2017)."""
 
+_EACH = np.eye(len(NAMES), dtype=np.int64)
+"""One operation of each class."""
+_BITS_OF_KIND = np.zeros(max(Kind) + 1, np.uint8)
+_BITS_OF_KIND[[Kind.READ, Kind.WRITE]] = BITS["data"], BITS["data"] + BITS["write"]
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+@cache
+def _bits_of_flags() -> NDArray[np.uint8]:
+    """By flags, as numbers without a sign."""
+    flags = np.arange(1 << 16)
+    found = np.zeros(len(flags), np.uint8)
+    for flag, bit in ((Flag.SEEK, "seek"), (Flag.OPEN, "open"), (Flag.APPEND, "append")):
+        found[(flags & flag) != 0] |= BITS[bit]
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,14 +142,18 @@ class _Collector:
     def __init__(self, context: Context, facts: Facts | None) -> None:
         self._app, self._apps = context.app, len(context.world.apps)
         self._listed_as = None if facts is None else facts.listed_as
-        self._ends: Ends | None = None if facts is None else facts.ends
+        self._ends = Ends() if facts is None else facts.ends
+        self._by_time = self._ends.by_time()
         self._from_position = np.array([f in _FROM_POSITION for f in context.world.functions] or [False])
+        self._follows = np.where(self._from_position, BITS["follows"], 0).astype(np.uint8)
         self._widths = (context.world.processes, context.world.files + 1, 2)
         """Of keys of process, file + 1 and direction."""
+        self._classes, self._apart = Gathered(), Gathered()
+        """Operations by class, and distances."""
         self._cells: list[Keyed] = []
         self._layers: list[Keyed] = []
         self._strides: list[Pairs] = []
-        self._held: Operations | None = None
+        self._held: Operations | HeldOperations | None = None
         self._jumps, self._opens = Events(), Events()
 
     def add(self, batch: Batch) -> None:
@@ -161,71 +182,78 @@ class _Collector:
         sought = np.flatnonzero(seeks[codes])
         opened = np.flatnonzero(opens[codes]) if opens.any() else sought[:0]
         jumps = sought[batch.offset[sought] == NO_VALUE]
-        run = Run(calls, self._held or Operations.of_none())
+        held = self._as_columns()
+        run = Run(calls, held)
         for events, rows, marks in ((self._jumps, jumps, run.jumped), (self._opens, opened, run.first)):
             marks[run.place(events.since(examples.process_file[codes[rows]], rows, calls))] = True
-        self._take(
-            run,
-            Seeks(examples.process_file[codes[sought]], sought),
-            going_on=int(examples.process[codes[-1]]),
-        )
+        seeks_of = Seeks(examples.process_file[codes[sought]], sought)
+        self._held = self._take(run, held, seeks_of, going_on=int(examples.process[codes[-1]]))
+
+    def _as_columns(self) -> Operations:
+        """What is held, for numpy."""
+        held = self._held or Operations.of_none()
+        return held.as_columns() if isinstance(held, HeldOperations) else held
 
     def _add_compiled(self, batch: Batch) -> bool:
         """The same by a kernel; False if numpy decides."""
-        examples, held, going_on = batch.examples, self._held, int(batch.process[-1])
-        if held is None:
-            held = Operations.of_none()
-        keys = np.unique(
-            np.concatenate(
-                (
-                    examples.process_file[examples.file >= 0],
-                    *(k // 2 for k in (held.key, self._jumps.pending, self._opens.pending)),
-                )
-            )
-        )
-        process, named, _ = unpack(2 * keys, self._widths)
-        streams = np.concatenate((2 * keys, 2 * keys + 1)).reshape(2, -1).T.ravel()
-        listed = np.ones(len(keys), np.bool_) if self._listed_as is None else self._listed_as[named - 1] >= 0
-        flags, kind = examples.flags, examples.kind
-        bits = BITS["data"] * (kind <= Kind.WRITE) + BITS["write"] * (kind == Kind.WRITE)
-        bits += BITS["seek"] * ((flags & Flag.SEEK) != 0) + BITS["open"] * ((flags & Flag.OPEN) != 0)
-        bits += BITS["append"] * ((flags & Flag.APPEND) != 0)
-        bits += BITS["follows"] * self._from_position[examples.function]
+        examples, codes = batch.examples, batch.alike.codes
+        held = self._held or Operations.of_none()
+        if isinstance(held, Operations):
+            held = HeldOperations.of(held)
+        named = examples.file >= 0
+        pending = (held.key, self._jumps.pending, self._opens.pending)
+        keys = np.unique(np.concatenate((examples.process_file[named], *(k // 2 for k in pending))))
+        streams = np.add.outer(2 * keys, (0, 1)).ravel()
+        process, file = unpack(keys, self._widths[:2])
+        file -= 1
+        going_on = process == examples.process[codes[-1]]
+        of = BITS["goes_on"] * going_on
+        of += BITS["listed"] if self._listed_as is None else BITS["listed"] * (self._listed_as[file] >= 0)
         calls = kernel.Calls(
-            batch.alike.codes,
+            codes,
             batch.offset,
             batch.bytes,
             batch.start,
-            bits,
-            np.where(examples.file >= 0, np.searchsorted(keys, examples.process_file), -1),
-            named - 1,
-            BITS["goes_on"] * (process == going_on) + BITS["listed"] * listed,
-            np.isin(streams, self._jumps.pending),
-            np.isin(streams, self._opens.pending),
+            self._bits(examples),
+            np.where(named, np.searchsorted(keys, examples.process_file), -1),
+            file,
+            of,
+            self._jumps.among(streams),
+            self._opens.among(streams),
         )
-        found = kernel.pattern(calls, held.for_kernel(streams), (self._ends or Ends()).by_time())
+        found = kernel.pattern(
+            calls, kernel.Held(np.searchsorted(streams, held.key), held.operations), self._by_time
+        )
         if found is None:
             return False
         counted = found.counts.any(axis=1)
-        cell = examples.listed_cell
-        self._add_table(cell.keys[cell.codes][counted], examples.within[counted], found.counts[counted])
+        self._add_table(examples.listed_key[counted], examples.within[counted], found.counts[counted])
         known = found.held_class >= 0
-        classes = (found.held_class[known, None] == np.arange(len(NAMES))).astype(np.int64)
-        self._add_table(held.cell[known], held.within[known], classes)
-        self._add_strides(*found.strides)
-        example = batch.alike.codes[np.maximum(found.source, 0)]
-        cells, within = cell.keys[cell.codes[example]], examples.within[example]
-        old = found.source < 0
-        cells[old], within[old] = (c[-1 - found.source[old]] for c in (held.cell, held.within))
-        kept = Operations.from_kernel(found.held, streams, cells, within)
-        self._held = kept if len(kept.key) else None
-        for events, pending in ((self._jumps, found.jumps), (self._opens, found.opens)):
-            events.pending = streams[pending]
-            events.forget(self._widths, going_on)
+        self._add_table(held.cell[known], held.within[known], _EACH[found.held_class[known]])
+        self._add_strides(found.strides)
+        source = found.held.operations[:, SOURCE]
+        example = codes[np.maximum(source, 0)]
+        cells, within = examples.listed_key[example], examples.within[example]
+        old = source < 0
+        cells[old], within[old] = (c[-1 - source[old]] for c in (held.cell, held.within))
+        self._held = HeldOperations(streams[found.held.stream], cells, within, found.held.operations)
+        may_come = np.repeat(going_on, 2)
+        self._jumps.pending, self._opens.pending = (
+            streams[pending & may_come] for pending in (found.jumps, found.opens)
+        )
         return True
 
-    def _take(self, run: Run, seeks: Seeks, *, going_on: int) -> None:
-        """Count what can no longer change, hold the rest; `going_on` is the process that may still have calls."""
+    def _bits(self, examples: Batch) -> NDArray[Any]:
+        kind, flags = examples.kind, examples.flags
+        bits = _BITS_OF_KIND[np.minimum(kind, len(_BITS_OF_KIND) - 1)]
+        bits |= _bits_of_flags()[flags.view(np.uint16)]
+        bits |= self._follows[examples.function]
+        return bits
+
+    def _take(self, run: Run, held: Operations, seeks: Seeks, *, going_on: int) -> Operations | None:
+        """Count what can no longer change; the rest, if any. `going_on` is the process that may still have calls."""
+        self._jumps.forget(self._widths, going_on)
+        self._opens.forget(self._widths, going_on)
         starts = run.starts | run.first
         delta = distances(starts, run.begin)
         cut = self._behind_cut(run, delta, seeks)
@@ -239,7 +267,7 @@ class _Collector:
         there = last >= np.append(0, run.ends)[of]
         last, behind = last[there], behind[there]
         counted = np.zeros(len(run), np.bool_)
-        counted[run.held_at] = self._held.counted if self._held is not None else False
+        counted[run.held_at] = held.counted
         ready = ~counted
         ready[last[behind < 2 + run.first[last]]] = False
         self._count(run, kind, np.flatnonzero(ready))
@@ -248,11 +276,9 @@ class _Collector:
         if self._listed_as is not None:
             listed = self._listed_as[file] >= 0
             strides, file = strides[listed], file[listed]
-        self._add_strides(file, delta[strides], np.ones(len(file), np.int64))
+        self._add_strides(np.stack((file, delta[strides], np.ones(len(file), np.int64)), axis=1))
         keep = np.sort(last)
-        self._held = run.take(keep, (counted | ready)[keep], seeks) if len(keep) else None
-        self._jumps.forget(self._widths, going_on)
-        self._opens.forget(self._widths, going_on)
+        return run.take(keep, (counted | ready)[keep], seeks) if len(keep) else None
 
     def _behind_cut(self, run: Run, delta: Ints, seeks: Seeks) -> Bools:
         """Operations that begin where the one before was cut by the end of the file."""
@@ -268,17 +294,23 @@ class _Collector:
         reads = ~goes_on & (direction == Kind.READ)[run.stream(rows)]
         rows = rows[reads]
         ends = self._ends
-        if ends is not None and len(ends.known) and len(rows):
+        if len(ends.known) and len(rows):
             file, start = named[run.stream(rows)] - 1, run.start(rows)
             known = ends.known[file] & (start >= ends.since[file])
             rows, file, start = rows[known], file[known], start[known]
             found[rows[run.begin[rows] == ends.at(file, start)]] = True
         return found
 
-    def _add_strides(self, file: Ints, delta: Ints, count: Ints) -> None:
-        if not len(file):
+    def _add_strides(self, strides: Ints) -> None:
+        """`strides`: file, distance and how often, shape (n, 3)."""
+        if self._apart.add(strides):
+            self._count_strides()
+
+    def _count_strides(self) -> None:
+        if not len(self._apart):
             return
-        self._strides.append(count_pairs(file, delta, count))
+        (strides,) = self._apart.take()
+        self._strides.append(count_pairs(*strides.T))
         if len(self._strides) > 32:
             self._strides = [Pairs.merged(self._strides)]
 
@@ -291,8 +323,13 @@ class _Collector:
 
     def _add_table(self, cell: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
-        if not len(cell):
+        if self._classes.add(cell, within, counts):
+            self._count_classes()
+
+    def _count_classes(self) -> None:
+        if not len(self._classes):
             return
+        cell, within, counts = self._classes.take()
         columns = {name: counts[:, i] for i, name in enumerate(NAMES)}
         around = pack((self._app, within), (self._apps, _WITHIN))
         for keys, store in ((cell, self._cells), (around, self._layers)):
@@ -301,9 +338,12 @@ class _Collector:
                 store[:] = [Keyed.merged(store)]
 
     def result(self) -> PatternResult:
-        if self._held is not None:
-            nothing = np.empty(0, np.int64)
-            self._take(Run(Calls.of_none(), self._held), Seeks(nothing, nothing), going_on=-1)
+        nothing = np.empty(0, np.int64)
+        held = self._as_columns()
+        self._take(Run(Calls.of_none(), held), held, Seeks(nothing, nothing), going_on=-1)
+        self._held = None
+        self._count_classes()
+        self._count_strides()
         return PatternResult(
             Keyed.merged(self._cells), Keyed.merged(self._layers), Pairs.merged(self._strides)
         )

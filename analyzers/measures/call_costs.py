@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import pack
 from vani.analyzers.world import Context, World
@@ -70,27 +71,42 @@ class CallCosts:
 class _Collector:
     def __init__(self, context: Context) -> None:
         self._functions = len(context.world.functions)
+        self._cells = 0
+        self._rows = Gathered()
         self._parts: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        alike, examples = batch.alike, batch.examples
-        cell = examples.listed_cell
-        columns_of_key = (cell.keys[cell.codes], examples.function)
-        dense = Dense.of(pack(columns_of_key, (batch.cells, self._functions)))
-        kind = examples.kind
+        examples, self._cells = batch.examples, batch.cells
+        if self._rows.add(
+            examples.listed_key,
+            examples.function,
+            examples.kind,
+            batch.alike.count,
+            batch.alike_time,
+            batch.alike_bytes,
+            batch.alike_unsized,
+        ):
+            self._count()
+
+    def _count(self) -> None:
+        if not len(self._rows):
+            return
+        cell, function, kind, count, time, size, unsized = self._rows.take()
+        dense = Dense.of(pack((cell, function), (self._cells, self._functions)))
         columns = {
-            "count": alike.count,
-            "time": batch.alike_time,
-            "bytes": batch.alike_bytes,
-            "data": np.where(kind <= Kind.WRITE, alike.count, 0),
-            "metadata": np.where(kind == Kind.METADATA, alike.count, 0),
-            "unsized": batch.alike_unsized,
+            "count": count,
+            "time": time,
+            "bytes": size,
+            "data": np.where(kind <= Kind.WRITE, count, 0),
+            "metadata": np.where(kind == Kind.METADATA, count, 0),
+            "unsized": unsized,
         }
         self._parts.append(Keyed(dense.keys, {n: dense.sum(c) for n, c in columns.items()}))
         if len(self._parts) > 64:
             self._parts = [Keyed.merged(self._parts)]
 
     def result(self) -> Keyed:
+        self._count()
         return Keyed.merged(self._parts)

@@ -177,7 +177,7 @@ class _Merged(_Collector):
     def _of_one(self, batch: Batch) -> Intervals:
         """What the footprint is made of, which is by phase as well: the pieces of a file are merged later."""
         found = batch.touched
-        _, file = cells_of(batch.cell.keys, self._world, self._facts)
+        _, file = cells_of(batch.examples.cell.keys, self._world, self._facts)
         code, kind = unpack(found.group, (batch.cells, 2))
         rows = ((file >= 0) & self._linked[np.maximum(file, 0)])[code]
         key = self._key(batch.examples.process[0], file[code[rows]], kind[rows])

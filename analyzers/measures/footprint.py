@@ -139,7 +139,7 @@ class _Collector:
         if not len(found):
             return
         code, side = unpack(found.group, (batch.cells, 2))
-        keys = pack((batch.cell.keys[code], side), (batch.cells, 2))
+        keys = pack((batch.examples.cell.keys[code], side), (batch.cells, 2))
         self._extents.append(Intervals(keys, found.start, found.end))
         self._held += len(found)
         if self._held > _MOST_EXTENTS // 4 or len(self._extents) > 32:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
@@ -142,6 +143,14 @@ class _Groups:
     included: NDArray[np.bool_]
 
 
+def _behind(values: NDArray[Any], last: int) -> NDArray[Any]:
+    """The values with one more, which fits their type."""
+    found = np.empty(len(values) + 1, values.dtype)
+    found[:-1] = values
+    found[-1] = last
+    return found
+
+
 def _common_time(
     codes: NDArray[Any], start: Ints, end: Ints, groups: _Groups, end_before: int
 ) -> tuple[Ints, Ints]:
@@ -149,13 +158,16 @@ def _common_time(
 
     And of calls of different phases, both included: by the kind that they share, and at last of all of them.
     """
-    common = np.minimum(end, np.append(end_before, end[:-1])) - start
     # Clocks of ticks make many calls of a process touch or overlap so; the others have nothing in common.
-    rows = np.flatnonzero(common > 0)
-    now, before = codes[rows], np.append(len(groups.process) - 1, codes[:-1])[rows]
-    mine = groups.counted[now] & (groups.process[now] == groups.process[before])
-    rows, now, before = rows[mine], now[mine], before[mine]
-    common = common[rows]
+    rows = np.flatnonzero(end[:-1] > start[1:]) + 1
+    if end_before > start[0]:
+        rows = np.append(0, rows)
+    if not len(rows):
+        return np.zeros((len(groups.process) - 1, len(_CUTS)), np.int64), np.zeros(KINDS + 1, np.int64)
+    now, before = codes[rows], np.where(rows > 0, codes[rows - 1], len(groups.process) - 1)
+    common = np.minimum(end[rows], np.where(rows > 0, end[rows - 1], end_before)) - start[rows]
+    mine = groups.counted[now] & (groups.process[now] == groups.process[before]) & (common > 0)
+    now, before, common = now[mine], before[mine], common[mine]
     same = {name: getattr(groups, name)[now] == getattr(groups, name)[before] for name in _SHARED}
     both = groups.included[now] & groups.included[before]
     of = Dense(np.arange(len(groups.process) - 1), now)
@@ -190,6 +202,7 @@ class _Collector:
         self._phases: list[Keyed] = []
         self._processes: list[Keyed] = []
         self._overlaps: list[Keyed] = []
+        self._sums = Gathered()
         self._before = _Last()
         self._held = Intervals()
         self._held_process = -1
@@ -198,51 +211,56 @@ class _Collector:
         if not len(batch):
             return
         examples, before = batch.examples, self._before
-        alone = np.isin(examples.process, self._threaded, invert=True)
-        cell = examples.listed_cell.keys[examples.listed_cell.codes]
+        process, cell, phase = examples.process, examples.listed_key, examples.phase
+        kind, layer, included = examples.kind, examples.layer, examples.included
+        alone = np.ones(len(process), np.bool_)
+        if len(self._threaded):
+            alone = np.isin(process, self._threaded, invert=True)
         groups = _Groups(
-            np.append(examples.process, before.process),
-            np.append(cell, before.cell),
-            np.append(examples.phase, before.phase),
-            np.append(examples.kind, before.kind),
-            np.append(examples.layer, before.layer),
-            np.append(alone, False),
-            np.append(examples.included, before.included),
+            _behind(process, before.process),
+            _behind(cell, before.cell),
+            _behind(phase, before.phase),
+            _behind(kind, before.kind),
+            _behind(layer, before.layer),
+            _behind(alone, False),
+            _behind(included, before.included),
         )
         codes = batch.alike.codes
         cuts, apart = _common_time(codes, batch.start, batch.end, groups, before.end)
-        self._add_sums(examples, batch.alike_time, cuts, alone)
+        if self._sums.add(alone, cell, phase, kind, process, layer, included, batch.alike_time, cuts):
+            self._add_sums()
         if apart.any():
             key = pack((self._app, np.arange(_WIDTH)), _KINDS)
             self._overlaps.append(Keyed(key, {"time": apart}).where(apart > 0))
         if not alone.all():
-            process = batch.process
-            for one in np.unique(examples.process[~alone]).tolist():
-                self._hold(batch, one, np.flatnonzero(process == one))
+            for one in np.unique(process[~alone]).tolist():
+                self._hold(batch, one, np.flatnonzero(batch.process == one))
         last = int(codes[-1])
-        if self._held_process != int(examples.process[last]):
+        if self._held_process != int(process[last]):
             self._release()
         self._before = _Last(
-            int(examples.process[last]),
+            int(process[last]),
             int(batch.end[-1]),
             int(cell[last]),
-            int(examples.phase[last]),
-            int(examples.kind[last]),
-            int(examples.layer[last]),
-            bool(examples.included[last]),
+            int(phase[last]),
+            int(kind[last]),
+            int(layer[last]),
+            bool(included[last]),
         )
         if len(self._cells) > 64:
             self._cells, self._phases = [Keyed.merged(self._cells)], [Keyed.merged(self._phases)]
             self._processes, self._overlaps = [Keyed.merged(self._processes)], [Keyed.merged(self._overlaps)]
             self._layers = [Keyed.merged(self._layers)]
 
-    def _add_sums(self, examples: Batch, time: Ints, cuts: Ints, alone: NDArray[np.bool_]) -> None:
+    def _add_sums(self) -> None:
         """A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour."""
+        if not len(self._sums):
+            return
+        alone, *columns = self._sums.take()
         if not alone.any():
             return
-        of = {name: (time - cuts[:, i])[alone] for i, name in enumerate(_CUTS)}
-        kind, phase = examples.kind[alone].astype(np.int64), examples.phase[alone]
-        cell = examples.listed_cell.keys[examples.listed_cell.codes[alone]]
+        cell, phase, kind, process, layer, included, time, cuts = (column[alone] for column in columns)
+        of = {name: time - cuts[:, i] for i, name in enumerate(_CUTS)}
         for store, keys, name in ((self._cells, cell, "cell"), (self._phases, phase, "phase")):
             dense = Dense.of(keys)
             table = Dense(np.arange(_WIDTH * len(dense.keys)), dense.codes * _WIDTH + kind).sum(
@@ -252,11 +270,9 @@ class _Collector:
             table[:, ALL_KINDS] = dense.sum(of[name])
             every = pack((np.repeat(dense.keys, _WIDTH), np.tile(np.arange(_WIDTH), len(dense.keys))), _KINDS)
             store.append(Keyed(every, {"time": table.reshape(-1)}))
-        included = examples.included[alone]
         if included.any():
-            own = examples.process[alone][included]
-            self._processes.append(group(own, {"time": of["process"][included]}))
-            layer = pack((self._app, examples.layer[alone][included]), _LAYERS)
+            self._processes.append(group(process[included], {"time": of["process"][included]}))
+            layer = pack((self._app, layer[included]), _LAYERS)
             self._layers.append(group(layer, {"time": of["layer"][included]}))
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
@@ -307,6 +323,7 @@ class _Collector:
 
     def result(self) -> IoTimeResult:
         self._release()
+        self._add_sums()
         return IoTimeResult(
             Keyed.merged(self._cells),
             Keyed.merged(self._phases),

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import NO_VALUE, How, Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
 from vani.analyzers.telling_calls import NAMING, TellingCalls, firsts, telling_calls
@@ -44,7 +45,10 @@ _HOW: dict[str, How] = {**_WRITES, "reset": "max"}
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-_Changes = tuple[Ints, Ints, Bools, Keyed]
+_Writes = tuple[Ints, Ints, Ints]
+"""Key of a write and moment, end and start, not added up."""
+_Changes = tuple[Ints, Ints, Bools, _Writes]
+_NO_KEY = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +125,10 @@ class _Process:
         self.key, self.reset, self.gone = nothing, nothing, np.empty(0, np.bool_)
         """When it last emptied or cut the file, -1 if not; whether it removed the name and has not opened it since."""
         self.writes = Keyed()
-        """Furthest end and last start of its writes since, by key and moment."""
+        """Furthest end and last start of its writes since, by key and moment, but for those in `_more`."""
+        self._more = Gathered()
+        self.lowest, self.last = _NO_KEY, -1
+        """No key is below the first one; the largest key, -1: there is none."""
 
     def known(self, key: Ints) -> tuple[Ints, Bools]:
         """`reset` and `gone` of other keys."""
@@ -132,13 +139,20 @@ class _Process:
             reset[mine], gone[mine] = self.reset[at][mine], self.gone[at][mine]
         return reset, gone
 
-    def go_on(self, key: Ints, reset: Ints, gone: Bools, writes: Keyed) -> None:
+    def go_on(self, key: Ints, reset: Ints, gone: Bools, writes: _Writes) -> None:
         """Take what came next; a file that was emptied or cut now keeps nothing of what was written before."""
-        if len(self.writes):
-            anew = key[reset >= 0]
-            kept = self.writes.where(~np.isin(unpack(self.writes.keys, _KEY_MOMENT)[0], anew))
-            writes = Keyed.merged([kept, writes], _WRITES)
-        self.writes = writes
+        anew = key[reset >= 0]
+        if len(anew):
+            self.add_up()
+            if len(self.writes):
+                self.writes = self.writes.where(~np.isin(unpack(self.writes.keys, _KEY_MOMENT)[0], anew))
+        if len(writes[0]):
+            self._see(int(writes[0].min()) // _WIDTH, int(writes[0].max()) // _WIDTH)
+            if self._more.add(*writes):
+                self.add_up()
+        if not len(key):
+            return
+        self._see(int(key[0]), int(key[-1]))
         before, _ = self.known(key)
         reset = np.where(reset >= 0, reset, before)
         left = ~np.isin(self.key, key)
@@ -147,20 +161,26 @@ class _Process:
         self.key, self.reset = key[order], np.concatenate((self.reset[left], reset))[order]
         self.gone = np.concatenate((self.gone[left], gone))[order]
 
-    @property
-    def last(self) -> int | None:
-        """The largest key."""
-        of_writes, _ = unpack(self.writes.keys[-1:], _KEY_MOMENT)
-        return max((int(key[-1]) for key in (self.key, of_writes) if len(key)), default=None)
+    def _see(self, lowest: int, last: int) -> None:
+        self.lowest, self.last = min(self.lowest, lowest), max(self.last, last)
+
+    def add_up(self) -> None:
+        """Bring all writes into `writes`."""
+        if len(self._more):
+            key, reach, last = self._more.take()
+            more = group(key, {"reach": reach, "last": last}, _WRITES)
+            self.writes = Keyed.merged([self.writes, more], _WRITES)
 
     def split(self, first: int) -> tuple[_Process, _Process]:
-        """What lies before and from a key on."""
+        """What lies before and from a key on, up to the last one."""
+        self.add_up()
         parts = _Process(), _Process()
         for part, mine in zip(parts, (self.key < first, self.key >= first), strict=True):
             part.key, part.reset, part.gone = self.key[mine], self.reset[mine], self.gone[mine]
         if len(self.writes):
             early = unpack(self.writes.keys, _KEY_MOMENT)[0] < first
             parts[0].writes, parts[1].writes = self.writes.where(early), self.writes.where(~early)
+        parts[1].lowest, parts[1].last = first, self.last
         return parts
 
 
@@ -178,11 +198,11 @@ class _Collector:
         found = self._compiled(batch) or self._found(telling_calls(batch, writes=True))
         self._process.go_on(*found)
         last = self._process.last
-        if last is None:
-            return
-        process, _ = unpack(np.array([last]), self._of_file)
-        done, self._process = self._process.split(int(pack((process, 0), self._of_file)[0]))
-        self._put_out(done)
+        # The first key of its process.
+        first = last - last % self._of_file[1]
+        if self._process.lowest < first:
+            done, self._process = self._process.split(first)
+            self._put_out(done)
 
     def _compiled(self, batch: Batch) -> _Changes | None:
         """As `_found`, where a kernel looks at the writes; None if numpy decides."""
@@ -193,37 +213,35 @@ class _Collector:
             return None
         others = telling_calls(batch, writes=False)
         key, last, reset, gone = self._resets(others)
-        # Of the batch's calls that count, the first one behind the last reset.
-        after = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1 if len(others.key) else 0, 0)
-        if not batch.complete:
-            after = np.searchsorted(batch.rows, after)
+        after: Ints | None = None
+        if len(key):
+            # Of the batch's calls that count, the first one behind the last reset.
+            place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
+            place = place if batch.complete else np.searchsorted(batch.rows, place)
+            after = Keyed(key, {"after": place}).at(examples.process_file, "after")
         known = reach(
             (batch.alike.codes, batch.offset, batch.bytes, batch.start),
             np.where(writes, WRITES, LEFT_OUT),
             length=self._moment,
             most=_MOMENTS,
             empty=True,
-            after=Keyed(key, {"after": after}).at(examples.process_file, "after"),
+            after=after,
         )
         if known is None:
             return None
         self._keep_cuts(others)
         of, moment, end, start = known
         cell = pack((examples.process_file[of], moment + 1), _KEY_MOMENT)
-        return key, reset, gone, group(cell, {"reach": end, "last": start}, _WRITES)
+        return key, reset, gone, (cell, end, start)
 
     def _found(self, calls: TellingCalls) -> _Changes:
         """Files by process, when they were last reset, whether they are gone, and the writes since."""
         key, last, reset, gone = self._resets(calls)
         since = np.repeat(last, np.diff(np.append(firsts(calls.key), len(calls.key))))
         rows = np.flatnonzero(calls.writes & (np.arange(len(since)) > since))
-        writes = group(
-            pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT),
-            {"reach": calls.end[rows], "last": calls.start[rows]},
-            _WRITES,
-        )
+        cell = pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT)
         self._keep_cuts(calls)
-        return key, reset, gone, writes
+        return key, reset, gone, (cell, calls.end[rows], calls.start[rows])
 
     def _resets(self, calls: TellingCalls) -> tuple[Ints, Ints, Ints, Bools]:
         """Files by process: the last call that reset them (-1: none) and its time, and whether they are gone."""
@@ -256,6 +274,7 @@ class _Collector:
         return np.where(time >= 0, np.minimum(time // self._moment, _MOMENTS) + 1, 0)
 
     def _put_out(self, done: _Process) -> None:
+        done.add_up()
         writes = done.writes
         key, _ = unpack(writes.keys, _KEY_MOMENT)
         reset, _ = done.known(key)

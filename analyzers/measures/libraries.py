@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs
 from vani.analyzers.keys import LAYERS, pack, unpack
 from vani.analyzers.world import Context, World
@@ -186,6 +187,7 @@ class _Collector:
     def __init__(self, context: Context) -> None:
         self._widths = (len(context.world.apps), LAYERS)
         self._app = context.app
+        self._groups, self._sizes, self._own = Gathered(), Gathered(), Gathered()
         self._under: list[Keyed] = []
         self._calls: list[Keyed] = []
         self._files: list[Pairs] = []
@@ -197,19 +199,27 @@ class _Collector:
         return pack((self._app, layer), self._widths)
 
     def add(self, batch: Batch) -> None:
-        self._add_own(batch)
+        every = batch.every
+        if self._own.add(*(every[name] for name in ("layer", "kind", "flags", "count"))):
+            self._count_own()
         if not len(batch):
             return
-        alike, examples = batch.alike, batch.examples
-        included = examples.included
+        examples, sizes = batch.examples, batch.sizes
+        within, included = examples.within, examples.included
+        attributes = (within, examples.kind, examples.flags, examples.file, examples.via)
+        sums = (batch.alike.count, batch.alike_bytes, batch.alike_unsized)
+        if self._groups.add(included, *attributes, *sums):
+            self._count_groups()
+        if self._sizes.add(included[sizes.first], within[sizes.first], sizes.second, sizes.count):
+            self._count_sizes()
+
+    def _count_groups(self) -> None:
+        if not len(self._groups):
+            return
+        included, *columns = self._groups.take()
         if not included.any():
             return
-        layers, kind, flags, file, via = (
-            column[included]
-            for column in (examples.within, examples.kind, examples.flags, examples.file, examples.via)
-        )
-        count = alike.count[included]
-        size, unsized = batch.alike_bytes[included], batch.alike_unsized[included]
+        layers, kind, flags, file, via, count, size, unsized = (column[included] for column in columns)
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
         uses = moves | ((flags & Flag.OPEN) != 0)
@@ -225,7 +235,7 @@ class _Collector:
             # A call counts once in each layer that it was made through.
             mine = (layers >> layer & 1).astype(np.bool_)
             key = int(self._of_layer(layer))
-            columns = {
+            sums = {
                 "reads": count[read & mine],
                 "writes": count[write & mine],
                 "bytes_read": size[read & mine],
@@ -233,22 +243,21 @@ class _Collector:
                 "unsized_reads": unsized[read & mine],
                 "unsized_writes": unsized[write & mine],
             }
-            self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in columns.items()}))
+            self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in sums.items()}))
             used = uses & mine
             self._files.append(count_pairs(np.full(int(used.sum()), key), file[used], count[used]))
-        self._add_sizes(batch)
-        for store in (self._files, self._data, self._outer):
+        for store in (self._files, self._outer):
             if len(store) > 32:
                 store[:] = [Pairs.merged(store)]
         if len(self._under) > 64:
             self._under, self._via = [Keyed.merged(self._under)], [Keyed.merged(self._via)]
 
-    def _add_sizes(self, batch: Batch) -> None:
-        sizes, examples = batch.sizes, batch.examples
-        mine = examples.included[sizes.first]
-        found = count_pairs(
-            examples.within[sizes.first[mine]].astype(np.int64), sizes.second[mine], sizes.count[mine]
-        )
+    def _count_sizes(self) -> None:
+        if not len(self._sizes):
+            return
+        included, *columns = self._sizes.take()
+        within, size, count = (column[included] for column in columns)
+        found = count_pairs(within.astype(np.int64), size, count)
         made = {
             layer: (found.first >> layer & 1).astype(np.bool_)
             for layer in range(int(np.bitwise_or.reduce(found.first, initial=0)).bit_length())
@@ -257,13 +266,17 @@ class _Collector:
             if mine.any():
                 key = np.full(int(mine.sum()), self._of_layer(layer))
                 self._data.append(count_pairs(key, found.second[mine], found.count[mine]))
+        if len(self._data) > 32:
+            self._data = [Pairs.merged(self._data)]
 
-    def _add_own(self, batch: Batch) -> None:
-        every = batch.every
-        mine = every["layer"] != Layer.USER
+    def _count_own(self) -> None:
+        if not len(self._own):
+            return
+        layer, *columns = self._own.take()
+        mine = layer != Layer.USER
         if not mine.any():
             return
-        layer, kind, flags, count = (every[name][mine] for name in ("layer", "kind", "flags", "count"))
+        layer, kind, flags, count = (column[mine] for column in (layer, *columns))
         dense = Dense.of(self._of_layer(layer))
         data = kind <= Kind.WRITE
         self._calls.append(
@@ -280,6 +293,9 @@ class _Collector:
             self._calls = [Keyed.merged(self._calls)]
 
     def result(self) -> LibrariesResult:
+        self._count_own()
+        self._count_groups()
+        self._count_sizes()
         return LibrariesResult(
             Keyed.merged(self._under),
             Keyed.merged(self._calls),

@@ -94,10 +94,12 @@ class _Collector:
             self._compiled.stop(self._union)
             return False
         included, within = examples.included, examples.within & _BITS
-        threads = included & np.isin(examples.process, self._threaded)
         # Keys but for the process, which are below `KEYS`, are bits.
-        keys = (within.astype(np.int64) << WIDTH) + (((within != 0) & included).astype(np.int64) << WIDTH + ANY)
-        keys += np.where(threads, 1 << examples.layer.astype(np.int64), 0)
+        keys = within.astype(np.int64) << WIDTH
+        keys += ((within != 0) & included).astype(np.int64) << WIDTH + ANY
+        if len(self._threaded):
+            threads = included & np.isin(examples.process, self._threaded)
+            keys += np.where(threads, 1 << examples.layer.astype(np.int64), 0)
         layer = others.columns["layer"].astype(np.int64)
         of_library = np.where((layer >= _FIRST) & (layer <= _LAST), (1 << layer) + (1 << ANY), 0)
         done = self._compiled.add(

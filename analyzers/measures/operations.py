@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import How, Keyed
+from vani.analyzers.gathered import Gathered
+from vani.analyzers.keyed import Dense, How, Keyed
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 
@@ -75,32 +76,48 @@ class Operations:
 
 class _Collector:
     def __init__(self) -> None:
+        self._rows = Gathered()
         self._parts: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
         # One row stands for all calls that are alike.
-        alike, examples = batch.alike, batch.examples
-        groups, kind = examples.listed_cell, examples.kind
+        examples = batch.examples
+        if self._rows.add(
+            examples.listed_key,
+            examples.kind,
+            examples.flags,
+            batch.alike.count,
+            batch.alike_bytes,
+            batch.alike_unsized,
+            batch.alike_starts[0],
+            batch.alike_ends,
+        ):
+            self._count()
+
+    def _count(self) -> None:
+        if not len(self._rows):
+            return
+        cell, kind, flags, count, size, unsized, start, end = self._rows.take()
+        groups = Dense.of(cell)
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        size = batch.alike_bytes
         first = np.full(len(groups.keys), np.iinfo(np.int64).max)
         last = np.full(len(groups.keys), np.iinfo(np.int64).min)
-        np.minimum.at(first, groups.codes, batch.alike_starts[0])
-        np.maximum.at(last, groups.codes, batch.alike_ends)
+        np.minimum.at(first, groups.codes, start)
+        np.maximum.at(last, groups.codes, end)
         self._parts.append(
             Keyed(
                 groups.keys,
                 {
-                    "reads": groups.sum(alike.count, read),
-                    "writes": groups.sum(alike.count, write),
-                    "metadata": groups.sum(alike.count, kind == Kind.METADATA),
-                    "syncs": groups.sum(alike.count, kind == Kind.SYNC),
+                    "reads": groups.sum(count, read),
+                    "writes": groups.sum(count, write),
+                    "metadata": groups.sum(count, kind == Kind.METADATA),
+                    "syncs": groups.sum(count, kind == Kind.SYNC),
                     "bytes_read": groups.sum(size, read),
                     "bytes_written": groups.sum(size, write),
-                    "unsized": groups.sum(batch.alike_unsized),
-                    "opens": groups.sum(alike.count, (examples.flags & Flag.OPEN) != 0),
+                    "unsized": groups.sum(unsized),
+                    "opens": groups.sum(count, (flags & Flag.OPEN) != 0),
                     "first": first,
                     "last": last,
                 },
@@ -110,4 +127,5 @@ class _Collector:
             self._parts = [Keyed.merged(self._parts, _HOW)]
 
     def result(self) -> Keyed:
+        self._count()
         return Keyed.merged(self._parts, _HOW)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
@@ -66,12 +67,13 @@ class _Collector:
     def __init__(self, facts: Facts) -> None:
         self._ends = facts.ends
         self._by_time = facts.ends.by_time()
+        self._rows = Gathered()
         self._parts: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
         if not len(self._ends.known):
             return
-        examples, listed = batch.examples, batch.examples.listed_cell
+        examples = batch.examples
         named = np.maximum(examples.file, 0)
         mine = (examples.kind == Kind.READ) & (examples.file >= 0) & self._ends.known[named]
         if not mine.any():
@@ -81,9 +83,13 @@ class _Collector:
             batch, mine
         )
         some = reads > 0
-        if some.any():
-            keys = listed.keys[listed.codes[some]]
-            self._parts.append(group(keys, {"beyond": beyond[some], "reads": reads[some]}))
+        if some.any() and self._rows.add(examples.listed_key[some], beyond[some], reads[some]):
+            self._count()
+
+    def _count(self) -> None:
+        if len(self._rows):
+            cell, beyond, reads = self._rows.take()
+            self._parts.append(group(cell, {"beyond": beyond, "reads": reads}))
         if len(self._parts) > 64:
             self._parts = [Keyed.merged(self._parts)]
 
@@ -98,4 +104,5 @@ class _Collector:
         return of.sum(np.clip(beyond, 0, size)), of.count()
 
     def result(self) -> Keyed:
+        self._count()
         return Keyed.merged(self._parts)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
@@ -54,24 +55,33 @@ class ProcessTotals:
 
 class _Collector:
     def __init__(self) -> None:
+        self._rows = Gathered()
         self._parts: list[Keyed] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
         examples = batch.examples
-        included = examples.included
-        kind, count = examples.kind[included], batch.alike.count[included]
-        dense = Dense.of(examples.process[included])
+        sums = (batch.alike.count, batch.alike_bytes)
+        if self._rows.add(examples.included, examples.process, examples.kind, *sums):
+            self._count()
+
+    def _count(self) -> None:
+        if not len(self._rows):
+            return
+        included, *columns = self._rows.take()
+        process, kind, count, size = (column[included] for column in columns)
+        dense = Dense.of(process)
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        columns = {
-            "bytes": dense.sum(batch.alike_bytes[included], read | write),
+        sums = {
+            "bytes": dense.sum(size, read | write),
             "reads": dense.sum(count, read),
             "writes": dense.sum(count, write),
         }
-        self._parts.append(Keyed(dense.keys, columns))
+        self._parts.append(Keyed(dense.keys, sums))
         if len(self._parts) > 64:
             self._parts = [Keyed.merged(self._parts)]
 
     def result(self) -> Keyed:
+        self._count()
         return Keyed.merged(self._parts)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
@@ -90,6 +91,7 @@ class _Collector:
         self._of_file = (world.processes, world.files + 1)
         self._of_phase = (world.processes, facts.phases + 1)
         self._of_app = (len(world.apps), world.files + 1)
+        self._rows = Gathered()
         self._uses: list[Keyed] = []
         self._in_phase: list[Ints] = []
 
@@ -97,7 +99,14 @@ class _Collector:
         if not len(batch):
             return
         examples = batch.examples
-        kind, flags, file, process = examples.kind, examples.flags, examples.file, examples.process
+        columns = (examples.process, examples.file, examples.kind, examples.flags, examples.phase)
+        if self._rows.add(*columns, examples.included):
+            self._count()
+
+    def _count(self) -> None:
+        if not len(self._rows):
+            return
+        process, file, kind, flags, phase, included = self._rows.take()
         read, write = kind == Kind.READ, kind == Kind.WRITE
         uses = (file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
         if uses.any():
@@ -111,8 +120,7 @@ class _Collector:
                     },
                 )
             )
-        included = examples.included
-        in_phase = pack((process[included], examples.phase[included]), self._of_phase)
+        in_phase = pack((process[included], phase[included]), self._of_phase)
         self._in_phase.append(np.unique(in_phase))
         if len(self._in_phase) > 64:
             self._shrink()
@@ -122,6 +130,7 @@ class _Collector:
         self._in_phase = [np.unique(np.concatenate(self._in_phase))] if self._in_phase else []
 
     def result(self) -> ProcessesResult:
+        self._count()
         self._shrink()
         uses = self._uses[0]
         if len(uses):

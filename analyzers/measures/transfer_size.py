@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, cells_of
 from vani.analyzers.facts import Facts
+from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Pairs, count_pairs
 from vani.analyzers.keys import pack
 from vani.analyzers.world import Context, World
@@ -78,17 +79,26 @@ class TransferSize:
 
 class _Collector:
     def __init__(self) -> None:
+        self._cells = 0
+        self._rows = Gathered()
         self._parts: list[Pairs] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        sizes, examples = batch.sizes, batch.examples
-        cell = examples.listed_cell.keys[examples.listed_cell.codes[sizes.first]]
-        side = pack((cell, examples.kind[sizes.first]), (batch.cells, 2))
-        self._parts.append(count_pairs(side, sizes.second, sizes.count))
+        sizes, examples, self._cells = batch.sizes, batch.examples, batch.cells
+        cell, kind = examples.listed_key[sizes.first], examples.kind[sizes.first]
+        if self._rows.add(cell, kind, sizes.second, sizes.count):
+            self._count()
+
+    def _count(self) -> None:
+        if not len(self._rows):
+            return
+        cell, kind, size, count = self._rows.take()
+        self._parts.append(count_pairs(pack((cell, kind), (self._cells, 2)), size, count))
         if len(self._parts) > 32:
             self._parts = [Pairs.merged(self._parts)]
 
     def result(self) -> Pairs:
+        self._count()
         return Pairs.merged(self._parts)

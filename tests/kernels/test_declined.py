@@ -11,7 +11,7 @@ from switched import needs_kernels
 
 from vani.kernels.ends import ByTime
 from vani.kernels.past_end import past_end
-from vani.kernels.pattern import Calls, Held, pattern
+from vani.kernels.pattern import SOURCE, Calls, Held, pattern
 
 pytestmark = needs_kernels
 MOST = (1 << 63) - 1
@@ -138,8 +138,7 @@ def of_stream(ends: ByTime = SOUND, **change: Any) -> Any:
         np.zeros(2 * places, np.bool_),
         np.zeros(2 * places, np.bool_),
     )
-    zeros = np.zeros(old, np.int64)
-    return pattern(calls, Held(ints(*given["stream"]), zeros, zeros, zeros, zeros, zeros), ends)
+    return pattern(calls, Held(ints(*given["stream"]), np.zeros((old, 6), np.int64)), ends)
 
 
 @pytest.mark.parametrize(
@@ -196,5 +195,5 @@ def test_without_any_file_known_those_of_streams_may_be_any():
 def test_places_without_a_call_hold_what_they_held():
     found = of_stream(codes=[], offset=[], bytes=[], start=[], bits=[], place=[])
     assert found.held.stream.tolist() == [0, 3]
-    assert found.source.tolist() == [-1, -2]
+    assert found.held.operations[:, SOURCE].tolist() == [-1, -2]
     assert not found.counts.any()

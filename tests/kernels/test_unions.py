@@ -96,6 +96,15 @@ def test_what_began_long_ago_is_left_to_numpy_and_nothing_is_lost():
     assert as_dict(Keyed.merged([compiled.result(), numpy.result()])) == {0: 5999 + 2}
 
 
+def test_calls_before_an_odd_one_count_once_though_numpy_takes_them_again():
+    compiled, numpy = RunningUnions(ints([])), RunningUnion(KEYS, ints([]))
+    assert compiled.add([of_batch([(0, 0, 4)], by_row=False)], 0, 5)
+    assert not compiled.add([of_batch([(0, 2, 4), (2, 0, 3), (0, 9, -1)], by_row=False)], 0, 14)
+    compiled.stop(numpy)
+    numpy.add(ints([0, KEYS, KEYS + 1]), ints([7, 5, 5]), ints([11, 8, 8]), current=0, latest=14)
+    assert as_dict(Keyed.merged([compiled.result(), numpy.result()])) == {0: 6, KEYS: 3, KEYS + 1: 3}
+
+
 @pytest.mark.parametrize("threaded", [False, True])
 def test_of_very_many_intervals_those_that_nothing_can_touch_are_counted(threaded, monkeypatch):
     monkeypatch.setattr("vani.analyzers.running_union._MOST_HELD", 10)
@@ -105,7 +114,7 @@ def test_of_very_many_intervals_those_that_nothing_can_touch_are_counted(threade
         assert compiled.add(
             [of_batch([(0, 10 * i, 1) for i in range(at, at + 20)], by_row=False)], 0, 10 * at + 195
         )
-        assert (len(compiled._open.intervals) > 20) == (threaded and at > 0)
+        assert (compiled._open.count > 20) == (threaded and at > 0)
     assert as_dict(compiled.result()) == {0: 600}
 
 

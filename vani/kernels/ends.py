@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,16 @@ class ByTime:
     buckets: int
     moments: int
 
-    def structure(self) -> tuple[FileEnds, list[NDArray[Any]]]:
-        """For a kernel, and what has to be kept alive meanwhile."""
-        known = np.ascontiguousarray(self.known, np.bool_).view(np.uint8)
+    @cached_property
+    def _columns(self) -> tuple[NDArray[np.uint8], Ints, Ints, Ints]:
         since, keys, reach = (np.ascontiguousarray(c, np.int64) for c in (self.since, self.keys, self.reach))
-        found = FileEnds(
+        return np.ascontiguousarray(self.known, np.bool_).view(np.uint8), since, keys, reach
+
+    @cached_property
+    def structure(self) -> FileEnds:
+        """For a kernel, which needs this kept alive."""
+        known, since, keys, reach = self._columns
+        return FileEnds(
             address(known, np.uint8),
             address(since, np.int64, len(known)),
             len(known),
@@ -57,4 +63,3 @@ class ByTime:
             self.buckets,
             self.moments,
         )
-        return found, [known, since, keys, reach]

@@ -35,8 +35,8 @@ def function(name: str, *arguments: Any) -> Callable[..., int] | None:
     if kernels is None:
         return None
     found = getattr(kernels, name)
-    found.argtypes = arguments
-    found.restype = ctypes.c_int
+    if found.argtypes is None:
+        found.restype, found.argtypes = ctypes.c_int, arguments
     called: Callable[..., int] = found
     return called
 

@@ -43,14 +43,13 @@ def past_end(
     columns = [np.ascontiguousarray(column, np.int64) for column in calls[1:]]
     beyond, reads = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     near = np.zeros(groups, np.int64)
-    structure, _alive = ends.structure()
     done = kernel(
         address(codes, np.int32, n),
         *(address(column, np.int64, n) for column in columns),
         n,
         address(file, np.int64, groups),
         groups,
-        structure,
+        ends.structure,
         address(near, np.int64),
         address(beyond, np.int64),
         address(reads, np.int64),

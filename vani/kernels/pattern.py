@@ -15,11 +15,17 @@ from vani.kernels.library import function, note
 
 __all__ = [
     "APPENDED",
+    "BEGIN",
     "BITS",
     "COUNTED",
     "FIRST",
     "FROM_POSITION",
+    "HELD_BITS",
     "JUMPED",
+    "SEEKS",
+    "SIZE",
+    "SOURCE",
+    "START",
     "Calls",
     "Found",
     "Held",
@@ -39,6 +45,8 @@ BITS = {
 """What calls of a group share, and files of a process: `goes_on` and `listed`."""
 JUMPED, FIRST, COUNTED, APPENDED, FROM_POSITION = 1, 2, 4, 8, 16
 """What is known of an operation alone, in `Held.bits`."""
+BEGIN, SIZE, START, SEEKS, SOURCE, HELD_BITS = range(6)
+"""Columns of `Held.operations`."""
 _CLASSES = 4
 _WIDTH = 6
 _ADDRESS, _NUMBER = ctypes.c_void_p, ctypes.c_int64
@@ -99,11 +107,8 @@ class Held:
     """Operations of earlier batches whose successors are not known yet; shape (n,) each, stream after stream."""
 
     stream: NDArray[Any]
-    begin: Ints
-    size: Ints
-    start: Ints
-    seeks: Ints
-    bits: NDArray[Any]
+    operations: Ints
+    """Shape (n, 6). `SOURCE` is given back: the call that it is, or -1 - its place among those held before."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,12 +119,10 @@ class Found:
     """Operations by group and class, shape (groups, 4)."""
     held_class: NDArray[np.int8]
     """Class of each of the operations that were held; -1 where it is not known yet or was counted before."""
-    strides: tuple[Ints, Ints, Ints]
-    """File, distance and how often in a row; not put together."""
+    strides: Ints
+    """File, distance and how often in a row, shape (strides, 3); not put together."""
     held: Held
     """What is held now."""
-    source: Ints
-    """The call that each of these is, or -1 - its place among those that were held before."""
     jumps: NDArray[np.bool_]
     """As in `Calls`, behind this batch."""
     opens: NDArray[np.bool_]
@@ -139,11 +142,7 @@ def pattern(calls: Calls, held: Held, ends: ByTime) -> Found | None:
         alive.append(column)
         return address(column, dtype, length)
 
-    ends_of, alive = ends.structure()
-    before = np.zeros((old, _WIDTH), np.int64)
-    for i, values in enumerate((held.begin, held.size, held.start, held.seeks)):
-        before[:, i] = values
-    before[:, 5] = held.bits
+    alive: list[NDArray[Any]] = []
     batch = _Batch(
         of(calls.codes, np.int32, n),
         *(of(column, np.int64, n) for column in (calls.offset, calls.bytes, calls.start)),
@@ -151,7 +150,7 @@ def pattern(calls: Calls, held: Held, ends: ByTime) -> Found | None:
         of(calls.bits, np.uint8, groups),
         of(calls.place, np.int32, groups),
         groups,
-        address(before, np.int64),
+        of(held.operations, np.int64, _WIDTH * old),
         of(held.stream, np.int32, old),
         old,
         of(calls.file, np.int32, places),
@@ -177,13 +176,11 @@ def pattern(calls: Calls, held: Held, ends: ByTime) -> Found | None:
         address(kept_stream, np.int32),
         0,
     )
-    done = kernel(batch, ends_of, found)
+    done = kernel(batch, ends.structure, found)
     note("pattern", used=done == 0)
     if done:
         return None
-    begin, size, start, seeks, source, bits = (run[: found.kept, i].copy() for i in range(_WIDTH))
-    file, delta, count = (strides[: found.stride_count, i].copy() for i in range(3))
-    now = Held(kept_stream[: found.kept].copy(), begin, size, start, seeks, bits)
-    return Found(
-        counts, held_class, (file, delta, count), now, source, jumps.astype(np.bool_), opens.astype(np.bool_)
-    )
+    # Copies: the whole is much larger.
+    now = Held(kept_stream[: found.kept].copy(), run[: found.kept].copy())
+    apart = strides[: found.stride_count].copy()
+    return Found(counts, held_class, apart, now, jumps.view(np.bool_), opens.view(np.bool_))

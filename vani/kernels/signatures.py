@@ -132,22 +132,25 @@ def signatures(
         if name in calls
     }
     phase_starts = np.ascontiguousarray(phase_starts, np.int64)
-    nothing = np.zeros(n, np.int64)
+    nothing = np.zeros(0 if len(given) == len(COLUMNS) else n, np.int64)
     slots = np.empty(1 << max(1, (2 * n - 1).bit_length()), np.int32)
     groups = np.empty((n, _WIDTH), np.int64)
-    codes, rows, other_codes, other_rows = (np.empty(n, np.int32) for _ in range(4))
-    of_call = {name: np.empty(n, np.int64) for name in ("offset", "bytes", "start_ns", "duration_ns")}
+    numbers, values = np.empty((4, n), np.int32), np.empty((4, n), np.int64)
+    codes, rows, other_codes, other_rows = numbers
+    of_call = dict(zip(("offset", "bytes", "start_ns", "duration_ns"), values, strict=True))
+    first_number, first_value = address(numbers, np.int32), address(values, np.int64)
+    codes_at, rows_at, *others_at = (first_number + i * 4 * n for i in range(4))
     found = _Found(
         address(slots, np.int32),
         len(slots),
         address(groups, np.int64),
-        *(address(column, np.int32, n) for column in (codes, rows)),
-        *(address(column, np.int64, n) for column in of_call.values()),
-        *(address(column, np.int32, n) for column in (other_codes, other_rows)),
+        *(codes_at, rows_at),
+        *(first_value + i * 8 * n for i in range(4)),
+        *others_at,
     )
     done = kernel(
         _Calls(
-            *(address(given.get(name, nothing.view(t)[:n]), t, n) for name, t in COLUMNS.items()),
+            *(address(given[c] if c in given else nothing.view(t)[:n], t, n) for c, t in COLUMNS.items()),
             *(calls[name].known() if name in calls else Known(None, 0) for name in NULLABLE),
             n,
         ),
@@ -169,23 +172,33 @@ def signatures(
         for name, column in of_call.items()
         if name in given
     }
-    table = np.ascontiguousarray(groups[: found.group_count].T)
-    counts = table[-2] != 0
-    counted, sums = _groups(
-        table[:, counts], codes[: found.counted], rows[: found.counted] if apart else None, given
+    counts = groups[: found.group_count, -2] != 0
+    order = np.concatenate((counts.nonzero()[0], (~counts).nonzero()[0]))
+    table = np.ascontiguousarray(groups[order].T)
+    shared = _shared(table, given)
+    first, behind = slice(np.count_nonzero(counts)), slice(np.count_nonzero(counts), None)
+    row, phase, count, *sums = table[: len(_SUMS)]
+    counted = Groups(
+        codes[: found.counted],
+        rows[: found.counted] if apart else None,
+        {name: column[first] for name, column in shared.items()},
+        *(row[first], phase[first], count[first]),
     )
-    others, _ = _groups(table[:, ~counts], other_codes[: found.other], other_rows[: found.other], given)
-    return Signatures(counted, others, columns, *sums)
+    others = Groups(
+        other_codes[: found.other],
+        other_rows[: found.other],
+        {name: column[behind] for name, column in shared.items()},
+        *(row[behind], phase[behind], count[behind]),
+    )
+    return Signatures(counted, others, columns, *(column[first] for column in sums))
 
 
-def _groups(
-    table: Ints, codes: NDArray[np.int32], rows: NDArray[np.int32] | None, there: Mapping[str, Any]
-) -> tuple[Groups, list[Ints]]:
-    """Of columns of the kernel's table; and the sums behind the count."""
-    row, phase, count, *sums, what, how, _, _ = table
+def _shared(table: Ints, there: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """What the calls of each group share, of columns of the kernel's table."""
+    what, how = table[len(_SUMS) : len(_SUMS) + 2]
     shared = {"rank": what.astype(np.int32), "file": (what >> 32).astype(np.int32)}
     for name, begins in _FIELDS.items():
-        narrow = {np.int8: 15, np.int16: 0xFFFF}[COLUMNS[name]]
-        shared[name] = (how >> begins & narrow).astype(np.uint16).astype(COLUMNS[name])
-    shared = {name: column for name, column in shared.items() if name in there}
-    return Groups(codes, rows, shared, row, phase, count), sums
+        field = how >> begins
+        # What is above 16 bits goes of itself.
+        shared[name] = (field & 15 if COLUMNS[name] == np.int8 else field).astype(COLUMNS[name])
+    return {name: column for name, column in shared.items() if name in there}

@@ -65,9 +65,6 @@ static int is_sound(const struct calls *calls, const struct unions *unions)
     for (int64_t k = 0; k < KEYS * unions->slots; k++)
         if (unions->last[k] < -1 || unions->last[k] >= unions->count)
             return 0;
-    for (int64_t i = 0; i < unions->count; i++)
-        if (unions->intervals[i].before < -1 || unions->intervals[i].before >= unions->count)
-            return 0;
     return 1;
 }
 
