@@ -3,8 +3,6 @@
 Job.yaml has it from `vani collect`, profiles repeat it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

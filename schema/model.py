@@ -1,4 +1,7 @@
-"""What every document model shares: unknown keys are errors, and a document never changes."""
+"""What every document model shares: unknown keys are errors, and a document never changes.
+
+Modules of `profile.yaml` do without `from __future__ import annotations`: pydantic would parse each annotation again.
+"""
 
 from __future__ import annotations
 

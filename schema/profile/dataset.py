@@ -1,7 +1,5 @@
 """Files: the data set, folders, single files, and what is counted apart (tables X and XI)."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer

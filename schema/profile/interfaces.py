@@ -1,7 +1,5 @@
 """The libraries through which apps do I/O (tables VI and VII)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The block of I/O that every entity has: bytes, operations, times, sizes and patterns."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from vani.schema.model import Model

@@ -1,7 +1,5 @@
 """Stretches of an app's timeline in which it does I/O (table V)."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from pydantic import Field
@@ -52,7 +50,7 @@ class PhaseIO(IOStats):
     )
 
     @classmethod
-    def of(cls, io: IOStats) -> PhaseIO:
+    def of(cls, io: IOStats) -> "PhaseIO":
         """The same figures."""
         return cls.model_construct(**{name: getattr(io, name) for name in cls.model_fields})
 

@@ -1,7 +1,5 @@
 """The whole profile of one workload, and the traces that it was made of."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, fields
 from importlib import import_module
 from pathlib import Path
@@ -130,7 +128,7 @@ class Profile(Model):
         return self.dataset.files is not None and self.dataset.files <= len(self.files)
 
     @classmethod
-    def load(cls, path: str | Path) -> Profile:
+    def load(cls, path: str | Path) -> "Profile":
         """Read a profile from YAML.
 
         Raises
@@ -178,7 +176,7 @@ class Profile(Model):
         """The first screen, as notebooks show it."""
         return str(_presented().as_html(self))
 
-    def table(self, name: FrameName) -> pa.Table:
+    def table(self, name: FrameName) -> "pa.Table":
         """One of the profile's tables as Arrow's, which needs no extra; columns as those of `frame`.
 
         Raises
@@ -188,7 +186,7 @@ class Profile(Model):
         """
         return _presented().as_arrow(self._rows(name))
 
-    def frame(self, name: FrameName) -> pd.DataFrame:
+    def frame(self, name: FrameName) -> "pd.DataFrame":
         """One of the profile's tables, see `FRAMES`, as a pandas frame: a row per entity, columns like `io.bytes.read`.
 
         Of `extensions` a row per value: measure, attribute (where in the measure's result it stands), value.

@@ -1,7 +1,5 @@
 """Where the data lies (tables VIII and IX)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from vani.schema.memory_file_systems import IN_MEMORY

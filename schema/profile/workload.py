@@ -1,7 +1,5 @@
 """What ran: the job, the workflow and its apps, and who depends on whom (tables II to IV)."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer

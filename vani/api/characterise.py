@@ -74,6 +74,10 @@ def characterise_in(
     from vani.readers.identity import changed_error  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
 
+    # Loaded by the analyzers, too, but so many frames further down that Python's stack of frames is at the end of a
+    # chunk of memory, and maps another one for each of a thousand calls.
+    from vani.schema import profile  # noqa: F401, PLC0415
+
     if phase_gap is not None and not 0 < phase_gap < 1e9:
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
     from vani.store.provide import while_stores_vanish  # noqa: PLC0415
