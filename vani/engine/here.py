@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
-import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import islice
-from multiprocessing import connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vani.allocator import keep_freed_memory
 from vani.engine.parcel import call_each_from_file, load, pack
 from vani.errors import VaniError
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from vani.engine.process_pool import ProcessPool
 
 __all__ = ["Here", "workers_here"]
 
@@ -35,36 +26,6 @@ __all__ = ["Here", "workers_here"]
 def workers_here() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _Processes(ProcessPoolExecutor):
-    """Processes that leave interrupts to the one that started them, from their first moment on."""
-
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        # Here it starts processes. They inherit the mask; what comes meanwhile is delivered afterwards.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return super().submit(function, *args, **kwargs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_worker() -> None:
-    """Run by a worker process first.
-
-    It keeps the memory of one batch for the next, as commands do, and ends when the process that started it has ended,
-    by whatever signal.
-    """
-    keep_freed_memory()
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=_wait_and_end, args=(parent.sentinel,), name="parent", daemon=True).start()
-
-
-def _wait_and_end(sentinel: int) -> None:
-    # A worker that waits for tasks never sees the end of the pipe that they come through: others hold it, too.
-    connection.wait([sentinel])
-    os._exit(1)
 
 
 class Here:
@@ -79,7 +40,7 @@ class Here:
     def __init__(self, scheduler: str) -> None:
         self.scheduler = scheduler
         self._threads: ThreadPoolExecutor | None = None
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: ProcessPool | None = None
         self._others: set[BaseProcess] = set()
         """Children of this process that are not the pool's."""
         self._folder: Path | None = None
@@ -132,11 +93,14 @@ class Here:
     def _in_processes(
         self, function: Callable[[Any], Any], items: Sequence[Any], constants: Sequence[Any]
     ) -> Iterator[tuple[int, Any]]:
+        from multiprocessing import active_children  # noqa: PLC0415 - most commands run in threads
+
+        from vani.engine.process_pool import ProcessPool  # noqa: PLC0415
+
         if self._pool is None:
-            self._others = set(multiprocessing.active_children())
+            self._others = set(active_children())
             self._folder = Path(tempfile.mkdtemp(prefix="vani-tasks-"))
-            # A fork of a process with threads may wait forever for what one of them held.
-            self._pool = _Processes(self.workers, multiprocessing.get_context("spawn"), _begin_worker)
+            self._pool = ProcessPool(self.workers)
         assert self._folder is not None
         self._files += 1
         place = self._folder / f"{self._files}.pickle"
@@ -147,14 +111,14 @@ class Here:
                 self._pool, partial(call_each_from_file, path=place), parcels
             ):
                 yield number, load(result)[0]
-        except BrokenProcessPool as error:
+        except BrokenExecutor as error:
             raise VaniError(
                 "a worker process was killed, as happens where memory runs out",
                 todo="use --scheduler synchronous, or a machine with more memory",
             ) from error
         except BaseException:
             # Nobody waits for what was begun: parts of a million calls take seconds each.
-            children = set(multiprocessing.active_children()) - self._others
+            children = set(active_children()) - self._others
             # First, or else the pool's own thread may find the children gone and trip over what was cancelled.
             self._pool.shutdown(wait=False, cancel_futures=True)
             for child in children:
