@@ -30,7 +30,11 @@ def loaded(arguments, folder):
         f"    print('loaded', end.code, *sorted({heavy} & sys.modules.keys()), file=sys.stderr)\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=folder, check=True
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
     )
     word, status, *modules = run.stderr.splitlines()[-1].split()
     assert (word, status) == ("loaded", "0"), run.stderr
@@ -60,12 +64,37 @@ def loaded(arguments, folder):
         (["profile", TRACE, "-o", "p.yaml", "--store", "s", "-q"], {"numpy", "pyarrow", "pydantic", "yaml"}),
         (["profile", TRACE, "-o", "p.yaml", "--quick", "-q"], {"numpy", "pyarrow", "pydantic", "yaml"}),
         (["convert", TRACE, "s"], {"numpy", "pyarrow"}),
-        (["report", PROFILE, "-o", "r.html", "-q"], {"jinja2", "numpy", "pyarrow", "pydantic", "vl_convert", "yaml"}),
+        (
+            ["report", PROFILE, "-o", "r.html", "-q"],
+            {"jinja2", "numpy", "pyarrow", "pydantic", "vl_convert", "yaml"},
+        ),
     ],
-    ids=lambda value: " ".join(v.name if isinstance(v, Path) else v for v in value) if isinstance(value, list) else "",
+    ids=lambda value: (
+        " ".join(v.name if isinstance(v, Path) else v for v in value) if isinstance(value, list) else ""
+    ),
 )
 def test_a_command_loads_only_what_it_needs(arguments, allowed, tmp_path):
     assert loaded(arguments, tmp_path) - allowed == set()
+
+
+def test_a_part_of_the_library_is_loaded_when_it_is_used():
+    code = "import sys; from vani import api; api.profile; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = {name.removeprefix("vani.api.") for name in run.stdout.split() if name.startswith("vani.api.")}
+    assert names == {"profile", "characterise", "counted", "given", "quick", "run"}
+
+
+def test_functions_of_the_library_are_found_whoever_loaded_their_modules():
+    code = (
+        "import vani.api.plan_check, vani.api.history_add\n"
+        "from vani.api.characterise import characterise_in\n"
+        "from vani import api\n"
+        "print(*[name for name in api.__all__ if type(getattr(api, name)).__name__ == '_Library' or hasattr(getattr(api, name), '__spec__')])\n"
+        "print(*set(api.__all__) - set(dir(api)))\n"
+        "try:\n    api.nothing\nexcept AttributeError as error:\n    print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "\n\nmodule 'vani.api' has no attribute 'nothing'\n"
 
 
 def test_models_are_loaded_where_few_frames_are_in_use(tmp_path):
@@ -82,7 +111,10 @@ def test_annotations_of_a_profile_are_not_parsed_again():
     # As text, pydantic compiles each of some 270 when the models are loaded.
     parsed = [
         path.name
-        for path in [*sorted((ROOT / "schema" / "profile").glob("*.py")), ROOT / "schema" / "dataset_facts.py"]
+        for path in [
+            *sorted((ROOT / "schema" / "profile").glob("*.py")),
+            ROOT / "schema" / "dataset_facts.py",
+        ]
         if "(Model):" in path.read_text() and "from __future__ import annotations" in path.read_text()
     ]
     assert parsed == []
@@ -97,6 +129,8 @@ def test_columns_are_given_no_methods_that_nobody_calls():
                 continue
             made = [ast.unparse(decorator) for decorator in one.decorator_list]
             fields = [ast.unparse(line.annotation) for line in one.body if isinstance(line, ast.AnnAssign)]
-            if made == ["dataclass(frozen=True)"] and any("NDArray" in field or field == "Ints" for field in fields):
+            if made == ["dataclass(frozen=True)"] and any(
+                "NDArray" in field or field == "Ints" for field in fields
+            ):
                 kept.append(f"{path.name}: {one.name}")
     assert kept == []

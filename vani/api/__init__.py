@@ -8,52 +8,60 @@
 A trace or a document that cannot be used raises an `InputError`, whose text is one line for the user.
 """
 
-from vani.api.advise import JUDGED_FILES, advise
-from vani.api.advise_next import advise_next
-from vani.api.baseline_figures import baseline_figures
-from vani.api.characterise import Characterised, characterise
-from vani.api.check import check
-from vani.api.convert import convert
-from vani.api.creations_table import creations_jobs, creations_rows
-from vani.api.diff import diff
-from vani.api.files_of_gate import files_of_gate
-from vani.api.heat_map import heat_map
-from vani.api.history_add import AddedAndJudged, history_add
-from vani.api.history_creations import history_creations
-from vani.api.history_evaluate import history_evaluate
-from vani.api.history_keep import (
-    history_anonymise,
-    history_damaged,
-    history_export,
-    history_import,
-    history_list,
-    history_remove,
-    history_upgrade,
-)
-from vani.api.history_next_runs import history_next_runs
-from vani.api.history_phases import history_phases
-from vani.api.history_predict import history_predict
-from vani.api.history_show import history_show
-from vani.api.history_top import history_top
-from vani.api.model_fit import model_evaluate, model_fit
-from vani.api.model_predict import model_predict
-from vani.api.plan_check import plan_check
-from vani.api.plan_forward import plan_forward
-from vani.api.plan_interactions import plan_interactions
-from vani.api.plan_listen import plan_listen, snapshots
-from vani.api.plan_path import plan_path
-from vani.api.plan_place import plan_place
-from vani.api.plan_publish import plan_publish
-from vani.api.plan_replay import plan_replay
-from vani.api.plan_simulate import plan_simulate
-from vani.api.plan_snapshot import plan_snapshot
-from vani.api.plan_store import Stored, plan_store
-from vani.api.plot import plot
-from vani.api.profile import profile
-from vani.api.report import Reported, report, reported
-from vani.api.save_baseline import save_baseline
-from vani.api.table import table
-from vani.api.trace import Trace, trace
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vani.api.advise import JUDGED_FILES, advise
+    from vani.api.advise_next import advise_next
+    from vani.api.baseline_figures import baseline_figures
+    from vani.api.characterise import Characterised, characterise
+    from vani.api.check import check
+    from vani.api.convert import convert
+    from vani.api.creations_table import creations_jobs, creations_rows
+    from vani.api.diff import diff
+    from vani.api.files_of_gate import files_of_gate
+    from vani.api.heat_map import heat_map
+    from vani.api.history_add import AddedAndJudged, history_add
+    from vani.api.history_creations import history_creations
+    from vani.api.history_evaluate import history_evaluate
+    from vani.api.history_keep import (
+        history_anonymise,
+        history_damaged,
+        history_export,
+        history_import,
+        history_list,
+        history_remove,
+        history_upgrade,
+    )
+    from vani.api.history_next_runs import history_next_runs
+    from vani.api.history_phases import history_phases
+    from vani.api.history_predict import history_predict
+    from vani.api.history_show import history_show
+    from vani.api.history_top import history_top
+    from vani.api.model_fit import model_evaluate, model_fit
+    from vani.api.model_predict import model_predict
+    from vani.api.plan_check import plan_check
+    from vani.api.plan_forward import plan_forward
+    from vani.api.plan_interactions import plan_interactions
+    from vani.api.plan_listen import plan_listen, snapshots
+    from vani.api.plan_path import plan_path
+    from vani.api.plan_place import plan_place
+    from vani.api.plan_publish import plan_publish
+    from vani.api.plan_replay import plan_replay
+    from vani.api.plan_simulate import plan_simulate
+    from vani.api.plan_snapshot import plan_snapshot
+    from vani.api.plan_store import Stored, plan_store
+    from vani.api.plot import plot
+    from vani.api.profile import profile
+    from vani.api.report import Reported, report, reported
+    from vani.api.save_baseline import save_baseline
+    from vani.api.table import table
+    from vani.api.trace import Trace, trace
 
 __all__ = [
     "JUDGED_FILES",
@@ -111,3 +119,47 @@ __all__ = [
     "table",
     "trace",
 ]
+
+_MORE = {
+    "JUDGED_FILES": "advise",
+    "Characterised": "characterise",
+    "creations_jobs": "creations_table",
+    "creations_rows": "creations_table",
+    "AddedAndJudged": "history_add",
+    "history_anonymise": "history_keep",
+    "history_damaged": "history_keep",
+    "history_export": "history_keep",
+    "history_import": "history_keep",
+    "history_list": "history_keep",
+    "history_remove": "history_keep",
+    "history_upgrade": "history_keep",
+    "model_evaluate": "model_fit",
+    "snapshots": "plan_listen",
+    "Stored": "plan_store",
+    "Reported": "report",
+    "reported": "report",
+    "Trace": "trace",
+}
+"""Names that are not those of their modules."""
+
+
+class _Library(ModuleType):
+    """A command needs a few of fifty modules: each is loaded when its function is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_MORE.get(name, name)}"), name)
+        setattr(self, name, found)
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Whoever loads a module puts it where its function of the same name belongs.
+        is_own = isinstance(value, ModuleType) and name in __all__
+        super().__setattr__(name, getattr(value, name) if is_own else value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Library
