@@ -69,6 +69,7 @@ nitpick_ignore = [
     ("py:class", "Doc"),
     ("py:class", "vani.schema.document.Document"),
     # What a measure passes on and gives: variables for any type, and for any plain values.
+    ("py:class", "vani.analyzers.measure.Other"),
     ("py:class", "vani.analyzers.measure.Partial"),
     ("py:class", "vani.analyzers.measure.Partial_co"),
     ("py:class", "vani.analyzers.measure.Result_co"),
