@@ -156,7 +156,7 @@ class Both(Generic[Partial, Other]):
     def columns(self) -> frozenset[str]:
         return self.one.columns | self.other.columns
 
-    def begin(self, context: Context, facts: Facts | None) -> _AccumulatorOfBoth[Partial, Other]:
+    def begin(self, context: Context, facts: Facts | None) -> Accumulator[tuple[Partial, Other]]:
         return _AccumulatorOfBoth(self.one.begin(context, facts), self.other.begin(context, facts))
 
     def combine(self, parts: Sequence[tuple[Partial, Other]]) -> tuple[Partial, Other]:
