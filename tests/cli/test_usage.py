@@ -50,6 +50,16 @@ def test_a_misspelt_option_is_guessed(run):
     assert "--phase-gap" in done.line
 
 
+@pytest.mark.parametrize(
+    "arguments", [["profile", "x", "--store", ""], ["profile", "x", "-o", ""], ["profile", ""], ["table", ""]]
+)
+def test_an_empty_path_is_no_folder(run, arguments):
+    # Was: `--store "$SCRATCH"` without such a variable put stores into the current folder.
+    done = run(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert "is empty: is a variable not set?" in done.line
+
+
 def test_an_option_without_its_value(run):
     done = run("profile", "x", "--job")
     assert (done.status, done.out) == (2, "")

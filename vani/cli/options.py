@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,17 @@ __all__ = [
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-FILE: Final = click.Path(path_type=Path)
+
+class _Place(click.Path):
+    """A path. An empty one is what a shell makes of a variable that is not set, and would be this folder."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        if not os.fspath(value):
+            self.fail("is empty: is a variable not set?", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+FILE: Final = _Place(path_type=Path)
 
 _DIGITS: Final = 18
 

@@ -65,7 +65,7 @@ def show(name: str, output: Path | None) -> None:
 )
 @click.option(
     "--measure",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="Write and read a test there, from this node alone, for the rates that nothing tells.",
 )

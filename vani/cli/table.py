@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.options import format_option, output_option, quiet_option
+from vani.cli.options import FILE, format_option, output_option, quiet_option
 from vani.cli.output import emit
 from vani.cli.places import check_places
 from vani.cli.where import decoding_options, scheduler_files
@@ -21,7 +21,7 @@ __all__ = ["table"]
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=FILE)
 @click.option("--sort", metavar="COLUMN", help="Largest first; texts from A to Z. A column of the CSV, such as io_s.")
 @click.option("--reverse", is_flag=True, help="The other way round.")
 @format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
