@@ -217,3 +217,9 @@ def test_no_test_imports_from_conftest():
         if re.search(r"^\s*(from|import) conftest\b", path.read_text(), re.MULTILINE)
     ]
     assert found == []
+
+
+def test_no_two_test_modules_have_one_name():
+    # Was: two of them stopped the run that uses an installed pytest alone, after the whole suite.
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
