@@ -56,7 +56,7 @@ class ScratchFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folders = [folder, Path(tempfile.gettempdir())]
+        self._folder, self._next = folder, [Path(tempfile.gettempdir())]
         self._file: _Nameless | None = None
         self._end = 0
         self._lock = threading.Lock()
@@ -72,24 +72,23 @@ class ScratchFile:
         size = sum(len(part) for part in parts)
         with self._lock:
             while True:
-                folder = self._folders[0]
                 try:
                     if self._file is None:
-                        self._file, self._end = _Nameless(folder), 0
+                        self._file, self._end = _Nameless(self._folder), 0
                     file, offset = self._file, self._end
                     at = offset
                     for part in parts:
                         at = _write(file.descriptor, part, at)
                 except OSError as error:
-                    self._folders.pop(0)
                     # What lies in the file that is full stays there.
                     self._file = None
-                    if not self._folders:
+                    if not self._next:
                         raise NoRoomError(
                             f"cannot write temporary data here ({error.strerror})",
-                            where=folder,
+                            where=self._folder,
                             todo="free some space, or name another folder with VANI_CACHE",
                         ) from error
+                    self._folder = self._next.pop()
                     continue
                 self._end = at
                 return Place(file, offset, size)

@@ -90,10 +90,13 @@ def test_a_folder_that_takes_nothing_more_is_left_for_the_temporary_one(folders,
     assert (first.read(), second.read(), file.append([b"three"]).read()) == (b"one", b"two", b"three")
 
 
-def test_where_both_are_full_it_is_one_line(folders, monkeypatch):
-    full(monkeypatch, 2)
-    with pytest.raises(NoRoomError, match=r"No space left on device.*VANI_CACHE"):
-        ScratchFile(folders[0]).append([b"one"])
+def test_where_both_are_full_it_is_one_line_to_every_thread(folders, monkeypatch):
+    full(monkeypatch, 3)
+    file = ScratchFile(folders[0])
+    for _ in range(2):
+        # Was: threads that came after the first one ended in an IndexError.
+        with pytest.raises(NoRoomError, match=r"No space left on device.*VANI_CACHE"):
+            file.append([b"one"])
 
 
 def test_bytes_of_which_few_are_taken_at_a_time_are_written_whole(folders, monkeypatch):

@@ -122,6 +122,21 @@ def test_one_trace_may_have_room_and_another_be_decoded_again(cache, monkeypatch
     assert (passes.count(some[0]), passes.count(some[1])) == (1, 2)
 
 
+def test_one_trace_may_have_a_store_and_another_none(cache, monkeypatch):
+    some = [TRACES / name for name in ("v3-haccio-ssf-8r", "v3-ckpt-then-restart-8r")]
+    expected = vani.profile(*some).to_yaml()
+    with monkeypatch.context() as patch:
+        patch.setattr(provide, "Room", lambda: Room(0))
+        patch.setattr(RecorderReader, "decodes_quickly", False)
+        vani.profile(some[0])
+    assert len(list((cache / "stores").iterdir())) == 1
+    done: list[Path] = []
+    real = write.decode_part
+    monkeypatch.setattr(write, "decode_part", lambda task: done.append(task.reader.path) or real(task))
+    assert vani.profile(*some).to_yaml() == expected
+    assert done == [some[1]]
+
+
 def test_nothing_is_written_but_a_file_without_a_name(no_room, cache, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()

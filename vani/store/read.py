@@ -1,4 +1,4 @@
-"""Reading a store, in a folder or in memory: its small tables at once, its calls in bounded batches."""
+"""Reading a store, in a folder, in memory or in its trace: its small tables at once, its calls in bounded batches."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Store:
     """
 
     path: Path
-    """Its folder; of a store in memory a name that no folder has."""
+    """Its folder; of a store that lies in none, a name that no folder has."""
     manifest: Manifest
     kept: Kept = field(default_factory=dict, compare=False, repr=False)
     tables: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
