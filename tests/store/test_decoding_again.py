@@ -15,7 +15,8 @@ from switched import needs_kernels, numpy_alone
 import vani
 from tests.traces.random_runs import random_run
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers import timed_calls
+from vani.analyzers import timed_calls, timed_groups
+from vani.analyzers.scratch_file import ScratchFile
 from vani.cli.main import main
 from vani.errors import TraceError, VaniError
 from vani.readers.open import open_trace
@@ -46,6 +47,7 @@ def no_room(cache, monkeypatch) -> None:
     monkeypatch.setattr(provide, "Room", lambda: Room(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
     monkeypatch.setattr(timed_calls, "_MOST_NOTED", 0)
+    monkeypatch.setattr(timed_groups, "ROW_GROUP", 20)
 
 
 def noted(trace: Path) -> dict[str, object]:
@@ -161,10 +163,28 @@ def test_of_few_calls_per_rank_files_are_written(cache, tmp_path, monkeypatch, l
         assert len(list((cache / "stores").iterdir())) == (most > calls)
 
 
+def test_times_are_put_into_a_file_only_where_they_are_many(no_room, monkeypatch):
+    files: list[ScratchFile] = []
+    real = ScratchFile.append
+    monkeypatch.setattr(ScratchFile, "append", lambda file, parts: files.append(file) or real(file, parts))
+    calls = int(open_trace(TRACE).calls_per_rank().sum())
+    for most in (calls, calls - 1):
+        monkeypatch.setattr(timed_calls, "_MOST_NOTED", most)
+        vani.profile(TRACE)
+        assert bool(files) == (most < calls)
+    assert len(set(files)) == 1
+
+
 def test_files_are_written_where_numpy_decodes(cache, monkeypatch):
     monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(reader, "_FEWEST_FRAMED", 0)
     with numpy_alone():
         vani.profile(TRACE)
+    assert len(list((cache / "stores").iterdir())) == 1
+
+
+def test_files_are_written_for_processes_that_share_no_memory(no_room, cache):
+    vani.profile(TRACE, scheduler="processes")
     assert len(list((cache / "stores").iterdir())) == 1
 
 
@@ -203,6 +223,19 @@ def test_a_trace_that_is_cut_between_passes_is_refused(no_room, trace, monkeypat
     assert leaving.value.code == 2
     assert capfd.readouterr().err.strip() == f"vani: {trace}: {CHANGED}"
     assert not (tmp_path / "profile.yaml").exists()
+
+
+def test_a_trace_that_cannot_be_read_to_its_end_again_is_refused(no_room, monkeypatch):
+    # As where a file system fails, which leaves the files as they were.
+    real = RecorderReader.batches
+
+    def fewer(self, ranks, piece, **rest):
+        yield from list(real(self, ranks, piece, **rest))[:-1]
+        piece.records -= 1
+
+    between_passes(monkeypatch, lambda: monkeypatch.setattr(RecorderReader, "batches", fewer))
+    with pytest.raises(TraceError, match=CHANGED):
+        vani.profile(TRACE)
 
 
 def test_a_trace_that_is_removed_between_passes_is_refused(no_room, trace, monkeypatch):

@@ -324,3 +324,15 @@ def test_classes_of_other_modules_are_not_made():
 def test_what_is_no_number_is_not_written(what):
     with pytest.raises(TypeError):
         partial_results._written(what)
+
+
+def test_of_what_is_known_only_in_part_the_rest_is_found(cache, monkeypatch):
+    expected = fresh(monkeypatch, TRACE)
+    vani.profile(TRACE)
+    real = PartialResults.of
+
+    def forgetful(self, name, about, make):
+        return make() if name == "overlap" else real(self, name, about, make)
+
+    monkeypatch.setattr(PartialResults, "of", forgetful)
+    assert vani.profile(TRACE).to_yaml() == expected
