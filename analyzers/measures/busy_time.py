@@ -50,6 +50,8 @@ _OF_GROUP = beside(WIDTH)
 Ints = NDArray[np.int64]
 
 
+_PIECES = 4
+"""For each worker."""
 _HELD = 8 << 20
 """Rows of row groups that lie side by side, 20 bytes each; of more, calls are merged by row group first."""
 MOST = 1 << 20
@@ -171,10 +173,13 @@ def busy(
         few = stretches(whole, active, engine.workers)
         return engine.reduce(busy_in, few, Keyed.merged, stage="overlap", constants=constants)
 
+    # Calls of one process hardly overlap: the more are merged that took place together, the fewer intervals are left.
+    whole = replace(whole, groups=tuple(groups[i] for i in np.argsort(first, kind="stable").tolist()))
+
     def left_of(window: Window, most: int) -> Intervals | None:
         left: Intervals | None = engine.reduce(
             partial(_finest_in, most=most),
-            _pieces(window),
+            _pieces(window, engine.workers),
             partial(_joined, most=most),
             stage="overlap",
             constants=constants,
@@ -220,9 +225,10 @@ def _busy_if_few(task: tuple[Window, int]) -> Keyed | None:
     return None if left is None else _rolled_up(left, window)
 
 
-def _pieces(window: Window) -> list[Window]:
-    """The same window for some row groups at a time, about a million calls."""
-    size = max(1, 2 * _ROWS // max(g.rows for g in window.groups))
+def _pieces(window: Window, workers: int) -> list[Window]:
+    """The same window for some row groups at a time: a million calls at least, as pieces are merged one by one."""
+    million = 2 * _ROWS // max(g.rows for g in window.groups)
+    size = max(1, million, -(-len(window.groups) // (_PIECES * workers)))
     return [
         replace(window, groups=window.groups[at : at + size]) for at in range(0, len(window.groups), size)
     ]
@@ -252,17 +258,25 @@ def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
 
 
 def _finest_in(window: Window, most: int) -> Intervals | None:
-    held: list[Intervals] = []
-    size = 0
-    for calls in _calls_in(window, window.groups, ordered=False):
-        held.append(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end))
-        size += len(held[-1])
-        if size > 2 * _ROWS:
-            held = [Intervals.joined(held)]
-            size = len(held[0])
-            if size > most:
+    """What is left of calls in a window; None if it is more than `most`."""
+    left, calls, size = Intervals(), list[CallsInTime](), 0
+    for some in _calls_in(window, window.groups, ordered=False):
+        calls.append(some)
+        size += len(some)
+        if size > max(2 * _ROWS, len(left)):
+            left, calls, size = _with_calls(left, calls), [], 0
+            if len(left) > most:
                 return None
-    return _joined(held, most)
+    left = _with_calls(left, calls)
+    return left if len(left) <= most else None
+
+
+def _with_calls(left: Intervals, calls: Sequence[CallsInTime]) -> Intervals:
+    code, start, end = (
+        np.concatenate([first, *(getattr(some, name) for some in calls)])
+        for first, name in ((left.group, "code"), (left.start, "start"), (left.end, "end"))
+    )
+    return merge(code, start, end)
 
 
 def busy_in(window: Window) -> Keyed:

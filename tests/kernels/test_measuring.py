@@ -202,6 +202,29 @@ def test_intervals_in_order_are_merged_as_numpy_does(rows):
 
 
 @given(
+    runs=st.integers(1, 12),
+    calls=st.integers(64, 200),
+    far=st.sampled_from((5, 300, 10**6, 1 << 61)),
+    crowd=st.floats(0, 1),
+    seed=st.integers(0, 1 << 32),
+)
+@EXAMPLES
+def test_runs_of_many_ranks_are_merged_as_numpy_does(runs, calls, far, crowd, seed):
+    random = np.random.default_rng(seed)
+    # Some calls come at nearly the same time, as after a barrier.
+    near = random.integers(0, 1 + far // 1000, (runs, calls))
+    starts = np.where(random.random((runs, calls)) < crowd, near, random.integers(-far, far, (runs, calls)))
+    start = np.sort(starts, axis=1).reshape(-1)
+    group = random.integers(0, 3, len(start))
+    end = start + random.integers(0, max(2, far // calls), len(start))
+    found = merge(group, start, end)
+    with without_kernels():
+        expected = merged(group, start, end)
+    assert found is not None
+    assert plain(list(found)) == plain([expected.group, expected.start, expected.end])
+
+
+@given(
     rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS, NUMBERS, st.integers(0, 99)), max_size=40),
     length=st.integers(1, 30),
     level=st.integers(0, 2),

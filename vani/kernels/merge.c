@@ -7,7 +7,7 @@ struct interval {
     int64_t group, start, end;
 };
 
-enum { IN_A_RUN = 16 };
+enum { IN_A_RUN = 16, CROWDED = 16 };
 
 /* Merge two runs that lie side by side. */
 static void merge_two(int64_t (*from)[2], int64_t middle, int64_t end, int64_t (*into)[2])
@@ -48,13 +48,56 @@ static void sort(int64_t (*pairs)[2], int64_t (*spare)[2], int64_t n)
     }
 }
 
+/* Put pairs into as many buckets of time as there are pairs: where buckets end. Runs stay in their order within one. */
+static int64_t spread(int64_t (*pairs)[2], int64_t (*into)[2], int64_t n, int32_t *ends)
+{
+    int64_t low = pairs[0][0], high = low;
+    for (int64_t i = 1; i < n; i++) {
+        low = pairs[i][0] < low ? pairs[i][0] : low;
+        high = pairs[i][0] > high ? pairs[i][0] : high;
+    }
+    int shift = 0;
+    while (((uint64_t)high - (uint64_t)low) >> shift >= (uint64_t)n)
+        shift++;
+    int64_t buckets = (int64_t)(((uint64_t)high - (uint64_t)low) >> shift) + 1;
+    memset(ends, 0, (size_t)(buckets + 1) * sizeof *ends);
+    for (int64_t i = 0; i < n; i++)
+        ends[(((uint64_t)pairs[i][0] - (uint64_t)low) >> shift) + 1]++;
+    for (int64_t b = 1; b < buckets; b++)
+        ends[b] += ends[b - 1];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t *at = into[ends[((uint64_t)pairs[i][0] - (uint64_t)low) >> shift]++];
+        at[0] = pairs[i][0];
+        at[1] = pairs[i][1];
+    }
+    return buckets;
+}
+
+/* Sort by starts, into the second array: calls of many ranks at the same time are many short runs. */
+static void sort_spread(int64_t (*pairs)[2], int64_t (*sorted)[2], int64_t n, int32_t *ends)
+{
+    int64_t buckets = spread(pairs, sorted, n, ends);
+    for (int64_t b = 0, begin = 0; b < buckets; begin = ends[b++])
+        if (ends[b] - begin > CROWDED)
+            sort(sorted + begin, pairs, ends[b] - begin);
+    for (int64_t i = 1; i < n; i++) {
+        int64_t start = sorted[i][0], end = sorted[i][1], at = i;
+        for (; at > 0 && sorted[at - 1][0] > start; at--) {
+            sorted[at][0] = sorted[at - 1][0];
+            sorted[at][1] = sorted[at - 1][1];
+        }
+        sorted[at][0] = start;
+        sorted[at][1] = end;
+    }
+}
+
 /* first: by group, two more, zeros at first; last: by group, INT64_MIN at first. Room in `sorted` and `spare`, of
    starts and ends, and in `found` for all intervals. */
 KERNEL int vani_merge(const int64_t *group, const int64_t *start, const int64_t *end, int64_t n, int64_t lowest,
                       int64_t groups, int64_t *first, int64_t *last, int64_t (*sorted)[2],
                       int64_t (*spare)[2], struct interval *found, int64_t *count)
 {
-    if (n < 0 || groups < 0)
+    if (n < 0 || n > INT32_MAX || groups < 0)
         return NOT_ME;
     int64_t falls = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -81,14 +124,18 @@ KERNEL int vani_merge(const int64_t *group, const int64_t *start, const int64_t 
         }
     int64_t many = 0;
     for (int64_t g = 0; g < groups; g++) {
-        if (falls)
-            sort(sorted + first[g], spare, first[g + 1] - first[g]);
-        for (int64_t i = first[g]; i < first[g + 1]; i++) {
-            if (i > first[g] && sorted[i][0] <= found[many - 1].end) {
-                if (sorted[i][1] > found[many - 1].end)
-                    found[many - 1].end = sorted[i][1];
+        int64_t n_of = first[g + 1] - first[g], (*own)[2] = sorted + first[g];
+        if (falls && n_of > 1) {
+            /* No more are found than came before, so what is behind is free. */
+            sort_spread(own, spare, n_of, (int32_t *)(found + first[g]));
+            own = spare;
+        }
+        for (int64_t i = 0; i < n_of; i++) {
+            if (i > 0 && own[i][0] <= found[many - 1].end) {
+                if (own[i][1] > found[many - 1].end)
+                    found[many - 1].end = own[i][1];
             } else {
-                found[many++] = (struct interval){.group = g + lowest, .start = sorted[i][0], .end = sorted[i][1]};
+                found[many++] = (struct interval){.group = g + lowest, .start = own[i][0], .end = own[i][1]};
             }
         }
     }
