@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from io import TextIOWrapper
@@ -82,8 +81,6 @@ def main(args: list[str] | None = None) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A terminal that lacks a letter gets its code, as on stderr; documents are written as UTF-8 anyway.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Loading modules makes ten thousands of objects, all of which stay; what runs afterwards leaves no cycles.
-    gc.set_threshold(100_000, 50, 50)
     # pydantic would read the metadata of all that is installed to find plug-ins of its own.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(_run(args))

@@ -133,7 +133,8 @@ class PartialResults:
 
 def _has_plugins() -> bool:
     """Readers or measures are installed of which nobody knows when they change."""
-    return any(entry_points(group=group) for group in ("vani.readers", "vani.analyzers"))
+    installed = entry_points()
+    return any(installed.select(group=group) for group in ("vani.readers", "vani.analyzers"))
 
 
 def _find(name: str) -> Any:
@@ -242,12 +243,13 @@ def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
         return {"table": len(arrays) - 1}
     if isinstance(value, (list, tuple)):
         return {type(value).__name__: [_plain(one, arrays) for one in value]}
-    if isinstance(value, Mapping):
-        return {"dict": [[_plain(k, arrays), _plain(v, arrays)] for k, v in value.items()]}
     kind = type(value)
     if is_dataclass(value) and kind.__module__.startswith(_KINDS):
         held = {one.name: _plain(getattr(value, one.name), arrays) for one in fields(value)}
         return {"object": [kind.__module__, kind.__qualname__], "fields": held}
+    # Last: to ask it of a class for the first time takes long.
+    if isinstance(value, Mapping):
+        return {"dict": [[_plain(k, arrays), _plain(v, arrays)] for k, v in value.items()]}
     raise TypeError(f"{kind.__name__} is not kept")
 
 
