@@ -2,8 +2,9 @@
 
 Each round runs either on one processor, where there is one thread, and on two, one after the other, and subtracts what
 they take on a trace of 1,000 calls. On an idle machine the times by the clock tell it all. Where others work they do
-not: threads that only inflate, and share nothing, show what the machine has to give in the same round, and two bounds
-from processor time stand beside the clock:
+not: threads that only inflate, and share nothing, show what the machine has to give in the same round, and so do two
+runs at once, each on a processor of its own, which share no more than caches and memory. Two bounds from processor time
+stand beside the clock:
 
     at least    processor time on one, which is what it takes by the clock where nobody else works, over time by the
                 clock on two, which others can only have made longer
@@ -21,6 +22,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -93,7 +95,8 @@ def two_threads(trace: Path, folder: Path, *, rounds: int) -> dict[str, list[dic
     Returns
     -------
     dict
-        For `inflate`, `convert` and `profile` one dict per round: `one` and `two`, as `Turn`, and their `ratios`.
+        For `inflate`, `convert` and `profile` one dict per round: `one` and `two`, as `Turn`, `apart`, the seconds of
+        two runs at once, each on a processor, and `ratios`.
     """
     cores = sorted(os.sched_getaffinity(0))[:2]
     small = folder / "small"
@@ -106,7 +109,10 @@ def two_threads(trace: Path, folder: Path, *, rounds: int) -> dict[str, list[dic
     for _ in range(rounds):
         for name, (start, whole) in work.items():
             one, two = (_turn(start, whole, folder, cores[:n]) for n in (1, 2))
-            found[name].append({"one": asdict(one), "two": asdict(two), "ratios": ratios(one, two)})
+            apart = _apart(start, whole, folder, cores)
+            of_machine = sum(one.seconds / seconds for seconds in apart)
+            told = {**ratios(one, two), "apart": of_machine}
+            found[name].append({"one": asdict(one), "two": asdict(two), "apart": apart, "ratios": told})
     return found
 
 
@@ -127,6 +133,17 @@ def _turn(start: _Work, whole: _Work, folder: Path, cores: Sequence[int]) -> Tur
         max(done.cpu_s - began.cpu_s, _LEAST_S),
         others.processors(done),
     )
+
+
+def _apart(start: _Work, whole: _Work, folder: Path, cores: Sequence[int]) -> list[float]:
+    def alone(core: int) -> float:
+        place = folder / f"processor-{core}"
+        place.mkdir(exist_ok=True)
+        began = start(place, [core])
+        return max(whole(place, [core]).seconds - began.seconds, _LEAST_S)
+
+    with ThreadPoolExecutor(len(cores)) as at_once:
+        return list(at_once.map(alone, cores))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,13 +184,15 @@ def _show(name: str, rounds: list[dict[str, Any]]) -> None:
         f"{name}: two threads are {middle['clock']:.2f}x one by the clock"
         f"{f', goal {GOAL}x' if name in _COMMANDS else ''}; where nobody else works at least "
         f"{middle['at_least']:.2f}x, at most {middle['at_most']:.2f}x; "
-        f"processor time {middle['processor_time']:.2f} times that of one"
+        f"processor time {middle['processor_time']:.2f} times that of one; "
+        f"two runs at once, each on a processor, {middle['apart']:.2f}x"
     )
     for one in rounds:
         told = [
             f"{label} {turn['seconds']:.2f} s, processor time {turn['cpu_s']:.2f} s, others {_processors(turn)}"
             for label, turn in (("one:", one["one"]), ("two:", one["two"]))
         ]
+        told.append(f"apart: {one['ratios']['apart']:.2f}x")
         print(f"    {one['ratios']['clock']:.2f}x; {'; '.join(told)}")
 
 

@@ -98,9 +98,13 @@ class TestTwoThreads:
         for name in ("inflate", "convert", "profile"):
             (once,) = found[name]
             assert {"seconds", "cpu_s", "others"} == set(once["one"]) == set(once["two"])
+            both = sum(once["one"]["seconds"] / seconds for seconds in once["apart"])
+            assert len(once["apart"]) == 2
+            assert once["ratios"]["apart"] == pytest.approx(both)
         shown = capsys.readouterr().out
         assert "convert: two threads are" in shown
         assert "goal 1.85x" in shown
+        assert "two runs at once, each on a processor" in shown
         assert "kernels: " in shown
 
     @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs /proc/stat")
