@@ -37,10 +37,11 @@ __all__ = ["RecorderReader"]
 
 _TOLD = 8
 """Executables that are named one by one."""
-_FEWEST_FRAMED, _FEWEST_IN_FILES = 1 << 12, 1 << 17
+_FEWEST_FRAMED, _FEWEST_IN_FILES = 1 << 12, 1 << 15
 """Calls of a rank, in the mean, from which on it costs less to decode them twice more than to write and read them.
-To begin with a rank takes as long as some hundred calls; where it has files of its own, as ten thousand, and longer
-in a parallel file system. Measured: traces of 10,000 ranks cost the same with 1,400 and with 14,000 calls."""
+To begin with a rank takes as long as some hundred calls; where it has files of its own, as five to ten thousand, and
+longer in a parallel file system: 8 ms, which so many calls save, open them again there. Measured: 10,000 ranks
+cost the same with 1,400 and with 14,000 calls, of 2,000 with 5,000; with 33,000 and 100,000 down to half."""
 
 Ints = NDArray[np.int64]
 
