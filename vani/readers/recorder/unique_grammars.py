@@ -24,7 +24,7 @@ __all__ = ["GrammarBytes", "UniqueGrammars"]
 FEW = 256
 """So many grammars are kept as they are."""
 _SMALL_BYTES = 1 << 16
-_SMALL_COST = 1 << 18
+_SMALL_COST = 1 << 15
 """Calls of all rules of a grammar that is expanded together with others."""
 _MOST_HELD, _OVERHEAD = 1 << 21, 512
 """Symbols of grammars that are kept where there are many, of which an object costs as much as this many."""
