@@ -45,12 +45,14 @@ def collected_in(
     stage: str,
 ) -> Partial:
     """What is collected in a pass over all partitions."""
+    apart = not any(task.store.has_files for task in tasks)
     return engine.reduce(
         partial(_run_part, wanted=wanted, facts=facts),
         tasks,
         wanted.combine,
         stage=stage,
         constants=constants,
+        calls=sum(task.store.manifest.parts[task.part].rows for task in tasks) if apart else 0,
     )
 
 

@@ -1,4 +1,7 @@
-"""A file without a name, for what has no room in memory: threads append to it and read what they wrote."""
+"""A file without a name, for what has no room in memory: threads append to it and read what they wrote.
+
+So do forks of this process, each to a file of its own, which was opened before.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
+from vani.engine.forks import fork_number
 from vani.errors import NoRoomError
 
 __all__ = ["Place", "ScratchFile"]
@@ -22,6 +27,20 @@ class _Nameless:
         with tempfile.TemporaryFile(dir=folder) as file:
             self.descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self.descriptor)
+        self._number = next(_numbers)
+        _open[self._number] = self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # What a fork tells of is open in the process that it comes from, too.
+        return _opened_before, (self._number,)
+
+
+_numbers = count()
+_open: weakref.WeakValueDictionary[int, _Nameless] = weakref.WeakValueDictionary()
+
+
+def _opened_before(number: int) -> _Nameless:
+    return _open[number]
 
 
 @dataclass(frozen=True)
@@ -53,10 +72,14 @@ class ScratchFile:
     ----------
     folder
         Where the file is made when the first bytes come.
+    forks
+        How many forks of this process append, too: their files are made at once.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._next = folder, [Path(tempfile.gettempdir())]
+    def __init__(self, folder: Path, *, forks: int = 0) -> None:
+        self._folders = (folder, Path(tempfile.gettempdir()))
+        self._of_forks = [[_made_or_why_not(place) for place in self._folders] for _ in range(forks)]
+        self._writer = self._tried = 0
         self._file: _Nameless | None = None
         self._end = 0
         self._lock = threading.Lock()
@@ -71,10 +94,12 @@ class ScratchFile:
         """
         size = sum(len(part) for part in parts)
         with self._lock:
+            if self._writer != fork_number():
+                self._writer, self._tried, self._file = fork_number(), 0, None
             while True:
                 try:
                     if self._file is None:
-                        self._file, self._end = _Nameless(self._folder), 0
+                        self._file, self._end = self._opened(), 0
                     file, offset = self._file, self._end
                     at = offset
                     for part in parts:
@@ -82,16 +107,32 @@ class ScratchFile:
                 except OSError as error:
                     # What lies in the file that is full stays there.
                     self._file = None
-                    if not self._next:
+                    self._tried += 1
+                    if self._tried == len(self._folders):
+                        self._tried -= 1
                         raise NoRoomError(
                             f"cannot write temporary data here ({error.strerror})",
-                            where=self._folder,
+                            where=self._folders[-1],
                             todo="free some space, or name another folder with VANI_CACHE",
                         ) from error
-                    self._folder = self._next.pop()
                     continue
                 self._end = at
                 return Place(file, offset, size)
+
+    def _opened(self) -> _Nameless:
+        if not self._writer:
+            return _Nameless(self._folders[self._tried])
+        made = self._of_forks[self._writer - 1][self._tried]
+        if isinstance(made, OSError):
+            raise made
+        return made
+
+
+def _made_or_why_not(folder: Path) -> _Nameless | OSError:
+    try:
+        return _Nameless(folder)
+    except OSError as error:
+        return error
 
 
 def _write(descriptor: int, part: bytes | memoryview, at: int) -> int:

@@ -62,8 +62,9 @@ class TimedCalls:
     def _notes(self) -> NoteTimes:
         calls = sum(task.store.manifest.parts[task.part].rows for task in self._at_hand)
         folder = next((task.store.scratch for task in self._at_hand if task.store.scratch), None)
-        file = ScratchFile(folder) if folder is not None and calls > _MOST_NOTED else None
-        return NoteTimes(self._numbers, file)
+        if folder is None or calls <= _MOST_NOTED:
+            return NoteTimes(self._numbers, None)
+        return NoteTimes(self._numbers, ScratchFile(folder, forks=self._engine.most_forks))
 
     def _collected(self, wanted: Collects[Partial], tasks: Sequence[Task]) -> Partial:
         return collected_in(wanted, self._facts, tasks, self._engine, self._constants, "measure")

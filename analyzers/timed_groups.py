@@ -104,9 +104,8 @@ class NotedGroup:
             at += self.rows * dtype.itemsize
         code, step, duration = found
         start = np.cumsum(step, dtype=np.int64) + self.first
-        if code.dtype.itemsize <= np.dtype(np.int32).itemsize:
-            return CallsInTime(code.astype(np.int32), start, start + duration)
-        return CallsInTime(code.astype(np.int64), start, start + duration)
+        fits = np.iinfo(code.dtype).max <= np.iinfo(np.int32).max
+        return CallsInTime(code.astype(np.int32) if fits else code.astype(np.int64), start, start + duration)
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

@@ -60,7 +60,9 @@ class MeteredEngine(Engine):
         *,
         stage: str = "",
         constants: Sequence[Any] = (),
+        calls: int = 0,
     ) -> list[Any]:
+        del calls
         meter = self._meter(stage, constants)
         results = [self._run(meter, function, item) for item in items]
         meter.whole += sum(map(len, results))
@@ -74,7 +76,9 @@ class MeteredEngine(Engine):
         *,
         stage: str = "",
         constants: Sequence[Any] = (),
+        calls: int = 0,
     ) -> Any:
+        del calls
         meter = self._meter(stage, constants)
         level = [self._run(meter, function, item) for item in items]
         while len(level) > 1:

@@ -173,8 +173,9 @@ class _Engine(Engine):
         *,
         stage: str = "",
         constants: Sequence[Any] = (),
+        calls: int = 0,
     ) -> list[Any]:
-        del constants
+        del constants, calls
         with self._watch.stage(stage if stage == "overlap" else "between"):
             return [function(item) for item in items]
 

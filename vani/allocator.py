@@ -25,12 +25,14 @@ def allocate_in_one_place() -> None:
     loaded. It would start a thread per processor for linear algebra, of which there is none here. And it would ask for
     huge pages whenever it makes an array of 4 MiB, which changes how all of the process's memory is mapped: threads
     whose pages are being made wait for that, and all others with them, as it holds Python's lock meanwhile. Two threads
-    took a tenth more processor time. Nothing else is done where the C library is not glibc.
+    took a tenth more processor time. The allocator that Arrow brings and does not use here has no thread of its own
+    either: a process with one thread can be forked. Nothing else is done where the C library is not glibc.
 
-    Sources: mallopt(3); numpy, "Global state".
+    Sources: mallopt(3); numpy, "Global state"; jemalloc(3), "background_thread".
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
+    os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     if (mallopt := _function("mallopt")) is None:
         return
     if "MALLOC_ARENA_MAX" not in os.environ:

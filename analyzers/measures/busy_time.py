@@ -22,7 +22,7 @@ from vani.analyzers.facts import Facts
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import KINDS, beside, pack, unpack
-from vani.analyzers.timed_groups import TimedGroup, calls_between
+from vani.analyzers.timed_groups import NotedGroup, TimedGroup, calls_between
 from vani.calls import Kind
 from vani.engine.run import Engine
 from vani.kernels.sweep import sweep
@@ -169,9 +169,11 @@ def busy(
     low, high = int(first.min()), int(reach.max()) + 1
     whole = Window(low, high, tuple(groups), facts, listed, workload)
     active = _most_active(groups)
+    # Others read Arrow's files, and begin its threads.
+    noted = int(rows.sum()) if all(isinstance(group, NotedGroup) for group in groups) else 0
     if active <= _HELD:
         few = stretches(whole, active, engine.workers)
-        return engine.reduce(busy_in, few, Keyed.merged, stage="overlap", constants=constants)
+        return engine.reduce(busy_in, few, Keyed.merged, stage="overlap", constants=constants, calls=noted)
 
     # Calls of one process hardly overlap: the more are merged that took place together, the fewer intervals are left.
     whole = replace(whole, groups=tuple(groups[i] for i in np.argsort(first, kind="stable").tolist()))
@@ -183,6 +185,7 @@ def busy(
             partial(_joined, most=most),
             stage="overlap",
             constants=constants,
+            calls=noted,
         )
         return left
 
@@ -204,7 +207,7 @@ def busy(
         if len(todo) >= engine.workers:
             now, todo = todo, []
             tasks = [(window, most_in(window)) for window in now]
-            found = engine.map(_busy_if_few, tasks, stage="overlap", constants=constants)
+            found = engine.map(_busy_if_few, tasks, stage="overlap", constants=constants, calls=noted)
         else:
             # Fewer pieces than workers: all work on one of them.
             now, todo = todo[:1], todo[1:]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vani.analyzers.calls_in_time import CallsInTime
@@ -33,6 +33,8 @@ def rows(some: CallsInTime) -> list[tuple[int, int, int]]:
     return list(zip(some.code.tolist(), some.start.tolist(), some.end.tolist(), strict=True))
 
 
+# Was: codes of 32 bits came back negative.
+@example(some=CallsInTime(np.array([1 << 31]), np.array([0]), np.array([1])), in_file=False)
 @given(some=calls(), in_file=st.booleans())
 def test_what_is_packed_is_unpacked_as_it_was(tmp_path_factory, some, in_file):
     file = ScratchFile(tmp_path_factory.getbasetemp()) if in_file else None

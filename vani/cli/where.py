@@ -10,7 +10,7 @@ import click
 
 from vani.cli.options import FILE
 from vani.engine.batch_system import BATCH_SYSTEMS
-from vani.engine.scheduler import BatchJobs, Scheduler, SchedulerFile, scheduler_of
+from vani.engine.scheduler import BatchJobs, LocalScheduler, Scheduler, SchedulerFile, scheduler_of
 
 __all__ = ["decoding_options", "scheduler_files", "where_options"]
 
@@ -31,7 +31,7 @@ def where_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--scheduler",
         metavar="ADDRESS|threads|processes",
-        help="Where to work: here, in threads (the default) or processes, or on a Dask cluster.",
+        help="Where to work: here (the default), in threads or processes, or on a Dask cluster.",
     )
     @click.option(
         "--scheduler-file",
@@ -102,7 +102,9 @@ def _scheduler(
     for lonely, is_given in (("--workers", workers is not None), ("--cluster-option", bool(cluster_options))):
         if is_given:
             raise click.UsageError(f"{lonely} goes with --cluster")
-    return scheduler_of(scheduler) if scheduler_file is None else SchedulerFile(scheduler_file)
+    if scheduler_file is not None:
+        return SchedulerFile(scheduler_file)
+    return LocalScheduler(forks=True) if scheduler is None else scheduler_of(scheduler)
 
 
 def _pair(option: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Thread
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vani.engine.parcel import call_each_from_file, load, pack
 from vani.errors import VaniError
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from vani.engine.process_pool import ProcessPool
 
 __all__ = ["Here", "workers_here"]
+
+_FEWEST_FORKED = 1 << 20
+"""Calls; a fork takes some milliseconds."""
+
+Answer = TypeVar("Answer")
 
 
 def workers_here() -> int:
@@ -35,10 +40,12 @@ class Here:
     ----------
     scheduler
         One of `vani.engine.scheduler.HERE`.
+    forks
+        Tasks of much work may run in forks of this process.
     """
 
-    def __init__(self, scheduler: str) -> None:
-        self.scheduler = scheduler
+    def __init__(self, scheduler: str, *, forks: bool = False) -> None:
+        self.scheduler, self._forks = scheduler, forks and scheduler == "threads"
         self._threads: ThreadPoolExecutor | None = None
         self._pool: ProcessPool | None = None
         self._others: set[BaseProcess] = set()
@@ -50,6 +57,11 @@ class Here:
     def workers(self) -> int:
         """How many tasks run at a time."""
         return 1 if self.scheduler == "synchronous" else workers_here()
+
+    @property
+    def most_forks(self) -> int:
+        """How many forks of this process may share tasks with it."""
+        return self.workers - 1 if self._forks else 0
 
     def each(
         self, function: Callable[[Any], Any], items: Sequence[Any], constants: Sequence[Any]
@@ -72,6 +84,23 @@ class Here:
                 # What was begun ends first: it must not write into a folder that is being removed.
                 self.close()
                 raise
+
+    def in_forks(
+        self, work: Callable[[Iterator[int]], Answer], items: int, calls: int, told: Callable[[int], None]
+    ) -> list[Answer] | None:
+        """Share the numbers of items among this process and forks of it, see `vani.engine.forks.share`.
+
+        None where there are too few calls in them, or no fork can be made: threads do it then.
+        """
+        forks = min(items - 1, self.most_forks)
+        if forks < 1 or calls < _FEWEST_FORKED:
+            return None
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
+        from vani.engine.forks import can_fork, share  # noqa: PLC0415 - for large traces
+
+        return share(work, items, forks, told) if can_fork() else None
 
     def _through(
         self, pool: Executor, function: Callable[[Any], Any], items: Sequence[Any]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -52,7 +54,7 @@ class Engine:
         self._here: Here | None = None
         self._cluster: Cluster | None = None
         if isinstance(self.scheduler, LocalScheduler):
-            self._here = Here(self.scheduler.name)
+            self._here = Here(self.scheduler.name, forks=self.scheduler.forks)
             return
         from vani.engine.cluster import Cluster  # noqa: PLC0415 - only a cluster pays for it
 
@@ -70,6 +72,11 @@ class Engine:
     def shares_memory(self) -> bool:
         """Tasks work in the memory of this process."""
         return self._here is not None and self._here.scheduler != "processes"
+
+    @property
+    def most_forks(self) -> int:
+        """How many forks of this process may share tasks with it."""
+        return 0 if self._here is None else self._here.most_forks
 
     @property
     def is_elsewhere(self) -> bool:
@@ -103,6 +110,7 @@ class Engine:
         *,
         stage: str = "",
         constants: Sequence[Any] = (),
+        calls: int = 0,
     ) -> list[Result]:
         """Apply `function` to every item.
 
@@ -110,6 +118,9 @@ class Engine:
         ----------
         constants
             Objects that the function or many items refer to: sent to each worker once, and not with every item.
+        calls
+            How many calls the tasks go through together, if they may do so in forks of this process: what they change
+            there is lost, but for files, and results can be pickled. 0: they may not.
 
         Returns
         -------
@@ -121,6 +132,16 @@ class Engine:
         self._progress(stage, 0, len(items))
         if self._here is not None:
             results: list[Any] = [None] * len(items)
+
+            def work(numbers: Iterator[int]) -> list[tuple[int, Result]]:
+                return [(number, function(items[number])) for number in numbers]
+
+            shared = self._here.in_forks(work, len(items), calls, partial(self._tell, stage, len(items)))
+            if shared is not None:
+                for number, result in chain.from_iterable(shared):
+                    results[number] = result
+                give_back()
+                return results
             for done, (number, result) in enumerate(self._here.each(function, items, constants), 1):
                 results[number] = result
                 self._progress(stage, done, len(items))
@@ -137,6 +158,7 @@ class Engine:
         *,
         stage: str = "",
         constants: Sequence[Any] = (),
+        calls: int = 0,
     ) -> Result:
         """Apply `function` to every item and `combine` the results.
 
@@ -145,6 +167,8 @@ class Engine:
         combine
             Puts results together, or what it put together before; associative, and free of order. On a cluster
             workers combine as a tree, so that one result arrives here, however many items there are.
+        calls
+            As for `map`.
         """
         if not items:
             return combine([])
@@ -155,6 +179,19 @@ class Engine:
         assert self._here is not None
         # Of thousands of parts, only the results of some are held at a time.
         most = _HELD * self._here.workers
+
+        def work(numbers: Iterator[int]) -> list[Result]:
+            held: list[Result] = []
+            for number in numbers:
+                held.append(function(items[number]))
+                if len(held) > _HELD:
+                    held = [combine(held)]
+            return [combine(held)] if held else []
+
+        shared = self._here.in_forks(work, len(items), calls, partial(self._tell, stage, len(items)))
+        if shared is not None:
+            give_back()
+            return combine([*chain.from_iterable(shared)])
         held: list[Result] = []
         for done, (_, result) in enumerate(self._here.each(function, items, constants), 1):
             held.append(result)
@@ -163,6 +200,9 @@ class Engine:
                 held = [combine(held)]
         give_back()
         return combine(held)
+
+    def _tell(self, stage: str, total: int, done: int) -> None:
+        self._progress(stage, done, total)
 
     def close(self) -> None:
         """End what was started: processes, the connection to a cluster, jobs of a batch system."""

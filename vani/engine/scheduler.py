@@ -39,9 +39,14 @@ class Client(Protocol):
 
 @dataclass(frozen=True)
 class LocalScheduler:
-    """This machine: one of `HERE`."""
+    """This machine: one of `HERE`.
+
+    With `forks`, tasks of much work run in forks of this process in place of threads, where that is safe. Commands
+    say so; what else goes on in a program that uses the library, nobody knows.
+    """
 
     name: str = HERE[0]
+    forks: bool = False
 
     def __post_init__(self) -> None:
         if self.name not in HERE:

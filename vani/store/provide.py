@@ -53,8 +53,9 @@ class Workers(Protocol):
         *,
         stage: str = "",
         constants: Sequence[object] = (),
+        calls: int = 0,
     ) -> list[Result]:
-        """Apply a function to every item; results in the order of the items."""
+        """Apply a function to every item; results in the order of the items. See `vani.engine.run.Engine.map`."""
 
 
 class Stores:
@@ -326,7 +327,10 @@ def decoding(reader: TraceReader, workers: Workers) -> write.RunTasks:
     """What runs the tasks of `write_store` on workers."""
 
     def run(function: Callable[[write.PartTask], Piece], tasks: Sequence[write.PartTask]) -> list[Piece]:
-        pieces = workers.map(function, tasks, stage="decode", constants=[reader])
+        # Other readers keep files open, whose place forks would share; calls that are kept are too much to be sent.
+        apart = isinstance(reader, DecodesAgain) and not any(task.keep for task in tasks)
+        calls = int(reader.calls_per_rank().sum()) if apart else 0
+        pieces = workers.map(function, tasks, stage="decode", constants=[reader], calls=calls)
         # Workers in other folders open the trace by its whole path: what they tell names it as the user did.
         there, here = (str(p / "_")[:-1] for p in (reader.path.absolute(), reader.path))
         if here != there:
