@@ -9,7 +9,6 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -35,6 +34,7 @@ from vani.analyzers.world import Context, World
 from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
+from vani.plug_ins import plug_ins
 from vani.store.manifest import Manifest
 from vani.store.partial_results import PartialResults
 from vani.store.read import Store
@@ -60,7 +60,7 @@ def measures() -> list[AnyMeasure]:
             candidate = members[name]
             if isinstance(candidate, type) and hasattr(candidate, "begin") and candidate is not Survey:
                 found.append(one_of_many(candidate()))
-    for point in entry_points(group=_ENTRY_POINTS):
+    for point in plug_ins(_ENTRY_POINTS):
         try:
             loaded = point.load()()
             name, _ = loaded.name, loaded.finish

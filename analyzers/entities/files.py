@@ -188,11 +188,10 @@ def files(
 def _strides(view: View) -> dict[int, int]:
     """Most common distance of each file's strided operations."""
     found = view.measured.of(PatternCounts)
-    best: dict[int, tuple[int, int]] = {}
     if found is None:
         return {}
-    columns = (column.tolist() for column in (found.strides.file, found.strides.stride, found.strides.count))
-    for file, stride, count in zip(*columns, strict=True):
-        if (count, -abs(stride)) > (best[file][0], -abs(best[file][1])) if file in best else True:
-            best[file] = (count, stride)
-    return {file: stride for file, (_, stride) in best.items()}
+    file, stride, count = found.strides.file, found.strides.stride, found.strides.count
+    order = np.lexsort((np.abs(stride), -count, file))
+    file, stride = file[order], stride[order]
+    first = np.append(True, file[1:] != file[:-1])[: len(file)]
+    return dict(zip(file[first].tolist(), stride[first].tolist(), strict=True))

@@ -58,6 +58,15 @@ def test_the_stride_of_a_file_is_the_distance_of_its_strided_operations(tmp_path
     assert shares(found.workflow.io.access_pattern) == {"strided": 1.0}
 
 
+def test_of_strides_that_are_as_common_as_each_other_the_shortest_is_the_files(tmp_path):
+    rows = [read(offset=i * 700, size=10, file=0, rank=0) for i in range(8)]
+    rows += [read(offset=i * 300, size=10, file=0, rank=1) for i in range(8)]
+    rows += [read(offset=i * 900, size=10, file=1, rank=0) for i in range(9)]
+    rows += [read(offset=i * 100, size=10, file=1, rank=1) for i in range(5)]
+    found = profile(tmp_path, rows, files=2)
+    assert sorted(file.stride for file in found.files) == [300, 900]
+
+
 def test_a_shared_file_written_in_blocks_by_each_process_is_not_random(tmp_path):
     # 8 ranks, a block of 16 x 64 KiB each, all at the same time.
     rows = [write(offset=r * (1 << 20) + i * 65536, size=65536, rank=r) for i in range(16) for r in range(8)]

@@ -277,9 +277,14 @@ def test_of_many_options_the_last_are_known_and_what_they_share(cache):
 
 
 plain = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
-numbers = st.sampled_from(["<i1", "<i8", "<u2", "<f8", "|b1"]).flatmap(
-    lambda dtype: st.lists(st.integers(0, 1), max_size=5).map(lambda some: np.array(some, dtype))
-)
+def whole(dtype: str) -> st.SearchStrategy[np.ndarray]:
+    ends = [0] if dtype in ("<f8", "|b1") else [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    small = st.lists(st.sampled_from([0, 1]) | st.sampled_from(ends), max_size=5)
+    any_size = small if len(ends) == 1 else small | st.lists(st.integers(*map(int, ends)), max_size=5)
+    return any_size.map(lambda some: np.array(some, dtype))
+
+
+numbers = st.sampled_from(["<i1", "<i8", "<u2", "<u4", "<u8", "<f8", "|b1"]).flatmap(whole)
 trees = st.recursive(
     plain | numbers,
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
@@ -307,6 +312,11 @@ def test_arrays_lie_where_kernels_want_them():
     found = partial_results._read(partial_results._written(arrays))
     assert all(one.flags.aligned and one.flags.writeable for one in found)
     assert found[1].shape == (2, 3)
+
+
+def test_small_numbers_take_few_bytes():
+    small, large = (len(partial_results._written([np.arange(1000) + base])) for base in (0, 1 << 40))
+    assert large - small == 6 * 1000
 
 
 def test_tables_come_back():

@@ -31,6 +31,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TRIES = 5
 _NUMBER = np.dtype(np.int32)
 _MOST_READ = 1 << 16
+_ANSWER_ROOM = 1 << 20
+"""What anyone may ask for (pipe(7))."""
 # sys/prctl.h of Linux
 _PR_SET_PDEATHSIG = 1
 
@@ -171,6 +173,9 @@ class _Fork:
 
 def _fork(work: Callable[[Iterator[int]], Any], queue: _Queue, number: int) -> _Fork:
     reads, writes = os.pipe()
+    with suppress(OSError):
+        # Answers of megabytes would pass in pieces of 64 KiB, each of which waits for the other process.
+        fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, _ANSWER_ROOM)
     parent = os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:

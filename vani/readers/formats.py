@@ -125,11 +125,11 @@ def unusable(path: Path) -> list[InputError]:
 
 @functools.cache
 def _plug_ins() -> _PlugIns:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - most traces need no plug-in
+    from vani.plug_ins import plug_ins  # noqa: PLC0415 - most traces need no plug-in
 
     found: list[Format] = []
     broken: list[InputError] = []
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in plug_ins(ENTRY_POINTS):
         try:
             loaded = point.load()
         except Exception as error:

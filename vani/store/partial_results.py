@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.plug_ins import plug_ins
 from vani.store.cache import cache_directory, make_folder
 from vani.store.manifest import OTHERS_WRITE
 from vani.store.read import TABLES, Store
@@ -38,7 +38,7 @@ MOST_BYTES = 1 << 30
 """Of all files together; those go first that were not used for longest."""
 _MOST_OF_ONE = MOST_BYTES // 4
 _MOST_RESULTS = 16
-_BEGIN = b"vani.partial-results/1\n"
+_BEGIN = b"vani.partial-results/2\n"
 _ROOT = Path(__file__).resolve().parents[1]
 _CODE = ("analyzers", "engine", "kernels", "readers", "store")
 _KINDS = ("vani.analyzers.", "vani.store.manifest")
@@ -133,8 +133,7 @@ class PartialResults:
 
 def _has_plugins() -> bool:
     """Readers or measures are installed of which nobody knows when they change."""
-    installed = entry_points()
-    return any(installed.select(group=group) for group in ("vani.readers", "vani.analyzers"))
+    return any(plug_ins(group) for group in ("vani.readers", "vani.analyzers"))
 
 
 def _find(name: str) -> Any:
@@ -221,10 +220,22 @@ def _sweep(folder: Path) -> None:
 def _written(what: object) -> bytes:
     arrays: list[NDArray[Any]] = []
     tree = _plain(what, arrays)
-    described = [[one.dtype.str, list(one.shape)] for one in arrays]
+    kept = [_narrow(one) for one in arrays]
+    described = [
+        [one.dtype.str, list(one.shape), small.dtype.str] for one, small in zip(arrays, kept, strict=True)
+    ]
     head = json.dumps({"tree": tree, "arrays": described}).encode()
-    body = b"".join([len(head).to_bytes(8, "little"), head, *(one.tobytes() for one in arrays)])
+    body = b"".join([len(head).to_bytes(8, "little"), head, *(one.tobytes() for one in kept)])
     return _BEGIN + hashlib.sha256(body).digest() + body
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """The same whole numbers in as few bytes as hold them all: to write them takes longest."""
+    if values.dtype.kind not in "iu" or not values.size:
+        return values
+    least, most = (np.min_scalar_type(edge) for edge in (values.min(), values.max()))
+    fits = np.promote_types(least, most)
+    return values.astype(fits) if fits.itemsize < values.dtype.itemsize else values
 
 
 def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
@@ -261,13 +272,13 @@ def _read(content: bytes) -> Any:
     at = 8 + int.from_bytes(body[:8], "little")
     head = json.loads(bytes(body[8:at]))
     arrays = []
-    for dtype, shape in head["arrays"]:
-        kind = np.dtype(dtype)
-        if kind.kind not in "biuf":
+    for dtype, shape, kept in head["arrays"]:
+        kind = np.dtype(kept)
+        if {kind.kind, np.dtype(dtype).kind} - set("biuf"):
             raise ValueError("no array of numbers")
         count = int(np.prod(shape, dtype=np.int64))
         # A copy lies where kernels want it.
-        arrays.append(np.frombuffer(body, kind, count, at).reshape(shape).copy())
+        arrays.append(np.frombuffer(body, kind, count, at).reshape(shape).astype(dtype))
         at += count * kind.itemsize
     return _value(head["tree"], arrays)
 
