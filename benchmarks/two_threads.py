@@ -1,10 +1,10 @@
-"""What a second thread is worth: `python -m benchmarks.two_threads` runs `vani convert` and `vani profile` with both.
+"""What a second processor is worth to `vani convert` and `vani profile`: `python -m benchmarks.two_threads`.
 
-Each round runs either on one processor, where there is one thread, and on two, one after the other, and subtracts what
-they take on a trace of 1,000 calls. On an idle machine the times by the clock tell it all. Where others work they do
-not: threads that only inflate, and share nothing, show what the machine has to give in the same round, and so do two
-runs at once, each on a processor of its own, which share no more than caches and memory. Two bounds from processor time
-stand beside the clock:
+Each round runs either on one processor and on two, where they have a second thread or, on Linux, a fork of themselves,
+one after the other, and subtracts what they take on a trace of 1,000 calls. On an idle machine the times by the clock
+tell it all. Where others work they do not: threads that only inflate, and share nothing, show what the machine has to
+give in the same round, and so do two runs at once, each on a processor of its own, which share no more than caches and
+memory. Two bounds from processor time stand beside the clock:
 
     at least    processor time on one, which is what it takes by the clock where nobody else works, over time by the
                 clock on two, which others can only have made longer
@@ -38,7 +38,7 @@ from vani.kernels.library import state
 __all__ = ["Turn", "has_two_processors", "main", "ratios", "two_threads"]
 
 GOAL = 1.85
-"""Time by the clock with one thread over that with two, with kernels, start-up apart."""
+"""Time by the clock on one processor over that on two, with kernels, start-up apart."""
 
 _Work = Callable[[Path, Sequence[int]], Run]
 
@@ -75,7 +75,7 @@ class Turn:
 
 
 def ratios(one: Turn, two: Turn) -> dict[str, float]:
-    """By the clock, at least and at most where nobody else works, and what processor time two threads add."""
+    """By the clock, at least and at most where nobody else works, and what processor time the second one adds."""
     return {
         "clock": one.seconds / two.seconds,
         "at_least": one.cpu_s / two.seconds,
@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _show(name: str, rounds: list[dict[str, Any]]) -> None:
     middle = {what: statistics.median(one["ratios"][what] for one in rounds) for what in rounds[0]["ratios"]}
     print(
-        f"{name}: two threads are {middle['clock']:.2f}x one by the clock"
+        f"{name}: two processors are {middle['clock']:.2f}x one by the clock"
         f"{f', goal {GOAL}x' if name in _COMMANDS else ''}; where nobody else works at least "
         f"{middle['at_least']:.2f}x, at most {middle['at_most']:.2f}x; "
         f"processor time {middle['processor_time']:.2f} times that of one; "

@@ -102,7 +102,7 @@ class TestTwoThreads:
             assert len(once["apart"]) == 2
             assert once["ratios"]["apart"] == pytest.approx(both)
         shown = capsys.readouterr().out
-        assert "convert: two threads are" in shown
+        assert "convert: two processors are" in shown
         assert "goal 1.85x" in shown
         assert "two runs at once, each on a processor" in shown
         assert "kernels: " in shown
