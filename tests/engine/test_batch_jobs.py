@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dask
+import dask_jobqueue  # noqa: F401 - its defaults are loaded once, and not inside a test that configures something
 import pytest
 from distributed import Client
 

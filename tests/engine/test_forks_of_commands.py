@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from terminal import on_terminal
 
 from vani.engine import Engine
 
@@ -129,6 +130,26 @@ def test_a_trace_that_changes_meanwhile_is_refused_as_ever(tmp_path, monkeypatch
     )
     assert "2 False" in said and any("while it was read" in line for line in said), said
     assert not any("Traceback" in line for line in said)
+
+
+def test_so_they_do_while_a_bar_shows_on_a_terminal(tmp_path):
+    script = """
+from vani.cli import output
+output._SHOW_AFTER_S = output._DRAW_EVERY_S = 0.001
+try:
+    main(["profile", sys.argv[1], "-o", "out.yaml"])
+finally:
+    print("forked", len(shared), "times")
+"""
+    status, shown = on_terminal(
+        [sys.executable, "-c", COMMANDS + script, TRACES / "v3-posix-mix-4r"],
+        tmp_path,
+        environment={"TERM": "xterm", "VANI_CACHE": str(tmp_path)},
+    )
+    assert status == 0
+    assert "\x1b[2K" in shown
+    assert "reading the trace" in shown
+    assert "forked 3 times" in shown
 
 
 def test_one_who_asks_for_threads_gets_threads(tmp_path, monkeypatch):

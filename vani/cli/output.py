@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.atomic import write_bytes, write_together
+from vani.cli.ticks import ticking, ticks_come_here
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _STAGES = {
     "timeline": "laying out calls",
 }
 _SHOW_AFTER_S = 1.0
+_DRAW_EVERY_S = 0.1
 _PAGE_WIDTH = 100
 
 
@@ -92,11 +94,9 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     """A progress bar on stderr, which appears when work takes longer than a second."""
     console = summary_console() if show else None
     # On a terminal that cannot move its cursor, a bar would be many lines.
-    if console is None or not console.is_interactive:
+    if console is None or not console.is_interactive or not ticks_come_here():
         yield None
         return
-    import threading  # noqa: PLC0415
-
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -112,12 +112,13 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         TextColumn("{task.fields[count]:>10}"),
         Clock(),
     )
-    bar = Progress(*columns, console=console, transient=True)
+    bar = Progress(*columns, console=console, transient=True, auto_refresh=False)
     # Without a total the bar only moves, which is all that can be said about a single piece of work.
     task = bar.add_task(_STAGES["decode"], total=None, count="")
-    timer = threading.Timer(_SHOW_AFTER_S, bar.start)
-    timer.daemon = True
-    timer.start()
+
+    def draw() -> None:
+        bar.start()
+        bar.refresh()
 
     def report(stage: str, done: int, total: int) -> None:
         many = total > 1
@@ -130,8 +131,7 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         )
 
     try:
-        yield report
+        with ticking(draw, after_s=_SHOW_AFTER_S, every_s=_DRAW_EVERY_S):
+            yield report
     finally:
-        timer.cancel()
-        timer.join()
         bar.stop()
