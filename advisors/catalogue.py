@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import importlib.metadata
 import pkgutil
 from collections.abc import Iterable, Iterator
 from types import ModuleType
@@ -15,7 +16,6 @@ from types import ModuleType
 import vani.advisors
 from vani.advisors.rule import SECTIONS, Rule
 from vani.errors import InputError, VaniError
-from vani.plug_ins import plug_ins
 
 __all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
 
@@ -98,7 +98,7 @@ def _bundled() -> Iterator[type[Rule]]:
 
 
 def _plugged_in() -> Iterator[type[Rule]]:
-    for point in plug_ins(ENTRY_POINTS):
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         try:
             loaded = point.load()
         except Exception as error:

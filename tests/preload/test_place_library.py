@@ -15,6 +15,7 @@ from random import Random
 
 import pytest
 from building import HERE, SOURCES, Built, build, missing
+from mpi_compilers import compiles_mpi
 from place_desk import CALLS, PLAIN
 
 from vani.database.interactions import Interaction, read, store
@@ -310,8 +311,8 @@ def test_the_table_and_its_hash_are_those_that_the_library_knows():
 def mpi(request: pytest.FixtureRequest, built: Built) -> list[str]:
     """How to start a program of four processes: with Debian's libraries by their names, elsewhere with the one there is."""
     compiler, start = shutil.which(f"mpicc{request.param}"), shutil.which(f"mpiexec{request.param}")
-    if compiler is None or start is None:
-        pytest.skip(f"there is no mpicc{request.param} or no mpiexec{request.param}")
+    if compiler is None or start is None or not compiles_mpi(compiler):
+        pytest.skip(f"there is no mpicc{request.param} with its headers, or no mpiexec{request.param}")
     if request.param == "" and (shutil.which("mpicc.mpich") or shutil.which("mpicc.openmpi")):
         pytest.skip("it is one of those above")
     program = built.library.parent / f"writes_mpi{request.param}"
