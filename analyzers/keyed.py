@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keys import pack, unpack
+from vani.columns import narrow
 
 __all__ = [
     "NO_VALUE",
@@ -80,7 +81,7 @@ class Keyed:
 
     def packed(self) -> Keyed:
         """The same table with each column in the smallest type that holds it: a million files have many columns."""
-        return Keyed(self.keys, {n: _narrow(c) for n, c in self.columns.items()})
+        return Keyed(self.keys, {n: narrow(c) for n, c in self.columns.items()})
 
     @staticmethod
     def merged(parts: Sequence[Keyed], how: Mapping[str, How] | None = None) -> Keyed:
@@ -95,23 +96,12 @@ class Keyed:
         columns = {}
         for name in parts[0].columns:
             column = fold(np.concatenate([p.columns[name] for p in parts]), (how or {}).get(name, "sum"))
-            columns[name] = _narrow(column) if large else column
+            columns[name] = narrow(column) if large else column
         return Keyed(fold.keys, columns)
 
 
 _LARGE = 1 << 18
 """Rows of a table whose columns are kept in small types."""
-_NARROW = (np.int8, np.int16, np.int32)
-
-
-def _narrow(column: NDArray[Any]) -> NDArray[Any]:
-    if not len(column):
-        return column
-    low, high = int(column.min()), int(column.max())
-    for narrow in _NARROW:
-        if np.iinfo(narrow).min <= low and high <= np.iinfo(narrow).max:
-            return column.astype(narrow, copy=False)
-    return column
 
 
 class _Fold:

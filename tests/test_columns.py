@@ -11,10 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from vani.columns import scalar, small_table, texts, to_arrow, to_numpy
+from vani.columns import narrow, scalar, small_table, texts, to_arrow, to_numpy
 
 TRACES = Path(__file__).parent / "data" / "traces"
 KINDS = [np.int8, np.int16, np.int32, np.int64, np.uint32, np.float64]
+
+
+@given(arrays(np.int64, st.integers(0, 5)))
+def test_a_narrow_column_is_the_same_in_no_larger_type_than_needed(values):
+    found = narrow(values)
+    assert found.tolist() == values.tolist()
+    if len(values) and found.dtype != np.int8:
+        half = np.iinfo(f"i{found.dtype.itemsize // 2}")
+        assert values.min() < half.min or values.max() > half.max
 
 
 @given(

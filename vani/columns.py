@@ -1,4 +1,4 @@
-"""Arrow arrays from numpy and back, through their buffers.
+"""Columns of numbers in numpy and Arrow: from one to the other through their buffers, and in small types.
 
 pyarrow's own conversions import pandas wherever it is installed, which takes longer than reading a small trace.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vani.kernels.known import Column
 
-__all__ = ["Texts", "raw", "scalar", "small_table", "texts", "to_arrow", "to_numpy", "with_validity"]
+__all__ = ["Texts", "narrow", "raw", "scalar", "small_table", "texts", "to_arrow", "to_numpy", "with_validity"]
 
 
 _DTYPES = {
@@ -131,6 +131,20 @@ class Texts(Sequence[str]):
 
 
 _AT_ONCE = 1 << 16
+
+
+_NARROW = (np.int8, np.int16, np.int32)
+
+
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """The same whole numbers, of 64 bits, in the smallest signed type that holds them all."""
+    if not values.size:
+        return values
+    low, high = int(values.min()), int(values.max())
+    for dtype in _NARROW:
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return values.astype(dtype, copy=False)
+    return values
 
 
 def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:

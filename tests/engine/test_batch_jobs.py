@@ -18,6 +18,7 @@ import dask
 import dask_jobqueue  # noqa: F401 - its defaults are loaded once, and not inside a test that configures something
 import pytest
 from distributed import Client
+from running import is_running
 
 import vani
 from vani.cli.main import main
@@ -359,14 +360,6 @@ def test_a_profile_made_by_jobs_is_the_same(tmp_path, monkeypatch):
     while any(is_running(pid) for pid in pids):
         assert time.monotonic() < deadline, "workers outlive their jobs"
         time.sleep(0.1)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 @pytest.mark.slow

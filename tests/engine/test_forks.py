@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from running import is_running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux")
 
@@ -177,14 +177,6 @@ def test_forks_end_with_the_process_that_made_them():
         while is_running(fork) and time.monotonic() < until:
             time.sleep(0.01)
         assert not is_running(fork)
-
-
-def is_running(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 def test_what_was_not_yet_written_is_written_once():

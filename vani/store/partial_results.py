@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.columns import narrow
 from vani.plug_ins import plug_ins
 from vani.store.cache import cache_directory, make_folder
 from vani.store.manifest import OTHERS_WRITE
@@ -220,22 +221,14 @@ def _sweep(folder: Path) -> None:
 def _written(what: object) -> bytes:
     arrays: list[NDArray[Any]] = []
     tree = _plain(what, arrays)
-    kept = [_narrow(one) for one in arrays]
+    # To write them takes longest.
+    kept = [narrow(one) if one.dtype == np.int64 else one for one in arrays]
     described = [
         [one.dtype.str, list(one.shape), small.dtype.str] for one, small in zip(arrays, kept, strict=True)
     ]
     head = json.dumps({"tree": tree, "arrays": described}).encode()
     body = b"".join([len(head).to_bytes(8, "little"), head, *(one.tobytes() for one in kept)])
     return _BEGIN + hashlib.sha256(body).digest() + body
-
-
-def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """The same whole numbers in as few bytes as hold them all: to write them takes longest."""
-    if values.dtype.kind not in "iu" or not values.size:
-        return values
-    least, most = (np.min_scalar_type(edge) for edge in (values.min(), values.max()))
-    fits = np.promote_types(least, most)
-    return values.astype(fits) if fits.itemsize < values.dtype.itemsize else values
 
 
 def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
