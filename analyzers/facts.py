@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.keys import beside, pack, unpack
+from vani.immutable import immutable
 from vani.kernels.ends import ByTime
 
 __all__ = ["BUCKETS", "MOMENTS", "Ends", "Facts"]
@@ -21,7 +22,7 @@ MOMENTS = beside(BUCKETS + 1)
 """Widths of keys of something and a moment."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Ends:
     """How far each file reached, by time: what is beyond has been asked for in vain."""
 
@@ -68,7 +69,7 @@ class Ends:
         return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Facts:
     """What the first pass found out, for the second."""
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keys import pack, unpack
 from vani.columns import narrow
+from vani.immutable import immutable
 
 __all__ = [
     "NO_VALUE",
@@ -38,7 +39,7 @@ How = Literal["sum", "min", "max"]
 """How values under equal keys become one."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Keyed:
     """Columns of integers under sorted, distinct keys; shape (n,) each.
 
@@ -148,7 +149,7 @@ def exact_sum(values: Ints) -> int:
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Dense:
     """Codes 0..n-1 for the distinct values of a batch's keys."""
 

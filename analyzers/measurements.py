@@ -21,6 +21,7 @@ from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.world import World
 from vani.counts import FileLayout
+from vani.immutable import immutable
 from vani.schema.profile import AppDependency
 
 __all__ = ["Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
@@ -29,7 +30,7 @@ Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
+@immutable
 class TraceFacts:
     """What a trace tells of itself. Times are nanoseconds of the ranks' clocks."""
 
@@ -55,7 +56,7 @@ class TraceFacts:
     """Library calls whose arguments were kept: function, arguments, how often."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Phases:
     """Phases, app after app and in order of time; all of an app are one where no time is known."""
 
@@ -73,7 +74,7 @@ class Phases:
         return len(self.start_ns)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class PossibleExchanges:
     """Where processes may have read what others wrote, if the order of calls is not known."""
 
@@ -138,6 +139,7 @@ class Results:
         return Results(others, unknown={**self._unknown, result: why}, otherwise=self._otherwise)
 
 
+# Plug-ins are handed it, and may be checked by no one.
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurements:
     """What a source found out; see the module's docstring."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
+from vani.immutable import immutable
 from vani.kernels.unions import KEYS, Calls, Unions
 
 __all__ = ["OfProcesses", "RunningUnion", "RunningUnions"]
@@ -70,7 +70,7 @@ class RunningUnion:
         return Keyed.merged(self._lengths)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class OfProcesses:
     """Calls of a batch in groups, as `vani.kernels.unions.Calls`, but with the process of each group."""
 

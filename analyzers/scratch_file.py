@@ -10,12 +10,12 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from vani.engine.forks import fork_number
 from vani.errors import NoRoomError
+from vani.immutable import immutable
 
 __all__ = ["Place", "ScratchFile"]
 
@@ -43,7 +43,7 @@ def _opened_before(number: int) -> _Nameless:
     return _open[number]
 
 
-@dataclass(frozen=True)
+@immutable
 class Place:
     """Where some bytes lie."""
 

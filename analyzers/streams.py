@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE, Dense
 from vani.analyzers.keys import SIDES, beside, pack, unpack
+from vani.immutable import immutable
 from vani.kernels.pattern import (
     APPENDED,
     BEGIN,
@@ -61,7 +62,7 @@ class Operations:
         return Operations(*(np.empty(0, t) for t in types))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class HeldOperations:
     """`Operations` as a kernel has them."""
 
@@ -102,7 +103,7 @@ class HeldOperations:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Calls:
     """Calls of a batch in which streams are found: `group`, `begin`, `size` and `start` of each, and what calls of a
     group share. `keys`, `count`, `rows`: see `Batch.streams`."""

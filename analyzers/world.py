@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.names import Lives, Renames
+from vani.immutable import immutable
 
 __all__ = ["Context", "World"]
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class World:
     """The workload as the manifests of its stores tell it, before any call is read."""
 
@@ -47,7 +48,7 @@ class World:
         return len(self.paths)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Context:
     """What a partition's batches need to become global."""
 

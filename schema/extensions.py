@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from vani.immutable import immutable
 
 __all__ = ["ExtensionRow", "extension_rows"]
 
 
-@dataclass(frozen=True)
+@immutable
 class ExtensionRow:
     """One value."""
 

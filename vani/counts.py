@@ -7,11 +7,12 @@ the tracer did not count.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vani.immutable import immutable
 
 __all__ = [
     "ALL_RANKS",
@@ -54,7 +55,7 @@ Beside = Literal["layouts", "segments", "heat"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class CountedSizes:
     """Sizes of data operations as they were counted.
 
@@ -80,7 +81,7 @@ class CountedSizes:
     count: Ints
 
 
-@dataclass(frozen=True)
+@immutable
 class FileLayout:
     """How a file lay on Lustre; None: not known."""
 
@@ -90,7 +91,7 @@ class FileLayout:
     components: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Segments:
     """Data calls of POSIX that were kept one by one; shape (calls,) each."""
 
@@ -105,7 +106,7 @@ class Segments:
     end_ns: Ints
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Heat:
     """Bytes by process and stretch of time, over all files; shape (cells,) each, a cell where something was moved."""
 
@@ -120,7 +121,7 @@ class Heat:
     written: Ints
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class RunCounts:
     """One run of one executable."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +17,7 @@ from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
 from vani.analyzers.world import Context
 from vani.calls import FileClass, Kind, Layer
 from vani.counts import RunCounts
+from vani.immutable import immutable
 
 __all__ = ["KeptCalls"]
 
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class KeptCalls:
     """Reads and writes of POSIX on files of the data set, by process, file, direction and time; shape (calls,) each."""
 

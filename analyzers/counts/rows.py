@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
+from vani.immutable import immutable
 
 __all__ = ["Rows"]
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Rows:
     """Shape (rows,) each; see `vani.counts.COLUMNS`, and `sync_ns` of flushes whose time is known."""
 

@@ -8,7 +8,7 @@ reads in question.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import beside, pack, unpack
 from vani.calls import Kind
+from vani.immutable import immutable
 
 if TYPE_CHECKING:
     from vani.analyzers.measures.exchanges import ExchangeCounts
@@ -55,7 +56,7 @@ def _joint(*columns: Ints) -> Ints:
     return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Blocks:
     """Each of the writers of a block wrote what each of its readers read; shapes (blocks,) and (members,)."""
 
@@ -101,7 +102,7 @@ class Blocks:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Flows:
     """Readers of bytes, and the processes that had written them."""
 
@@ -137,7 +138,7 @@ def _mixed(*columns: Ints) -> NDArray[np.uint64]:
     return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class _Calls:
     """Calls that wrote, or that read: of a file and process, the pieces [begin, end), between two moments."""
 

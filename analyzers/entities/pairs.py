@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.flows import numbers_of_sets, spread
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import pack, unpack
+from vani.immutable import immutable
 
 __all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all", "pairs"]
 
@@ -38,7 +38,7 @@ def pairs(writer: Ints, reader: Ints) -> Iterator[tuple[Ints, Ints]]:
         at = stop
 
 
-@dataclass(frozen=True)
+@immutable
 class Graph:
     """Pairs of processes, in numbers."""
 

@@ -20,7 +20,6 @@ lay between) or jumps to where the trace cannot tell (sequential, after a seek t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -36,6 +35,7 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.streams import Calls, Events, HeldOperations, Operations, Run, Seeks
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
+from vani.immutable import immutable
 from vani.kernels import pattern as kernel
 from vani.kernels.pattern import BITS, SOURCE
 
@@ -66,7 +66,7 @@ def _bits_of_flags() -> NDArray[np.uint8]:
     return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class PatternResult:
     """`cells`: a column per class by listed cell. `layers`: the same by app and layers around it. `strides`: by
     (file, bytes), of listed files."""
@@ -76,7 +76,7 @@ class PatternResult:
     strides: Pairs
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Strides:
     """How often the operations of listed files lie so far apart; shape (n,) each."""
 
@@ -86,7 +86,7 @@ class Strides:
     count: Ints
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class PatternCounts:
     """Data operations of each class, by the `NAMES` of classes."""
 

@@ -9,7 +9,7 @@ that its calls can lie in, intervals are cut at its borders, and lengths add up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -25,6 +25,7 @@ from vani.analyzers.keys import KINDS, beside, pack, unpack
 from vani.analyzers.timed_groups import NotedGroup, TimedGroup, calls_between
 from vani.calls import Kind
 from vani.engine.run import Engine
+from vani.immutable import immutable
 from vani.kernels.sweep import sweep
 
 __all__ = [
@@ -62,7 +63,7 @@ _SHORTEST = 1 << 12
 """The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class BusyTimes:
     """Nanoseconds by kind, `WRITE_OR_SYNC` and `ALL`; shape (n, WIDTH) each."""
 
@@ -85,7 +86,7 @@ def finish(combined: Keyed, phases: int, listed: int, apps: int) -> BusyTimes:
     return BusyTimes(of_phases, of_apps, files, workload[0])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Window:
     """A stretch of the workload's time, and the groups with calls in it."""
 

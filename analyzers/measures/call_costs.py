@@ -7,7 +7,7 @@ I/O time, so that the times of functions are those that the trace shows. Unit: c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import pack
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
+from vani.immutable import immutable
 
 __all__ = ["CallCosts", "FunctionCosts"]
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class FunctionCosts:
     """Per phase, listed file and function; shape (n,) each. Integers of any size: to be added up with `group`."""
 

@@ -8,7 +8,6 @@ the memory that is kept for this: then no footprint is known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,14 @@ from vani.analyzers.keyed import NO_VALUE, Dense, Keyed
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
+from vani.immutable import immutable
 
 __all__ = ["Footprint", "FootprintResult", "Touched"]
 
 _MOST_EXTENTS = 1_000_000
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class FootprintResult:
     """`extents` by cell and direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
 
@@ -38,7 +38,7 @@ class FootprintResult:
     given_up: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Touched:
     """Extents that all processes together read and wrote, less what lies beyond the end of a file; shape (extents,)."""
 
@@ -53,7 +53,7 @@ class Touched:
     """There were more extents than are kept: there are none here."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class PlacelessCalls:
     """Data operations whose place is not known, per phase and file; shape (n,) each."""
 

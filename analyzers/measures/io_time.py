@@ -9,7 +9,6 @@ processes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
 from vani.analyzers.world import Context, World
+from vani.immutable import immutable
 
 __all__ = ["IoTime", "IoTimeResult", "SpentTime"]
 
@@ -40,7 +40,7 @@ _MOST_HELD = 1 << 20
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class IoTimeResult:
     """`cells` by listed cell and kind, `phases` by phase alike, `processes` by process; column `time`."""
 
@@ -54,7 +54,7 @@ class IoTimeResult:
     """By app and kind: by how much the times in the app's phases add up to more than its own."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class SpentTime:
     """I/O time in ns; a column per kind and one for all together (`ALL_KINDS`) where the shape has KINDS + 1."""
 
@@ -116,7 +116,7 @@ class IoTime:
         )
 
 
-@dataclass(frozen=True)
+@immutable
 class _Last:
     """The last call of the batch before."""
 
@@ -129,7 +129,7 @@ class _Last:
     included: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class _Groups:
     """Calls that are alike, shape (groups + 1,) each; the last group is that of the call before the batch."""
 

@@ -8,7 +8,7 @@ counted again. `bytes` is what the calls asked for (moved, where the trace store
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, How, Keyed
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
+from vani.immutable import immutable
 
 __all__ = ["OperationCounts", "Operations"]
 
@@ -26,7 +27,7 @@ Ints = NDArray[np.int64]
 _HOW: dict[str, How] = {"first": "min", "last": "max"}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class OperationCounts:
     """Per phase and listed file; shape (n,) each. Integers of any size: to be added up with `group`."""
 

@@ -6,7 +6,6 @@ Unit: bytes, operations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,14 @@ from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
+from vani.immutable import immutable
 
 __all__ = ["MovedByProcess", "ProcessTotals"]
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class MovedByProcess:
     """Shape (processes,) each."""
 

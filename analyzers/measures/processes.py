@@ -6,7 +6,6 @@ A process uses a file if it opens it or makes a data operation on it. Unit: proc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,14 @@ from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
+from vani.immutable import immutable
 
 __all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class ProcessesResult:
     """`files` and `apps` (by app and file + 1): processes, readers, writers. `phases`: processes."""
 
@@ -33,7 +33,7 @@ class ProcessesResult:
     phases: Keyed
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class FileUsers:
     """Processes that use each file, shape (n,) each. Integers of any size."""
 
@@ -44,7 +44,7 @@ class FileUsers:
     writers: Ints
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class ProcessCounts:
     """Processes that use files of the data set (`files`: and others)."""
 

@@ -6,7 +6,6 @@ Unit: bytes. Operations whose size the trace does not tell are counted by `Opera
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,12 @@ from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Pairs, count_pairs
 from vani.analyzers.keys import pack
 from vani.analyzers.world import Context, World
+from vani.immutable import immutable
 
 __all__ = ["SizeBins", "SizeCounts", "TransferSize"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class SizeBins:
     """Data operations by bins of the source's own, per phase and file; shape (n,) each."""
 
@@ -37,7 +37,7 @@ class SizeBins:
     count: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class SizeCounts:
     """Data operations of each size, per phase and listed file; shape (n,) each."""
 

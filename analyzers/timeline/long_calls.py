@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from vani.analyzers.batch import Batch
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import KINDS, pack
+from vani.immutable import immutable
 
 __all__ = ["DURATIONS", "EDGES", "MOST", "Long", "by_duration", "longest"]
 
@@ -24,7 +24,7 @@ DURATIONS: Final = (KINDS, len(EDGES) + 1)
 """Widths of keys of kind and class of duration."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Long:
     """Some calls; shape (n,) each, longest first, of equals the first of the first process."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from vani.engine.batch_system import OptionValue, parsed_options
 from vani.errors import InputError
+from vani.immutable import immutable
 
 __all__ = [
     "HERE",
@@ -37,7 +38,7 @@ class Client(Protocol):
     def scheduler_info(self) -> object: ...
 
 
-@dataclass(frozen=True)
+@immutable
 class LocalScheduler:
     """This machine: one of `HERE`.
 
@@ -56,7 +57,7 @@ class LocalScheduler:
             )
 
 
-@dataclass(frozen=True)
+@immutable
 class SchedulerAddress:
     """A running Dask cluster, by the address of its scheduler, such as `tcp://host:8786`."""
 
@@ -70,7 +71,7 @@ class SchedulerAddress:
             )
 
 
-@dataclass(frozen=True)
+@immutable
 class SchedulerFile:
     """A running Dask cluster, by the file that `dask scheduler --scheduler-file FILE` writes."""
 
@@ -109,7 +110,7 @@ class SchedulerFile:
         return address
 
 
-@dataclass(frozen=True)
+@immutable
 class BatchJobs:
     """Workers as jobs of a batch system, submitted for this run and cancelled when it ends.
 
@@ -139,7 +140,7 @@ class BatchJobs:
         object.__setattr__(self, "parsed", parsed_options(self.system, self.options))
 
 
-@dataclass(frozen=True)
+@immutable
 class OpenClient:
     """A connection of the caller's, which stays open."""
 

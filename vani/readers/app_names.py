@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from vani.immutable import immutable
 
 __all__ = ["AppName", "app_name", "app_of_folder"]
 
@@ -43,7 +44,7 @@ _LONGEST_USER: Final = 3
 """Words of a user's name that are looked for in paths, at most."""
 
 
-@dataclass(frozen=True)
+@immutable
 class AppName:
     """Name of an executable."""
 

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.immutable import immutable
+
 __all__ = ["CallTable", "Signatures"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class CallTable:
     """Distinct calls, by signature id.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +21,7 @@ from vani.atomic import new_directory
 from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
 from vani.columns import small_table
 from vani.errors import InputError, TraceError
+from vani.immutable import immutable
 from vani.readers.identity import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
 from vani.store.kept import Kept
@@ -55,7 +55,7 @@ SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
 
 
-@dataclass(frozen=True)
+@immutable
 class PartTask:
     """Decode `ranks` of `reader`."""
 

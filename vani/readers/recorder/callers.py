@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from vani.calls import Layer
 from vani.errors import TraceError
+from vani.immutable import immutable
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, ragged
 
@@ -35,7 +36,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Resolved:
     """How often each call signature of each grammar occurs within the same layers; shape (n,) each.
 

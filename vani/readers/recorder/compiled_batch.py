@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.immutable import immutable
 from vani.kernels import calls as kernel
 from vani.kernels.library import library, note
 from vani.readers.handles import OpenHandles
@@ -24,7 +24,7 @@ _EXACT = 1 << 53
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class _Packed:
     """Signatures as the kernel takes them, and the codes behind the positions that stand in them."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
+from vani.immutable import immutable
 from vani.kernels import grammar as kernel
 from vani.kernels import rules as rules_kernel
 from vani.units import counted
@@ -48,7 +48,7 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
     return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Grammar:
     """A checked grammar: every symbol is a terminal or a rule that exists, and no rule contains itself.
 

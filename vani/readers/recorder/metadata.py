@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from vani.errors import TraceError
+from vani.immutable import immutable
 from vani.units import counted
 
 __all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
@@ -15,7 +16,7 @@ __all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
 _CUT: Final = "the file was cut off: copy the trace once more, or run the program again"
 
 
-@dataclass(frozen=True)
+@immutable
 class TraceLayout:
     """Where a version keeps things: a version is a row of this table, not a branch."""
 
@@ -120,7 +121,7 @@ _MOST_RANKS = 10_000_000
 _FLAGS = {"posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth", *_FLAGS_36}
 
 
-@dataclass(frozen=True)
+@immutable
 class Metadata:
     """What recorder.mt says; None where the layout does not say it."""
 

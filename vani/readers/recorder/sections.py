@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError
+from vani.immutable import immutable
 from vani.units import counted
 
 __all__ = ["KNOWN_FORMATS", "Extent", "Sections", "format_of", "open_sections"]
@@ -34,7 +34,7 @@ _TOLD = 5
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@immutable
 class Extent:
     """Where the bytes of a part lie."""
 
