@@ -344,6 +344,35 @@ def test_time_is_swept_once_for_all_groups(rows, window):
     assert times.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("calls", [4_097, 50_000])
+@pytest.mark.parametrize("spread", [1, 2, 60, 2**40])
+def test_many_calls_in_no_order_are_swept_as_few_are(calls, spread):
+    """Sorted by stretches of time; of many calls some stretches have none, and others nearly all."""
+    random = np.random.default_rng(calls + spread)
+    low, high = 7, 7 + spread
+    # Half of them crowd at the beginning, and some are at the very end.
+    start = np.where(random.random(calls) < 0.5, low, low + np.minimum(random.geometric(min(1, 9 / spread), calls), spread))
+    end = np.minimum(start + random.geometric(min(1, 30 / spread), calls), high)
+    code = random.integers(0, 4, calls) + 4 * random.integers(0, 2, calls)
+    times = sweep(
+        code.astype(np.int32), start, end, low=low, high=high, width=2, app=ints([0]), apps=1, workload=False
+    )
+    assert times is not None
+    phase, file = times[0], times[3]
+    for kind in range(4):
+        assert phase[kind] == union(start[code % 4 == kind], end[code % 4 == kind])
+        assert file[kind] == union(start[code == 4 + kind], end[code == 4 + kind])
+    assert phase[5] == union(start, end)
+    assert times[4].tolist() == phase.tolist()
+
+
+def union(start, end) -> int:
+    """Length of what intervals cover together."""
+    order = np.argsort(start)
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    return int((reach[1:] - np.maximum(start[1:], reach[:-1])).clip(0).sum() + reach[0] - start[0])
+
+
 def test_groups_beyond_their_number_are_left_to_numpy():
     calls = (ints([0, 3]), ints([0, 0]), ints([1, 1]), ints([0, 1]))
     assert reach(calls, ints([WRITES]), length=1, most=1) is None

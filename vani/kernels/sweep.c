@@ -4,6 +4,8 @@
 #include "columns.h"
 
 enum { DIGIT = 11, BINS = 1 << DIGIT, KINDS = 4, WRITE_OR_SYNC = KINDS, ALL = KINDS + 1, WIDTH = KINDS + 2 };
+/* Intervals of a stretch of time, which are sorted where they are at hand. */
+enum { FEW = 1 << 12 };
 
 struct intervals {
     const int32_t *code; /* ((phase * width) + number) * 4 + kind */
@@ -18,11 +20,16 @@ struct groups {
     int64_t apps, workload; /* measure the workload, too */
 };
 
+struct interval {
+    int64_t start, end, code;
+};
+
 struct found {
     int64_t *times; /* by group and kind, `WRITE_OR_SYNC` or `ALL`; zeros at first */
     int64_t *reach; /* as long: end of what was seen of each; INT64_MIN at first */
     int64_t *finest; /* the same by code; INT64_MIN at first */
-    uint64_t *keys, *spare; /* room for all intervals */
+    struct interval *room; /* for all intervals, and so have these two: */
+    uint64_t *keys, *spare;
 };
 
 static int bits_of(uint64_t value)
@@ -30,7 +37,7 @@ static int bits_of(uint64_t value)
     return value ? 64 - __builtin_clzll(value) : 0;
 }
 
-/* Sort by the digits above `low` up to `high`; returns which of both holds the result. */
+/* Sort by the digits from `low` to `high`; returns which of both holds the result. */
 static uint64_t *sorted(uint64_t *keys, uint64_t *spare, int64_t n, int low, int high)
 {
     for (int shift = low; shift < high; shift += DIGIT) {
@@ -68,49 +75,78 @@ static inline void cover_kinds(struct found *found, int64_t group, int kind, int
         cover(found, group * WIDTH + WRITE_OR_SYNC, start, end);
 }
 
+static inline void sweep(const struct groups *groups, struct found *found, int64_t start, int64_t end, uint32_t code)
+{
+    /* What others of its finest group cover, they cover in every other one. */
+    if (end <= found->finest[code])
+        return;
+    found->finest[code] = end;
+    uint32_t width = (uint32_t)groups->width;
+    int64_t excluded = groups->excluded, number = code / KINDS % width, phase = code / KINDS / width;
+    int kind = code % KINDS;
+    cover_kinds(found, phase, kind, start, end);
+    if (number > 0)
+        cover_kinds(found, excluded + 1 + number, kind, start, end);
+    if (phase == excluded)
+        return;
+    cover_kinds(found, excluded + 1 + width + groups->app[phase], kind, start, end);
+    if (groups->workload)
+        cover_kinds(found, excluded + 1, kind, start, end);
+}
+
+/* Intervals in any order that start in the `bits` of time after `low`. */
+static void sweep_stretch(const struct groups *groups, struct found *found, const struct interval *some, int64_t n,
+                          int64_t low, int bits)
+{
+    int index = bits_of((uint64_t)n);
+    for (int64_t i = 0; i < n; i++)
+        found->keys[i] = (uint64_t)(some[i].start - low) << index | (uint64_t)i;
+    const uint64_t *keys = sorted(found->keys, found->spare, n, index, index + bits);
+    uint64_t mask = (UINT64_C(1) << index) - 1;
+    for (int64_t i = 0; i < n; i++) {
+        const struct interval *one = some + (keys[i] & mask);
+        sweep(groups, found, one->start, one->end, (uint32_t)one->code);
+    }
+}
+
 /* All intervals lie between `low` and `high`. */
 KERNEL int vani_sweep(const struct intervals *intervals, int64_t low, int64_t high, const struct groups *groups,
                       struct found *found)
 {
     int64_t n = intervals->count, width = groups->width, excluded = groups->excluded;
+    const int64_t *start = intervals->start, *end = intervals->end;
+    const int32_t *code = intervals->code;
     if (n < 0 || n > INT32_MAX || low < 0 || high < low || width < 1 || excluded < 0 || groups->apps < 0
         || excluded >= INT32_MAX / 4 / width - 1)
         return NOT_ME;
     for (int64_t p = 0; p < excluded; p++)
         if (groups->app[p] < 0 || groups->app[p] >= groups->apps)
             return NOT_ME;
-    int index = bits_of((uint64_t)n), time = bits_of((uint64_t)(high - low));
-    int64_t codes = (excluded + 1) * width * KINDS;
-    if (index + time > 63)
+    int bits = bits_of((uint64_t)(high - low)), stretches = 0;
+    while (stretches < DIGIT && stretches < bits && n >> stretches > FEW)
+        stretches++;
+    bits -= stretches;
+    if (bits_of((uint64_t)n) + bits > 63)
         return NOT_ME;
+    int64_t at[BINS + 1] = {0}, codes = (excluded + 1) * width * KINDS;
     int falls = 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t start = intervals->start[i], end = intervals->end[i];
-        if (start < low || end > high || end < start || intervals->code[i] < 0 || intervals->code[i] >= codes)
+        if (start[i] < low || end[i] > high || end[i] < start[i] || code[i] < 0 || code[i] >= codes)
             return NOT_ME;
-        found->keys[i] = (uint64_t)(start - low) << index | (uint64_t)i;
-        falls |= i && start < intervals->start[i - 1];
+        at[((start[i] - low) >> bits) + 1]++;
+        falls |= i && start[i] < start[i - 1];
     }
-    uint64_t *keys = falls ? sorted(found->keys, found->spare, n, index, index + time) : found->keys;
-    uint64_t mask = (UINT64_C(1) << index) - 1;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t row = keys[i] & mask;
-        int64_t start = intervals->start[row], end = intervals->end[row];
-        uint32_t code = (uint32_t)intervals->code[row];
-        /* What others of its finest group cover, they cover in every other one. */
-        if (end <= found->finest[code])
-            continue;
-        found->finest[code] = end;
-        int kind = code % KINDS;
-        int64_t number = code / KINDS % (uint32_t)width, phase = code / KINDS / (uint32_t)width;
-        cover_kinds(found, phase, kind, start, end);
-        if (number > 0)
-            cover_kinds(found, excluded + 1 + number, kind, start, end);
-        if (phase == excluded)
-            continue;
-        cover_kinds(found, excluded + 1 + width + groups->app[phase], kind, start, end);
-        if (groups->workload)
-            cover_kinds(found, excluded + 1, kind, start, end);
+    if (!falls) {
+        for (int64_t i = 0; i < n; i++)
+            sweep(groups, found, start[i], end[i], (uint32_t)code[i]);
+        return DONE;
     }
+    for (int64_t s = 0; s < INT64_C(1) << stretches; s++)
+        at[s + 1] += at[s];
+    for (int64_t i = 0; i < n; i++)
+        found->room[at[(start[i] - low) >> bits]++] = (struct interval){start[i], end[i], code[i]};
+    /* Each is now where the next one begins. */
+    for (int64_t s = 0, begin = 0; s < INT64_C(1) << stretches; begin = at[s++])
+        sweep_stretch(groups, found, found->room + begin, at[s] - begin, low + (s << bits), bits);
     return DONE;
 }

@@ -35,7 +35,7 @@ class _Groups(ctypes.Structure):
 
 
 class _Found(ctypes.Structure):
-    _fields_ = tuple((name, _ADDRESS) for name in ("times", "reach", "finest", "keys", "spare"))
+    _fields_ = tuple((name, _ADDRESS) for name in ("times", "reach", "finest", "room", "keys", "spare"))
 
 
 def sweep(
@@ -81,7 +81,7 @@ def sweep(
     start, end = np.ascontiguousarray(start), np.ascontiguousarray(end)
     times = np.zeros((phases + 1 + width + apps, WIDTH), np.int64)
     reach, finest = (np.full(many, np.iinfo(np.int64).min) for many in (times.size, codes))
-    keys, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    room, keys, spare = np.empty(3 * n, np.int64), np.empty(n, np.uint64), np.empty(n, np.uint64)
     done = kernel(
         _Intervals(address(code, np.int32), address(start, np.int64, n), address(end, np.int64, n), n),
         low,
@@ -91,6 +91,7 @@ def sweep(
             address(times, np.int64),
             address(reach, np.int64),
             address(finest, np.int64),
+            address(room, np.int64),
             address(keys, np.uint64),
             address(spare, np.uint64),
         ),
