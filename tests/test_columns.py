@@ -17,8 +17,19 @@ TRACES = Path(__file__).parent / "data" / "traces"
 KINDS = [np.int8, np.int16, np.int32, np.int64, np.uint32, np.float64]
 
 
-@given(arrays(np.int64, st.integers(0, 5)))
-def test_a_narrow_column_is_the_same_in_no_larger_type_than_needed(values):
+ends_of_types = st.builds(
+    lambda bits, more: (1 << bits) + more, st.sampled_from([7, 15, 31]), st.integers(-2, 1)
+)
+
+
+@given(
+    st.lists(
+        ends_of_types | ends_of_types.map(lambda end: -end) | st.integers(-(1 << 63), (1 << 63) - 1),
+        max_size=5,
+    )
+)
+def test_a_narrow_column_is_the_same_in_no_larger_type_than_needed(numbers):
+    values = np.array(numbers, np.int64)
     found = narrow(values)
     assert found.tolist() == values.tolist()
     if len(values) and found.dtype != np.int8:
@@ -27,7 +38,11 @@ def test_a_narrow_column_is_the_same_in_no_larger_type_than_needed(values):
 
 
 @given(
-    st.sampled_from(KINDS).flatmap(lambda kind: arrays(kind, st.integers(0, 40), elements={"allow_nan": False} if kind is np.float64 else None)),
+    st.sampled_from(KINDS).flatmap(
+        lambda kind: arrays(
+            kind, st.integers(0, 40), elements={"allow_nan": False} if kind is np.float64 else None
+        )
+    ),
     st.data(),
 )
 def test_what_pyarrow_itself_makes_of_it(values, data):
@@ -36,7 +51,10 @@ def test_what_pyarrow_itself_makes_of_it(values, data):
     assert to_arrow(values, null).equals(pa.array(values, mask=null))
     skipped = data.draw(st.integers(0, len(values)))
     back = to_numpy(to_arrow(values, null).slice(skipped), 7)
-    assert back.tolist() == [7 if n else v for v, n in zip(values.tolist(), null.tolist(), strict=True)][skipped:]
+    assert (
+        back.tolist()
+        == [7 if n else v for v, n in zip(values.tolist(), null.tolist(), strict=True)][skipped:]
+    )
 
 
 @given(arrays(np.bool_, st.integers(0, 40)), st.integers(0, 5))
@@ -57,7 +75,10 @@ def test_half_a_surrogate_pair_is_no_text():
 def test_scalars_and_small_tables():
     assert scalar("a").as_py() == "a" and scalar(3).as_py() == 3
     schema = pa.schema([("n", pa.int16()), ("path", pa.string())])
-    assert small_table([(1, 2), ("a", "b")], schema).to_pylist() == [{"n": 1, "path": "a"}, {"n": 2, "path": "b"}]
+    assert small_table([(1, 2), ("a", "b")], schema).to_pylist() == [
+        {"n": 1, "path": "a"},
+        {"n": 2, "path": "b"},
+    ]
     assert small_table([(), ()], schema).num_rows == 0
 
 

@@ -63,7 +63,9 @@ def test_a_type_checker_refuses_to_assign_to_a_field(tmp_path):
         "one.start = 4\n"
         "Extent('here')\n"
     )
-    said, _, _ = mypy.run(["--cache-dir", str(tmp_path), "--config-file", str(tmp_path / "mypy.ini"), str(program)])
+    said, _, _ = mypy.run(
+        ["--cache-dir", str(tmp_path), "--config-file", str(tmp_path / "mypy.ini"), str(program)]
+    )
     assigned, made, *_ = (line.partition("program.py:")[2] for line in said.splitlines())
     assert assigned.startswith("6: error:") and "read-only" in assigned
     assert made.startswith("7: error:") and "incompatible type" in made

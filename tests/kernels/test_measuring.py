@@ -351,7 +351,9 @@ def test_many_calls_in_no_order_are_swept_as_few_are(calls, spread):
     random = np.random.default_rng(calls + spread)
     low, high = 7, 7 + spread
     # Half of them crowd at the beginning, and some are at the very end.
-    start = np.where(random.random(calls) < 0.5, low, low + np.minimum(random.geometric(min(1, 9 / spread), calls), spread))
+    start = np.where(
+        random.random(calls) < 0.5, low, low + np.minimum(random.geometric(min(1, 9 / spread), calls), spread)
+    )
     end = np.minimum(start + random.geometric(min(1, 30 / spread), calls), high)
     code = random.integers(0, 4, calls) + 4 * random.integers(0, 2, calls)
     times = sweep(

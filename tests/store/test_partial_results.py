@@ -84,7 +84,9 @@ def test_options_that_need_the_calls_get_them_once(monkeypatch, decoded, options
     assert decoded == []
 
 
-WHOLE = [path for path in sorted(TRACES.glob("*-*")) if not path.name.startswith(("v3-killed", "v3-truncated"))]
+WHOLE = [
+    path for path in sorted(TRACES.glob("*-*")) if not path.name.startswith(("v3-killed", "v3-truncated"))
+]
 
 
 @pytest.mark.parametrize("trace", WHOLE, ids=lambda path: path.name)
@@ -226,7 +228,19 @@ def forge(path: Path) -> None:
         lambda path: (path.unlink(), os.mkfifo(path)),
         lambda path: (path.unlink(), path.symlink_to("nowhere")),
     ],
-    ids=["magic", "text", "array", "empty", "short", "cut", "forged", "writable by others", "a folder", "a pipe", "a link"],
+    ids=[
+        "magic",
+        "text",
+        "array",
+        "empty",
+        "short",
+        "cut",
+        "forged",
+        "writable by others",
+        "a folder",
+        "a pipe",
+        "a link",
+    ],
 )
 def test_what_cannot_be_believed_is_measured_again(cache, decoded, damage):
     expected = vani.profile(TRACE).to_yaml()
@@ -277,14 +291,17 @@ def test_of_many_options_the_last_are_known_and_what_they_share(cache):
 
 
 plain = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
-def whole(dtype: str) -> st.SearchStrategy[np.ndarray]:
-    ends = [0] if dtype in ("<f8", "|b1") else [np.iinfo(dtype).min, np.iinfo(dtype).max]
-    small = st.lists(st.sampled_from([0, 1]) | st.sampled_from(ends), max_size=5)
-    any_size = small if len(ends) == 1 else small | st.lists(st.integers(*map(int, ends)), max_size=5)
-    return any_size.map(lambda some: np.array(some, dtype))
 
 
-numbers = st.sampled_from(["<i1", "<i8", "<u2", "<u4", "<u8", "<f8", "|b1"]).flatmap(whole)
+def array_of(dtype: str) -> st.SearchStrategy[np.ndarray]:
+    elements: st.SearchStrategy[object] = st.floats(allow_nan=False) if dtype == "<f8" else st.booleans()
+    if np.dtype(dtype).kind in "iu":
+        least, most = (int(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+        elements = st.sampled_from([0, 1, least, most]) | st.integers(least, most)
+    return st.lists(elements, max_size=5).map(lambda some: np.array(some, dtype))
+
+
+numbers = st.sampled_from(["<i1", "<i8", "<u2", "<u4", "<u8", "<f8", "|b1"]).flatmap(array_of)
 trees = st.recursive(
     plain | numbers,
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
@@ -298,7 +315,9 @@ def same(one: object, other: object) -> bool:
     if isinstance(one, (list, tuple)):
         return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
-        return isinstance(other, dict) and list(one) == list(other) and all(same(one[k], other[k]) for k in one)
+        return (
+            isinstance(other, dict) and list(one) == list(other) and all(same(one[k], other[k]) for k in one)
+        )
     return type(one) is type(other) and one == other
 
 
