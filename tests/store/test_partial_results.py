@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import vani
@@ -324,6 +324,12 @@ def same(one: object, other: object) -> bool:
 @given(trees)
 def test_what_is_read_is_what_was_written(tree):
     assert same(tree, partial_results._read(partial_results._written(tree)))
+
+
+@given(numbers)
+@example(np.array([0.5, 3]))
+def test_arrays_are_of_the_same_type_again(array):
+    assert same([array], partial_results._read(partial_results._written([array])))
 
 
 def test_arrays_lie_where_kernels_want_them():
