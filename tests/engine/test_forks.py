@@ -158,6 +158,17 @@ def test_an_interrupt_ends_the_forks_which_leave_it_to_this_process():
     """) == ["interrupted False True"]
 
 
+def test_an_interrupt_that_comes_to_a_fork_is_not_its_own():
+    assert run("""
+        def work(numbers):
+            if fork_number():
+                os.kill(os.getpid(), signal.SIGINT)
+            return list(numbers)
+
+        print(sorted(number for some in share(work, 10, 2, lambda done: None) for number in some) == list(range(10)))
+    """) == ["True"]
+
+
 def test_forks_end_with_the_process_that_made_them():
     script = """
         def work(numbers):
