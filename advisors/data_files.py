@@ -9,12 +9,12 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.metadata import share_of
 from vani.advisors.rule import Target
-from vani.immutable import immutable
 from vani.models.run_time import Kind, files_s
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _SESSION: Final = "/tmp/ompi."
 _NAMED: Final = 2
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Item:
     """A file and its place in the profile."""
 
