@@ -28,7 +28,8 @@ struct found {
     int64_t *times; /* by group and kind, `WRITE_OR_SYNC` or `ALL`; zeros at first */
     int64_t *reach; /* as long: end of what was seen of each; INT64_MIN at first */
     int64_t *finest; /* the same by code; INT64_MIN at first */
-    struct interval *room; /* for all intervals, and so have these two: */
+    /* Each as long as there are intervals. */
+    struct interval *room;
     uint64_t *keys, *spare;
 };
 
