@@ -64,7 +64,7 @@ def keep_freed_memory() -> None:
 
 
 def give_back() -> None:
-    """Return to the system what `keep_freed_memory` has kept: the next stage needs other arrays, in other threads.
+    """Return to the system what `keep_freed_memory` has kept, where what follows needs far less.
 
     Source: malloc_trim(3).
     """

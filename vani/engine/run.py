@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from vani.allocator import give_back
 from vani.engine.here import Here, workers_here
 from vani.engine.scheduler import LocalScheduler, Scheduler, SchedulerLike, scheduler_of
 
@@ -140,12 +139,10 @@ class Engine:
             if shared is not None:
                 for number, result in chain.from_iterable(shared):
                     results[number] = result
-                give_back()
                 return results
             for done, (number, result) in enumerate(self._here.each(function, items, constants), 1):
                 results[number] = result
                 self._progress(stage, done, len(items))
-            give_back()
             return results
         assert self._cluster is not None
         return self._cluster.map(function, items, constants, stage)
@@ -190,7 +187,6 @@ class Engine:
 
         shared = self._here.in_forks(work, len(items), calls, partial(self._tell, stage, len(items)))
         if shared is not None:
-            give_back()
             return combine([*chain.from_iterable(shared)])
         held: list[Result] = []
         for done, (_, result) in enumerate(self._here.each(function, items, constants), 1):
@@ -198,7 +194,6 @@ class Engine:
             self._progress(stage, done, len(items))
             if len(held) > most:
                 held = [combine(held)]
-        give_back()
         return combine(held)
 
     def _tell(self, stage: str, total: int, done: int) -> None:
