@@ -173,11 +173,11 @@ def _keep(name: str, what: object) -> None:
     if folder is None:
         return
     try:
-        content = _written(what)
+        pieces = _pieces(what)
     except (TypeError, ValueError):
         # A measure that finds something else than numbers.
         return
-    if len(content) > _MOST_OF_ONE:
+    if sum(map(len, pieces)) > _MOST_OF_ONE:
         return
     partial = folder / f".{name}.{os.urandom(4).hex()}.partial"
     with suppress(OSError):
@@ -185,7 +185,7 @@ def _keep(name: str, what: object) -> None:
         _sweep(folder)
         try:
             with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
-                file.write(content)
+                file.writelines(pieces)
             partial.replace(folder / name)
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -218,17 +218,22 @@ def _sweep(folder: Path) -> None:
         left -= size
 
 
-def _written(what: object) -> bytes:
+def _pieces(what: object) -> list[bytes | memoryview]:
+    """What to write, one after another; the arrays are not copied for it."""
     arrays: list[NDArray[Any]] = []
     tree = _plain(what, arrays)
     # To write them takes longest.
-    kept = [narrow(one) if one.dtype == np.int64 else one for one in arrays]
+    kept = [np.ascontiguousarray(narrow(one) if one.dtype == np.int64 else one) for one in arrays]
     described = [
         [one.dtype.str, list(one.shape), small.dtype.str] for one, small in zip(arrays, kept, strict=True)
     ]
     head = json.dumps({"tree": tree, "arrays": described}).encode()
-    body = b"".join([len(head).to_bytes(8, "little"), head, *(one.tobytes() for one in kept)])
-    return _BEGIN + hashlib.sha256(body).digest() + body
+    body: list[bytes | memoryview] = [len(head).to_bytes(8, "little"), head]
+    body.extend(one.reshape(-1).view(np.uint8).data for one in kept)
+    digest = hashlib.sha256()
+    for piece in body:
+        digest.update(piece)
+    return [_BEGIN, digest.digest(), *body]
 
 
 def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
