@@ -164,6 +164,27 @@ def test_what_other_code_found_is_measured_again(monkeypatch, decoded):
     assert decoded
 
 
+def test_the_state_of_the_code_is_that_of_each_file_that_can_change_what_is_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(partial_results, "_ROOT", tmp_path)
+    for name in partial_results._CODE:
+        (tmp_path / name).mkdir()
+    state = partial_results._state_of_code.__wrapped__
+    states = [state()]
+    for name in ("calls.py", "kernels/one.so", "readers/recorder/deep/inner.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+        states.append(state())
+        (tmp_path / name).write_text("22")
+        states.append(state())
+        os.utime(tmp_path / name, (1, 1))
+        states.append(state())
+    assert len(set(states)) == len(states)
+    for name in ("readers/__pycache__/one.py", "schema/other.py", "kernels/one.c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    assert state() == states[-1]
+
+
 def test_results_of_few_calls_are_not_kept(cache, monkeypatch):
     monkeypatch.setattr(partial_results, "FEWEST_CALLS", 1 << 17)
     vani.profile(TRACE)

@@ -59,13 +59,24 @@ def may_be_known(digest: str) -> bool:
 
 @cache
 def _state_of_code() -> str:
-    found = []
-    for folder in (_ROOT, *(_ROOT / name for name in _CODE)):
-        for path in folder.glob("*" if folder == _ROOT else "**/*"):
-            if path.suffix in (".py", ".so"):
-                state = path.stat()
-                found.append(f"{path.relative_to(_ROOT)} {state.st_size} {state.st_mtime_ns}")
+    found = _states(_ROOT, within=False)
+    for name in _CODE:
+        found += _states(_ROOT / name)
     return "\n".join(sorted(found))
+
+
+def _states(folder: str | Path, *, within: bool = True) -> list[str]:
+    """Path, size and time of the code in a folder, and `within` those in it."""
+    found = []
+    # To ask the system for every path takes seven times as long.
+    with os.scandir(folder) as entries:
+        for one in entries:
+            if one.name.endswith((".py", ".so")):
+                state = one.stat()
+                found.append(f"{one.path[len(str(_ROOT)) :]} {state.st_size} {state.st_mtime_ns}")
+            elif within and one.name != "__pycache__" and one.is_dir(follow_symlinks=False):
+                found += _states(one.path)
+    return found
 
 
 class PartialResults:
