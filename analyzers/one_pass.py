@@ -33,6 +33,8 @@ def _run_part(task: Task, wanted: Collects[Partial], facts: Facts | None) -> Par
         task.store.manifest.parts[task.part], sorted(wanted.columns | {"layer", "flags"})
     ):
         collector.add(Batch(task.context, calls, facts))
+        # The next one is decoded into its memory.
+        del calls
     return collector.result()
 
 

@@ -19,7 +19,7 @@ from vani.calls import FileClass, Flag, Kind, Layer
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.recorder.probe import is_recorder, probe
 from vani.readers.recorder.reader import RecorderReader
-from vani.readers.trace_reader import Piece
+from vani.readers.trace_reader import BATCH_ROWS, Piece
 
 RAW = ["2.3", "2.4", "2.5p"]
 
@@ -103,12 +103,24 @@ def test_batches_are_bounded_though_a_loop_is_long(tmp_path):
     write_trace(tmp_path, calls, layout="3.0")
     reader, piece = RecorderReader(tmp_path), Piece()
     sizes = [batch.num_rows for batch in reader.batches(range(2), piece)]
-    assert sum(sizes) == piece.records == 600_020 and max(sizes) <= 1 << 18
+    assert sizes == [300_000, 300_000, 20] and piece.records == 600_020 and max(sizes) <= 2 * BATCH_ROWS
     offsets = np.concatenate(
         [b["offset"].to_numpy(zero_copy_only=False) for b in reader.batches(range(1), Piece())]
     )
     # Never opened in the trace: no position is known.
     assert np.isnan(offsets.astype(float)).all()
+
+
+def test_batches_have_the_calls_of_as_many_ranks_as_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 100)
+    counts = (90, 150, 40, 60, 30, 60, 201, 10)
+    # Each rank repeats another call: no two have the same grammar.
+    calls = [[Call("write", ("/a", "%p", str(n)))] * n for n in counts]
+    write_trace(tmp_path, calls, layout="3.0")
+    reader, piece = RecorderReader(tmp_path), Piece()
+    batches = list(reader.batches(range(len(counts)), piece))
+    assert [batch.num_rows for batch in batches] == [90, 150, 100, 191, 100, 10]
+    assert [n for batch in batches for n in batch["bytes"].to_pylist()] == [n for n in counts for _ in range(n)]
 
 
 def test_a_user_function_and_the_hdf5_call_that_share_id_255_are_told_apart(tmp_path):

@@ -115,8 +115,9 @@ class TraceReader(Protocol):
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
 
-        A batch never holds more than about `BATCH_ROWS` rows, so memory does not grow with the trace. What is
-        found on the way is added to `piece`. A damaged rank is reported there and the others are still read.
+        A batch holds about `BATCH_ROWS` rows, and hardly ever more than twice as many, so memory does not grow with the
+        trace. What is found on the way is added to `piece`. A damaged rank is reported there and the others are still
+        read.
         """
 
 

@@ -65,8 +65,13 @@ class CallReader:
         ahead = _Ahead(tables, wanted)
         for rank in wanted.tolist():
             for chunk in self._chunks(rank, piece, ahead):
+                if rows and rows + len(chunk.ids) > 2 * BATCH_ROWS:
+                    yield builder.build(pending)
+                    pending, rows = [], 0
                 pending.append(chunk)
                 rows += len(chunk.ids)
+                # What it is made of gives room to the next one.
+                del chunk
                 if rows >= BATCH_ROWS:
                     yield builder.build(pending)
                     pending, rows = [], 0
@@ -186,7 +191,9 @@ class CallReader:
         signatures, grammar = of_rank
         shared = len(tables.sharing) and tables.sharing[tables.of_rank[rank]] > 1
         if grammar.calls > _CACHED_CALLS or not shared:
-            return signatures, grammar.expand(BATCH_ROWS)
+            # Each batch costs something, so a short one at the end is none.
+            runs = max(1, -(-grammar.calls // (2 * BATCH_ROWS)))
+            return signatures, grammar.expand(-(-grammar.calls // runs))
         # Ranks that share a small grammar expand it once.
         return signatures, iter((grammar.whole,))
 
