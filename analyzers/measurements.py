@@ -9,7 +9,7 @@ then it says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -139,8 +139,7 @@ class Results:
         return Results(others, unknown={**self._unknown, result: why}, otherwise=self._otherwise)
 
 
-# Plug-ins are handed it, and may be checked by no one.
-@dataclass(frozen=True, eq=False, repr=False)
+@immutable
 class Measurements:
     """What a source found out; see the module's docstring."""
 
