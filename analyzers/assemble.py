@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-import numpy as np
-
 from vani.analyzers.entities.apps import apps, file_counts, share_of_run
 from vani.analyzers.entities.dataset import dataset
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
@@ -26,6 +24,7 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
 from vani.calls import FileClass
+from vani.distinct import distinct
 from vani.schema.profile import Excluded, Generator, Phase, Profile, Workflow
 
 __all__ = ["assemble"]
@@ -132,7 +131,7 @@ def _excluded(view: View) -> Excluded:
     """What is counted apart."""
     operations = view.measured.operations
     apart = (operations.phase == view.excluded_phase) & (operations.file >= 0)
-    mine = np.unique(operations.file[apart])
+    mine = distinct(operations.file[apart])
     others = mine[view.world.file_class[mine] != FileClass.DATASET]
     return Excluded(files=len(others), io=view.excluded_stats)
 

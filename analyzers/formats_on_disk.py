@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.world import World
 from vani.calls import FileClass
+from vani.distinct import distinct
 from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT, format_of_head
 
 __all__ = ["formats_on_disk", "telling_formats"]
@@ -29,7 +30,7 @@ def formats_on_disk(world: World, used: Ints, listed: Ints) -> dict[int, str]:
         Codes of the files that some process uses, ascending.
     """
     codes = used[world.file_class[used] == FileClass.DATASET]
-    wanted = np.union1d(telling_formats(codes, listed), listed).tolist()
+    wanted = distinct(telling_formats(codes, listed), listed).tolist()
     heads = ((code, _head(world.paths[code])) for code in wanted)
     return {code: found for code, head in heads if head and (found := format_of_head(head)) is not None}
 

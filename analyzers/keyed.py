@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keys import pack, unpack
 from vani.columns import narrow
+from vani.distinct import distinct
 from vani.immutable import immutable
 
 __all__ = [
@@ -252,14 +253,14 @@ class Pairs:
         parts = [p for p in parts if len(p.first)]
         if not parts:
             return Pairs()
-        distinct = np.unique(np.concatenate([np.unique(p.first) for p in parts]))
-        if len(distinct) > _FEW_FIRST:
+        firsts = distinct(*(distinct(p.first) for p in parts))
+        if len(firsts) > _FEW_FIRST:
             return count_pairs(
                 *(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count"))
             )
         # One after the other: all at once would take several times the memory.
         found = []
-        for one in distinct.tolist():
+        for one in firsts.tolist():
             rows = [p.first == one for p in parts]
             second, count = (
                 np.concatenate([getattr(p, n)[r] for p, r in zip(parts, rows, strict=True)])

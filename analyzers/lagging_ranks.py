@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
+from vani.distinct import distinct
 
 __all__ = ["without_lag"]
 
@@ -55,7 +56,7 @@ def without_lag(start: Ints, end: Ints, cells: Cells, gap: int, short: int, runs
             found.append(here)
         elif again < until and again - int(late.end.max()) > gap:
             found.append(again)
-    return np.unique(np.concatenate((np.array(found, np.int64), runs)))
+    return distinct(np.array(found, np.int64), runs)
 
 
 def _not_behind(cells: Cells) -> Ints:

@@ -32,6 +32,7 @@ from vani.analyzers.activity import Cells
 from vani.analyzers.lagging_ranks import without_lag
 from vani.analyzers.phase_gap import MOST_PHASES, default_gap_ns, split
 from vani.analyzers.rounds import Pauses, pauses_of
+from vani.distinct import distinct
 
 __all__ = ["begins"]
 
@@ -94,7 +95,7 @@ def begins(
         if len(mine):
             cuts = _divided(mine, int(stretches[i]), pauses.where(pauses.stretch == i), 2 * short)
             found.append(np.array([cut.low for cut in cuts], np.int64))
-    every = np.unique(np.concatenate(found))
+    every = distinct(*found)
     return (every if len(every) <= MOST_PHASES else stretches), gap
 
 
@@ -106,7 +107,7 @@ def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
     inside = (place >= 0) & (end[place] > runs)
     following = np.minimum(place + 1, len(start) - 1)
     found = np.where(inside, np.maximum(runs, start[0]), start[following])
-    return np.union1d(found, start[:1])
+    return distinct(found, start[:1])
 
 
 def _divided(cells: Cells, begin: int, pauses: Pauses, least: int) -> list[_Cut]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
+from vani.distinct import distinct
 from vani.immutable import immutable
 from vani.kernels.unions import KEYS, Calls, Unions
 
@@ -103,7 +104,7 @@ class RunningUnions:
         if self._owner == current and all((one.process == current).all() for one in calls):
             processes = np.array([current])
         else:
-            processes = np.unique(np.concatenate([[self._owner, current], *(one.process for one in calls)]))
+            processes = distinct(np.array([self._owner, current]), *(one.process for one in calls))
         slot_of = {process: int(np.searchsorted(processes, process)) for process in (self._owner, current)}
         back = _LOOK_BACK_NS if current in self._threaded else 0
         times = self._open.add(

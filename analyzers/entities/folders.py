@@ -25,6 +25,7 @@ from vani.arrow_functions import (
     take,
 )
 from vani.columns import Texts, scalar, texts, to_arrow, to_numpy
+from vani.distinct import distinct
 from vani.schema.profile import ByteCounts, Folder, SizeDistribution
 
 __all__ = ["MOST_BY_FILES", "MOST_BY_TIME", "folders"]
@@ -113,7 +114,7 @@ def _makers(view: View, codes: Ints, folder: Ints, count: int) -> Ints | None:
     made = survey.at(codes, "makes") > 0
     widths = (count, view.world.processes)
     pairs = [pack((folder[made], survey.at(codes[made], n)), widths) for n in ("first_maker", "last_maker")]
-    of_folder, _ = unpack(np.unique(np.concatenate(pairs)), widths)
+    of_folder, _ = unpack(distinct(*pairs), widths)
     return np.bincount(of_folder, minlength=count).astype(np.int64)
 
 

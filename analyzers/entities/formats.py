@@ -14,6 +14,7 @@ import numpy as np
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.calls import Layer
+from vani.distinct import distinct
 from vani.schema.dataset_facts import FormatAttributes
 
 __all__ = ["attributes_by_calls", "format_attributes", "note_attributes"]
@@ -46,7 +47,7 @@ def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
     used = libraries.files
     for layer, describe in ((Layer.HDF5, _of_hdf5), (Layer.NETCDF, _of_netcdf), (Layer.PNETCDF, _of_netcdf)):
         for app in range(len(view.world.apps)):
-            codes = np.unique(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
+            codes = distinct(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
             moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
             mine = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
             own = [code for code in mine[:_MOST].tolist() if not _is_mpis(view.world.paths[code])]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.flows import numbers_of_sets, spread
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import pack, unpack
+from vani.distinct import distinct
 from vani.immutable import immutable
 
 __all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all", "pairs"]
@@ -55,7 +56,8 @@ def all_to_all(writer: tuple[Ints, Ints], reader: tuple[Ints, Ints], file: Ints)
     It spares looking at pairs, of which thousands of processes have millions. (block, process) pairs of each side,
     blocks ascending; `file` of each block.
     """
-    both = np.intersect1d(writer[0], reader[0])
+    written = distinct(writer[0])
+    both = written[np.isin(written, distinct(reader[0]), assume_unique=True)]
     if not len(both):
         return Graph(0, 0, 0, "none")
     sides = []

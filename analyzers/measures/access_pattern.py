@@ -35,6 +35,7 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.streams import Calls, Events, HeldOperations, Operations, Run, Seeks
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
+from vani.distinct import distinct
 from vani.immutable import immutable
 from vani.kernels import pattern as kernel
 from vani.kernels.pattern import BITS, SOURCE
@@ -202,7 +203,7 @@ class _Collector:
             held = HeldOperations.of(held)
         named = examples.file >= 0
         pending = (held.key, self._jumps.pending, self._opens.pending)
-        keys = np.unique(np.concatenate((examples.process_file[named], *(k // 2 for k in pending))))
+        keys = distinct(examples.process_file[named], *(k // 2 for k in pending))
         streams = np.add.outer(2 * keys, (0, 1)).ravel()
         process, file = unpack(keys, self._widths[:2])
         file -= 1

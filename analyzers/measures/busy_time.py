@@ -24,6 +24,7 @@ from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import KINDS, beside, pack, unpack
 from vani.analyzers.timed_groups import NotedGroup, TimedGroup, calls_between
 from vani.calls import Kind
+from vani.distinct import distinct
 from vani.engine.run import Engine
 from vani.immutable import immutable
 from vani.kernels.sweep import sweep
@@ -121,12 +122,12 @@ def _borders(window: Window, count: int) -> list[int]:
     A row group's calls are taken as spread evenly over its time, which is only used to place the borders.
     """
     first, last, _, rows = _extents(window.groups)
-    edges = np.unique(np.clip(np.concatenate((first, last + 1)), window.begin, window.end))
+    edges = distinct(np.clip(np.concatenate((first, last + 1)), window.begin, window.end))
     mass = np.zeros(len(edges))
     for a, b, n in zip(first, last + 1, rows, strict=True):
         mass += n * np.clip((edges - a) / (b - a), 0, 1)
     wanted = np.linspace(float(mass[0]), float(mass[-1]), count + 1)[1:-1]
-    borders = np.unique(np.interp(wanted, mass, edges).astype(np.int64))
+    borders = distinct(np.interp(wanted, mass, edges).astype(np.int64))
     borders = borders[(borders > window.begin) & (borders < window.end)]
     return [window.begin, *borders.tolist(), window.end]
 

@@ -17,6 +17,7 @@ from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
+from vani.distinct import distinct
 from vani.immutable import immutable
 
 __all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
@@ -121,13 +122,13 @@ class _Collector:
                 )
             )
         in_phase = pack((process[included], phase[included]), self._of_phase)
-        self._in_phase.append(np.unique(in_phase))
+        self._in_phase.append(distinct(in_phase))
         if len(self._in_phase) > 64:
             self._shrink()
 
     def _shrink(self) -> None:
         self._uses = [Keyed.merged(self._uses, {"readers": "max", "writers": "max"})]
-        self._in_phase = [np.unique(np.concatenate(self._in_phase))] if self._in_phase else []
+        self._in_phase = [distinct(*self._in_phase)] if self._in_phase else []
 
     def result(self) -> ProcessesResult:
         self._count()

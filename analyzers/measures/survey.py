@@ -29,6 +29,7 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
+from vani.distinct import distinct
 from vani.immutable import immutable
 from vani.kernels.busy import busy
 from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
@@ -115,7 +116,7 @@ class Survey:
             Intervals.joined([p.busy for p in parts]),
             Keyed.merged([p.files for p in parts], _FILES),
             reach,
-            np.unique(np.concatenate([np.empty(0, np.int64), *(p.threaded for p in parts)])),
+            distinct(np.empty(0, np.int64), *(p.threaded for p in parts)),
             level,
             Activity.combined([p.activity for p in parts]),
         )
@@ -294,7 +295,7 @@ class _Collector:
 
     def result(self) -> SurveyResult:
         self._shrink()
-        threaded = np.unique(np.concatenate([np.empty(0, np.int64), *self._threaded]))
+        threaded = distinct(np.empty(0, np.int64), *self._threaded)
         return SurveyResult(
             self._busy,
             self._files[0].packed(),

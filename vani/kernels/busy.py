@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.kernels.arrays import address
 from vani.kernels.library import function, note
 
@@ -65,7 +66,7 @@ def busy(
     if kernel is None:
         return None
     n, groups = len(calls[0]), len(process)
-    processes = np.unique(np.append(process, last.process))
+    processes = distinct(np.append(process, last.process))
     codes, place = (
         np.ascontiguousarray(calls[0], np.int32),
         np.searchsorted(processes, process).astype(np.int32),

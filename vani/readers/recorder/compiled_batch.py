@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.immutable import immutable
 from vani.kernels import calls as kernel
 from vani.kernels.library import library, note
@@ -119,8 +120,9 @@ class CompiledBatches:
     def _outer(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """The calls that are open, shape (threads, depths), and the threads."""
         opened = [] if self._nesting.by_time else self._nesting.before(rank)
+        waiting = distinct(np.array([o.thread for o in opened], np.int32))
         threads = np.append(
-            packed.threads, np.setdiff1d(np.array([o.thread for o in opened], np.int32), packed.threads)
+            packed.threads, waiting[~np.isin(waiting, packed.threads, assume_unique=True)]
         )
         depths = max([packed.depths, *(o.depth + 1 for o in opened)])
         outer = np.zeros((len(threads), depths), kernel.OUTER)
@@ -185,8 +187,8 @@ class CompiledBatches:
 
 def _pack(s: Signatures) -> _Packed:
     named = np.concatenate((s.file, s.rename_to))
-    files = np.unique(named[named >= 0])
-    handles, threads = np.unique(s.handle[s.handle >= 0]), np.unique(s.thread)
+    files = distinct(named[named >= 0])
+    handles, threads = distinct(s.handle[s.handle >= 0]), distinct(s.thread)
     table = np.zeros(len(s), kernel.SIGNATURE)
     for name in ("value", "bytes", "thread", "func", "flags", "layer", "kind", "depth", "rule", "binds"):
         table[name] = getattr(s, name)

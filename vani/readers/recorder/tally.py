@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.readers.probes import Probes
 from vani.readers.signatures import Signatures
 
@@ -35,7 +36,7 @@ class Tally:
         self.probes.see(self._signatures, ids)
         file = self._signatures.file[ids]
         named = np.flatnonzero(file >= 0)
-        pairs = np.unique(grammar[named] * max(1, self._files) + file[named])
+        pairs = distinct(grammar[named] * max(1, self._files) + file[named])
         np.add.at(self.users, pairs % max(1, self._files), self._ranks[pairs // max(1, self._files)])
         if self.kinds is not None:
             group = self._signatures.slope_group[ids]
