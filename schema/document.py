@@ -26,7 +26,6 @@ from vani.immutable import immutable
 from vani.schema.lifts import profile_2, system_2
 from vani.schema.reading import MAX_BYTES
 from vani.schema.yaml.layout import Tree
-from vani.schema.yaml.read import line_of, parse
 from vani.schema.yaml.write import yaml_text
 
 __all__ = [
@@ -74,7 +73,20 @@ class Syntax:
     """How a key gets its value, such as `{}: {}`."""
 
 
-YAML: Final = Syntax(parse, line_of, "{}: {}")
+def _parsed_yaml(text: str, where: str) -> Tree:
+    # What writes documents has none to read.
+    from vani.schema.yaml.read import parse  # noqa: PLC0415
+
+    return parse(text, where)
+
+
+def _line_of_yaml(text: str, place: tuple[int | str, ...]) -> int:
+    from vani.schema.yaml.read import line_of  # noqa: PLC0415
+
+    return line_of(text, place)
+
+
+YAML: Final = Syntax(_parsed_yaml, _line_of_yaml, "{}: {}")
 
 _NAME = re.compile(r"vani\.([a-z]+)/([1-9][0-9]{0,5})")
 

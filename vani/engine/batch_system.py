@@ -15,8 +15,8 @@ __all__ = ["BATCH_SYSTEMS", "BatchSystem", "OptionValue", "parsed_options"]
 
 OptionValue = str | int | bool | list[str]
 
-_WALLTIME = re.compile(r"(\d+-)?\d+(:\d{1,2}){0,2}")
-_SIZE = re.compile(r"\d+(\.\d+)?\s*([kmgtp]i?)?b?", re.IGNORECASE)
+_WALLTIME = r"(\d+-)?\d+(:\d{1,2}){0,2}"
+_SIZE = r"(?i)\d+(\.\d+)?\s*([kmgtp]i?)?b?"
 
 
 def _text(value: str) -> str:
@@ -36,13 +36,13 @@ def _bytes(value: str) -> int:
 
 
 def _size(value: str) -> str:
-    if not _SIZE.fullmatch(value):
+    if not re.fullmatch(_SIZE, value):
         raise ValueError("a size such as 16GB")
     return value
 
 
 def _walltime(value: str) -> str:
-    if not _WALLTIME.fullmatch(value):
+    if not re.fullmatch(_WALLTIME, value):
         raise ValueError("a time such as 01:30:00")
     return value
 

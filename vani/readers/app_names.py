@@ -23,17 +23,17 @@ from vani.immutable import immutable
 
 __all__ = ["AppName", "app_name", "app_of_folder"]
 
+# Compiled where a name is looked at: most traces ask for few of them.
 _DEFAULT_NAMES: Final = (
-    re.compile(r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+"),
-    re.compile(r"\d{6}\.\d+-(?P<names>.+-.+-.+)-\d+"),
+    r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+",
+    r"\d{6}\.\d+-(?P<names>.+-.+-.+)-\d+",
 )
-_NAMELESS: Final = re.compile(r".+?-(?:\(null\)|user-unknown)-(?P<exe>.+)")
-_HOST_PART: Final = re.compile(
+_NAMELESS: Final = r".+?-(?:\(null\)|user-unknown)-(?P<exe>.+)"
+_HOST_PART: Final = (
     # A name of a user or a program begins with a letter; places of a rack are letters with few digits each.
-    r"\d.*|[a-z]\d{1,3}|(?:[a-z]\d{1,4}){2,}"
+    r"(?i)\d.*|[a-z]\d{1,3}|(?:[a-z]\d{1,4}){2,}"
     r"|(?:login|node|compute|cnode|head|front|frontend|backend|batch|debug|worker|master|service|server|host|nid|rack"
-    r"|blade|chassis|vm|gpu|cpu|mic|knl|bigmem|ext|int|mom|viz|dm|dtn)\d*",
-    re.IGNORECASE,
+    r"|blade|chassis|vm|gpu|cpu|mic|knl|bigmem|ext|int|mom|viz|dm|dtn)\d*"
 )
 _COMMON_FOLDERS: Final = frozenset(
     {"bin", "case", "data", "home", "input", "job", "lib", "opt", "output", "project", "projects", "restart", "run",
@@ -64,7 +64,7 @@ def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False
         Tells whether a path of the trace leads through a folder of that name; asked only where the words do not tell.
     """
     for form in _DEFAULT_NAMES:
-        match = form.fullmatch(directory)
+        match = re.fullmatch(form, directory)
         if match:
             return _executable(match["names"], holds)
     # Steps that run side by side are often told apart by a letter: 01a-sim, 01b-weather.
@@ -80,7 +80,7 @@ def app_name(directory: str) -> str:
 
 
 def _executable(names: str, holds: Callable[[str], bool]) -> AppName:
-    nameless = _NAMELESS.fullmatch(names)
+    nameless = re.fullmatch(_NAMELESS, names)
     if nameless:
         return AppName(nameless["exe"])
     words = names.split("-")
@@ -102,7 +102,7 @@ def _user_in_paths(words: list[str], holds: Callable[[str], bool]) -> tuple[int,
     for begin in range(1, last):
         for end in range(min(begin + _LONGEST_USER, last), begin, -1):
             user = "-".join(words[begin:end])
-            common = not user or user in _COMMON_FOLDERS or _HOST_PART.fullmatch(user)
+            common = not user or user in _COMMON_FOLDERS or re.fullmatch(_HOST_PART, user)
             if not common and holds(user):
                 return begin, end
     return None
@@ -112,6 +112,6 @@ def _user_after_host(words: list[str]) -> tuple[int, int]:
     """Place of the word after the host's last part, with one word left for the program at least."""
     host = 1
     for end in range(2, len(words) - 1):
-        if _HOST_PART.fullmatch(words[end - 1]) and end - host <= 2:
+        if re.fullmatch(_HOST_PART, words[end - 1]) and end - host <= 2:
             host = end
     return host, host + 1

@@ -39,18 +39,16 @@ UNKNOWN = -1
 
 _HEAD = struct.Struct("<4I")
 _ENTRY = np.dtype([("module", "<u4"), ("offset", "<u8")])
-_SHARED_LIBRARY = re.compile(r"\.so(\.|$)|^ld-|^\[|^$")
+# Compiled where a call site is looked at: most traces have none.
+_SHARED_LIBRARY = r"\.so(\.|$)|^ld-|^\[|^$"
 _LIBRARIES = (
     # MPICH and its kin, Open MPI with its MPI-IO components, ROMIO on its own. MPIR is a library for integers.
-    (
-        Layer.MPIIO,
-        re.compile(r"lib[fp]?mpi(?!r\b)|libromio|mca_(io|fbtl|fs|fcoll|sharedfp)_|libmca_common_ompio"),
-    ),
-    (Layer.HDF5, re.compile(r"libhdf5")),
-    (Layer.PNETCDF, re.compile(r"libpnetcdf")),
-    (Layer.NETCDF, re.compile(r"libnetcdf")),
+    (Layer.MPIIO, r"lib[fp]?mpi(?!r\b)|libromio|mca_(io|fbtl|fs|fcoll|sharedfp)_|libmca_common_ompio"),
+    (Layer.HDF5, r"libhdf5"),
+    (Layer.PNETCDF, r"libpnetcdf"),
+    (Layer.NETCDF, r"libnetcdf"),
 )
-_INTERPRETER = re.compile(
+_INTERPRETER = (
     r"(python|pypy|perl|ruby|julia|node|lua|tclsh|octave(-cli)?)[-.\d]*"
     r"|java|R|Rscript|MATLAB|matlab|bash|dash|sh|zsh|ksh|tcsh|csh"
 )
@@ -125,9 +123,9 @@ def _base(module: str) -> str:
 def library_of(module: str) -> Layer | None:
     """Layer of the library that a module is by its path, None for anything else."""
     name = _base(module)
-    if not _SHARED_LIBRARY.search(name):
+    if not re.search(_SHARED_LIBRARY, name):
         return None
-    return next((layer for layer, form in _LIBRARIES if form.match(name)), None)
+    return next((layer for layer, form in _LIBRARIES if re.match(form, name)), None)
 
 
 def executable_of(modules: Iterable[str]) -> str | None:
@@ -135,7 +133,7 @@ def executable_of(modules: Iterable[str]) -> str | None:
 
     None where every call was made by a library, as where an interpreter is a library itself.
     """
-    return next((name for m in modules if not _SHARED_LIBRARY.search(name := _base(m))), None)
+    return next((name for m in modules if not re.search(_SHARED_LIBRARY, name := _base(m))), None)
 
 
 class Origins:
@@ -251,7 +249,7 @@ def _kinds(sites: CallSites) -> NDArray[np.int8]:
 
 def is_interpreter(program: str) -> bool:
     """Whether an executable says nothing about what runs: a script of it does."""
-    return _INTERPRETER.fullmatch(program) is not None
+    return re.fullmatch(_INTERPRETER, program) is not None
 
 
 def call_site_batches(source: Source, ranks: int) -> Iterator[pa.RecordBatch]:

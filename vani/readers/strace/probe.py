@@ -19,8 +19,8 @@ _LINE = (
     rb"^(?:\[pid +\d+\] +|\d+ +)?(?P<time>\d+\.\d+ |\d\d:\d\d:\d\d(?:\.\d+)? )?"
     rb"(?:[a-z_]\w*\(.*?(?:= (?:-?\d|0x|\?)|<unfinished \.\.\.>)|<\.\.\. \w+ resumed>|--- SIG\w+ |\+\+\+ )"
 )
-_PID = re.compile(r"\.(\d+)$")
-_RANK = re.compile(rf"^rank-(\d+){re.escape(SUFFIX)}$")
+_PID = r"\.(\d+)$"
+_RANK = rf"^rank-(\d+){re.escape(SUFFIX)}$"
 
 
 def is_strace(path: Path) -> bool:
@@ -59,20 +59,20 @@ def logs_of(path: Path) -> list[Path]:
     named = [file for file in files if file.name.endswith(SUFFIX)]
     # `strace -ff -o NAME` writes NAME.PID.
     return sorted(
-        named or [file for file in files if _PID.search(file.name) and _begins_like_one(file)],
+        named or [file for file in files if re.search(_PID, file.name) and _begins_like_one(file)],
         key=lambda file: natural(file.name),
     )
 
 
 def rank_of(log: Path) -> int | None:
     """The MPI rank whose processes a log is of; None where its name does not say."""
-    match = _RANK.match(log.name)
+    match = re.match(_RANK, log.name)
     return int(match[1]) if match else None
 
 
 def pid_of(log: Path) -> int:
     """The process that all lines of a log are of that name none; 0 where its name does not say."""
-    match = _PID.search(log.name)
+    match = re.search(_PID, log.name)
     return int(match[1]) if match else 0
 
 
