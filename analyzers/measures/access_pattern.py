@@ -60,7 +60,7 @@ Bools = NDArray[np.bool_]
 @cache
 def _bits_of_flags() -> NDArray[np.uint8]:
     """By flags, as numbers without a sign."""
-    flags = np.arange(1 << 16)
+    flags = np.arange(1 << 16, dtype=np.uint16)
     found = np.zeros(len(flags), np.uint8)
     for flag, bit in ((Flag.SEEK, "seek"), (Flag.OPEN, "open"), (Flag.APPEND, "append")):
         found[(flags & flag) != 0] |= BITS[bit]
