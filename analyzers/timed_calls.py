@@ -46,6 +46,7 @@ class TimedCalls:
         self._at_hand = [task for task in tasks if not task.store.has_files or task.store.is_at_hand]
         self._in_files = [task for task in tasks if task.store.has_files and not task.store.is_at_hand]
         self._facts, self._engine, self._apps = facts, engine, len(world.apps)
+        self._rows = busy_time.rows_of_groups(world.processes)
         self._numbers = np.full(world.files, -1, np.int64)
         self._numbers[listed] = np.arange(len(listed))
         self._constants = [*constants, self._numbers]
@@ -63,8 +64,9 @@ class TimedCalls:
         calls = sum(task.store.manifest.parts[task.part].rows for task in self._at_hand)
         folder = next((task.store.scratch for task in self._at_hand if task.store.scratch), None)
         if folder is None or calls <= _MOST_NOTED:
-            return NoteTimes(self._numbers, None)
-        return NoteTimes(self._numbers, ScratchFile(folder, forks=self._engine.most_forks))
+            return NoteTimes(self._numbers, None, self._rows)
+        file = ScratchFile(folder, forks=self._engine.most_forks)
+        return NoteTimes(self._numbers, file, self._rows)
 
     def _collected(self, wanted: Collects[Partial], tasks: Sequence[Task]) -> Partial:
         return collected_in(wanted, self._facts, tasks, self._engine, self._constants, "measure")

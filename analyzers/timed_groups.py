@@ -14,7 +14,7 @@ from vani.analyzers.facts import Facts
 from vani.analyzers.scratch_file import Place, ScratchFile
 from vani.analyzers.world import Context
 from vani.immutable import immutable
-from vani.store.read import ROW_GROUP, RowGroup, calls_of
+from vani.store.read import RowGroup, calls_of
 
 __all__ = ["NoteTimes", "NotedGroup", "StoredGroup", "TimedGroup", "calls_between"]
 
@@ -126,31 +126,33 @@ class NoteTimes:
         Shape (files,): number of a listed file, -1 for others.
     file
         Where they are put; None: they stay in memory.
+    rows
+        Calls of a group, at most.
     """
 
     columns = frozenset(COLUMNS)
 
-    def __init__(self, listed: Ints, file: ScratchFile | None) -> None:
-        self._listed, self._file = listed, file
+    def __init__(self, listed: Ints, file: ScratchFile | None, rows: int) -> None:
+        self._listed, self._file, self._rows = listed, file, rows
 
     def begin(self, context: Context, facts: Facts | None) -> _Noting:
         del context
         assert facts is not None
-        return _Noting(self._listed, facts, self._file)
+        return _Noting(self._listed, facts, self._file, self._rows)
 
     def combine(self, parts: Sequence[list[NotedGroup]]) -> list[NotedGroup]:
         return [one for part in parts for one in part]
 
 
 class _Noting:
-    def __init__(self, listed: Ints, facts: Facts, file: ScratchFile | None) -> None:
-        self._listed, self._facts, self._file = listed, facts, file
+    def __init__(self, listed: Ints, facts: Facts, file: ScratchFile | None, rows: int) -> None:
+        self._listed, self._facts, self._file, self._rows = listed, facts, file, rows
         self._found: list[NotedGroup] = []
 
     def add(self, batch: Batch) -> None:
         calls = calls_in_time(batch, self._facts, self._listed, begin=-_ALWAYS, end=_ALWAYS)
-        for at in range(0, len(calls), ROW_GROUP):
-            self._found.append(NotedGroup.of(calls.between_rows(at, at + ROW_GROUP), self._file))
+        for at in range(0, len(calls), self._rows):
+            self._found.append(NotedGroup.of(calls.between_rows(at, at + self._rows), self._file))
 
     def result(self) -> list[NotedGroup]:
         return self._found

@@ -28,6 +28,7 @@ from vani.distinct import distinct
 from vani.engine.run import Engine
 from vani.immutable import immutable
 from vani.kernels.sweep import sweep
+from vani.store.read import ROW_GROUP
 
 __all__ = [
     "ALL",
@@ -39,6 +40,7 @@ __all__ = [
     "busy",
     "busy_in",
     "finish",
+    "rows_of_groups",
     "stretches",
 ]
 
@@ -56,6 +58,8 @@ _PIECES = 4
 """For each worker."""
 _HELD = 8 << 20
 """Rows of row groups that lie side by side, 20 bytes each; of more, calls are merged by row group first."""
+_FEW_ROWS = 1 << 13
+"""Of groups that lie side by side: then those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
 """Intervals that are put together in one place, 24 bytes each."""
 _SAMPLE = 64
@@ -116,6 +120,14 @@ def stretches(whole: Window, active: int, workers: int) -> list[Window]:
     return [_between(whole, begin, end) for begin, end in pairwise(_borders(whole, count))]
 
 
+def rows_of_groups(processes: int) -> int:
+    """Calls that a `NotedGroup` should have, where so many processes are at work.
+
+    Groups that are merged one by one are as large as a store's.
+    """
+    return _FEW_ROWS if processes * ROW_GROUP <= _HELD else ROW_GROUP
+
+
 def _borders(window: Window, count: int) -> list[int]:
     """Borders of pieces of about as many calls each.
 
@@ -123,9 +135,14 @@ def _borders(window: Window, count: int) -> list[int]:
     """
     first, last, _, rows = _extents(window.groups)
     edges = distinct(np.clip(np.concatenate((first, last + 1)), window.begin, window.end))
-    mass = np.zeros(len(edges))
-    for a, b, n in zip(first, last + 1, rows, strict=True):
-        mass += n * np.clip((edges - a) / (b - a), 0, 1)
+    rate = rows / (last + 1 - first)
+    begins, ends = (
+        np.bincount(np.searchsorted(edges, np.clip(at, window.begin, window.end)), rate, len(edges))
+        for at in (first, last + 1)
+    )
+    # What is subtracted may leave a little less than nothing.
+    rates = np.maximum(np.cumsum(begins - ends), 0)[:-1]
+    mass = np.append(0, np.cumsum(rates * np.diff(edges)))
     wanted = np.linspace(float(mass[0]), float(mass[-1]), count + 1)[1:-1]
     borders = distinct(np.interp(wanted, mass, edges).astype(np.int64))
     borders = borders[(borders > window.begin) & (borders < window.end)]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from call_tables import MILLISECOND, InventedTrace, invented_traces, profile_of, read, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from vani.store.read import RowGroup, calls_of
+from vani.analyzers.measures import busy_time
+from vani.analyzers.measures.busy_time import Window, rows_of_groups
+from vani.store.read import ROW_GROUP, RowGroup, calls_of
 
 
 def test_processes_that_read_at_the_same_time_are_busy_once(tmp_path):
@@ -76,6 +81,48 @@ def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):
             patch(where + "_ROWS", rows),
         ):
             assert profile_of(traces, Path(folder) / "b") == one
+
+
+@given(
+    groups=st.lists(
+        st.tuples(st.integers(0, 1000), st.integers(0, 300), st.integers(1, 50)), min_size=1, max_size=12
+    ),
+    begin=st.integers(0, 600),
+    length=st.integers(1, 1300),
+    count=st.integers(1, 9),
+)
+@example(groups=[(0, 0, 7), (900, 99, 7)], begin=0, length=1000, count=2)
+@example(groups=[(0, 300, 50)] * 12, begin=100, length=10, count=9)
+def test_borders_are_where_about_as_many_calls_are_before_as_behind(groups, begin, length, count):
+    end = begin + length
+    window = Window(
+        begin,
+        end,
+        tuple(SimpleNamespace(first=a, last=a + n, reach=a + n, rows=rows) for a, n, rows in groups),
+        *(None, None, False),
+    )
+
+    def before(moment):
+        moment = min(max(moment, begin), end)
+        return sum(rows * min(max((moment - a) / (n + 1), 0), 1) for a, n, rows in groups)
+
+    borders = busy_time._borders(window, count)
+    assert (borders[0], borders[-1]) == (begin, end)
+    assert all(a < b for a, b in pairwise(borders))
+    wanted = np.linspace(before(begin), before(end), count + 1)[1:-1]
+    for border in borders[1:-1]:
+        assert any(before(border) - 1e-6 <= one <= before(border + 1) + 1e-6 for one in wanted)
+    for one in wanted:
+        around = [b for b in range(begin, end + 1) if before(b) - 1e-6 <= one <= before(b + 1) + 1e-6]
+        assert set(around) & set(borders)
+
+
+def test_groups_that_lie_side_by_side_are_small():
+    most = busy_time._HELD // ROW_GROUP
+    assert rows_of_groups(1) == rows_of_groups(most) == busy_time._FEW_ROWS
+    # These are merged one by one, as those of a store are.
+    assert rows_of_groups(most + 1) == ROW_GROUP
+    assert (most + 1) * ROW_GROUP > busy_time._HELD
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -15,7 +15,8 @@ from switched import needs_kernels, numpy_alone
 import vani
 from tests.traces.random_runs import random_run
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers import timed_calls, timed_groups
+from vani.analyzers import timed_calls
+from vani.analyzers.measures import busy_time
 from vani.analyzers.scratch_file import ScratchFile
 from vani.cli.main import main
 from vani.errors import TraceError, VaniError
@@ -47,7 +48,7 @@ def no_room(cache, monkeypatch) -> None:
     monkeypatch.setattr(provide, "Room", lambda: Room(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
     monkeypatch.setattr(timed_calls, "_MOST_NOTED", 0)
-    monkeypatch.setattr(timed_groups, "ROW_GROUP", 20)
+    monkeypatch.setattr(busy_time, "_FEW_ROWS", 20)
 
 
 def noted(trace: Path) -> dict[str, object]:
