@@ -116,6 +116,14 @@ def test_a_workflow_that_does_not_wait_for_storage_has_nothing_to_do(desk, tmp_p
     assert lines[-1].startswith("Next   nothing to do for storage")
 
 
+def test_where_all_was_lost_it_is_not_said_that_nothing_is_to_be_done(desk):
+    write_trace(desk / "trace", [[Call("creat", ("/f", "1"))]], layout="3.0")
+    (desk / "trace" / "recorder.ts").write_bytes(b"noise" * 40)
+    lines = screen(profile(desk / "trace"))
+    assert lines[0].startswith("Damaged trace: ")
+    assert lines[-1] == "Next   trace it again, see above"
+
+
 def test_colours_go_where_they_are_understood(desk, monkeypatch, mix):
     monkeypatch.delenv("NO_COLOR", raising=False)
     _, coloured = on_terminal([*VANI, "profile", mix, "-o", "p.yaml"], desk, environment={"TERM": "xterm"})

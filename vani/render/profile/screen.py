@@ -202,7 +202,8 @@ def _next(profile: Profile, console: Console, saved: Path | None, program: str) 
         _labelled(console, "Next", Text("profile it without --quick for times, phases and advice"))
         return
     if not profile.workflow.io.ops.all:
-        _labelled(console, "Next", Text("nothing to do for storage"))
+        whole = damage(profile) is None
+        _labelled(console, "Next", Text("nothing to do for storage" if whole else "trace it again, see above"))
         return
     if saved is None or str(saved) == "-":
         _labelled(console, "Next", Text("save it with -o profile.yaml, then vani advise profile.yaml"))
