@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 import pickle
 from dataclasses import FrozenInstanceError, field, fields, replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 import vani.immutable
 from vani.immutable import immutable
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @immutable
@@ -100,19 +104,29 @@ def test_what_is_given_is_checked_and_fields_are_derived():
         Checked(8, 2, per_node=4)
 
 
+@immutable
+class Located:
+    place: Path
+    rank: int = 0
+
+
 class Other(Extent):
     def __init__(self, text: str) -> None:
         super().__init__(*map(int, text.split("+")))
 
 
 def test_its_signature_is_that_of_its_fields():
-    assert str(inspect.signature(Checked)) == "(ranks: 'int', nodes: 'int' = 2)"
+    assert str(inspect.signature(Checked)) == "(ranks: int, nodes: int = 2)"
     assert (
         str(inspect.signature(Named))
-        == "(start: 'int', length: 'int' = 1, notes: 'list[str]' = Ellipsis, name: 'str' = '')"
+        == "(start: int, length: int = 1, notes: list[str] = Ellipsis, name: str = '')"
     )
     assert [*inspect.signature(Other).parameters] == ["text"]
     assert Other("3+4").length == 4
+
+
+def test_its_signature_has_the_text_of_types_that_only_type_checkers_know():
+    assert str(inspect.signature(Located)) == "(place: 'Path', rank: 'int' = 0)"
 
 
 def test_it_shows_its_fields():

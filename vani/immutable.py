@@ -107,15 +107,22 @@ class _OfFields:
         # A class below may take something else.
         if "__signature__" not in cls.__dict__:
             raise AttributeError("__signature__")
-        from inspect import Parameter, Signature  # noqa: PLC0415 - it takes longer than making all classes
+        # They take longer to load than it takes to make all classes.
+        from inspect import Parameter, Signature  # noqa: PLC0415
+        from typing import get_type_hints  # noqa: PLC0415
 
+        try:
+            types = get_type_hints(cls, include_extras=True)
+        except NameError:
+            # Some are imported for type checkers alone: the text of the annotations must do.
+            types = {}
         return Signature(
             [
                 Parameter(
                     of.name,
                     Parameter.POSITIONAL_OR_KEYWORD,
                     default=_default_shown(of, Parameter.empty),
-                    annotation=of.type,
+                    annotation=types.get(of.name, of.type),
                 )
                 for of in fields(cls)
                 if of.init
