@@ -48,7 +48,7 @@ class _Nodes(_Loader):
             return _PLAIN if implicit[0] else _TEXT
         return _LIST if kind is yaml.SequenceNode else _MAPPING
 
-    # Called before and after every node. libyaml's composer recurses in C, without a limit of its own.
+    # Called before and after every node. libyaml's composer recurses in C, and knew no limit before 0.2.6.
     def descend_resolver(self, _parent: object, _index: object) -> None:
         self.depth += 1
         self.nodes += 1
@@ -68,7 +68,7 @@ def parse_any(text: str, where: str) -> Tree:
         _refuse_aliases(text, where)
         return None if root is None else _build(root, where)
     except RecursionError:
-        raise DocumentError("is nested too deeply", where=where, todo="flatten it") from None
+        raise _nested_too_deeply(where) from None
 
 
 def line_below(node: yaml.Node | None, path: tuple[int | str, ...]) -> int:
@@ -94,7 +94,11 @@ def compose(text: str, where: str) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
-        raise DocumentError(f"not YAML: {error.problem or error.context}", where=where + line) from error
+        what = error.problem or error.context
+        # libyaml 0.2.6 has a limit of its own, 1000, which its scanner meets before a node is composed.
+        if what == "exceeded maximum nesting depth":
+            raise _nested_too_deeply(where + line) from error
+        raise DocumentError(f"not YAML: {what}", where=where + line) from error
     except yaml.YAMLError as error:
         raise DocumentError(f"not YAML: {getattr(error, 'reason', error)}", where=where) from error
     except _TooMany:
@@ -107,6 +111,10 @@ def compose(text: str, where: str) -> yaml.Node | None:
         if loader is not None:
             loader.dispose()
     return node
+
+
+def _nested_too_deeply(where: str) -> DocumentError:
+    return DocumentError("is nested too deeply", where=where, todo="flatten it")
 
 
 def _refuse_aliases(text: str, where: str) -> None:

@@ -369,7 +369,9 @@ def test_a_document_of_another_kind_is_refused(content, expected):
 def test_deep_nesting_and_alias_bombs_are_refused_quickly():
     assert "nested too deeply" in wrong(HEAD + "extra: " + "[" * 900 + "]" * 900)
     assert "nested too deeply" in wrong(HEAD + "extra: " + "[" * 100_000)
-    assert "nested too deeply" in wrong(HEAD + "extra:\n" + "".join(" " * i + "a:\n" for i in range(1, 200)))
+    for depth in 200, 1200:
+        levels = "".join(" " * i + "a:\n" for i in range(1, depth))
+        assert "nested too deeply" in wrong(HEAD + "extra:\n" + levels)
     bomb = (
         HEAD
         + "a0: &a0 x\n"
