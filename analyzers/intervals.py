@@ -30,6 +30,10 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.group)
 
+    def where(self, rows: NDArray[np.bool_]) -> Intervals:
+        """Some of them."""
+        return Intervals(self.group[rows], self.start[rows], self.end[rows])
+
     @staticmethod
     def joined(parts: list[Intervals]) -> Intervals:
         """All intervals of the parts, merged; each part is merged, and sorted by group and start."""
@@ -41,12 +45,8 @@ class Intervals:
         parts.sort(key=lambda part: int(part.group[0]))
         if all(int(a.group[-1]) < int(b.group[0]) for a, b in pairwise(parts)):
             # Nothing of one touches anything of another.
-            return Intervals(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("group", "start", "end")))
-        return _joined_many(parts) or merge(
-            np.concatenate([p.group for p in parts]),
-            np.concatenate([p.start for p in parts]),
-            np.concatenate([p.end for p in parts]),
-        )
+            return Intervals(*_columns(parts))
+        return _joined_by_group(parts) or _joined_at_once(parts)
 
 
 def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
@@ -101,6 +101,41 @@ def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
     return merge(group[opens], start[opens], end[np.append(opens[1:], len(group))[: len(opens)] - 1])
 
 
+def _joined_at_once(parts: Sequence[Intervals]) -> Intervals:
+    return _joined_many(parts) or merge(*_columns(parts))
+
+
+def _columns(parts: Sequence[Intervals]) -> tuple[Ints, Ints, Ints]:
+    group, start, end = (np.concatenate([getattr(p, n) for p in parts]) for n in ("group", "start", "end"))
+    return group, start, end
+
+
+def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
+    """Join intervals of which most groups are in one part each: these are moved, not sorted; None for others."""
+    heads = [np.flatnonzero(np.append(True, p.group[1:] != p.group[:-1])) for p in parts]
+    if sum(map(len, heads)) * _LONG > sum(map(len, parts)):
+        return None
+    groups = np.concatenate([p.group[at] for p, at in zip(parts, heads, strict=True)])
+    lengths = np.concatenate([np.diff(np.append(at, len(p))) for p, at in zip(parts, heads, strict=True)])
+    order = np.argsort(groups, kind="stable")
+    again = groups[order][1:] == groups[order][:-1]
+    if again.any():
+        shared = np.empty(len(groups), np.bool_)
+        shared[order] = np.append(again, False) | np.append(False, again)
+        if 2 * int(lengths[shared].sum()) > int(lengths.sum()):
+            return None
+        rows = np.split(np.repeat(shared, lengths), np.cumsum([len(p) for p in parts])[:-1])
+        together = _joined_at_once([p.where(some) for p, some in zip(parts, rows, strict=True)])
+        parts = [p.where(~some) for p, some in zip(parts, rows, strict=True)]
+        return Intervals.joined([*parts, together])
+    begins = np.cumsum(lengths) - lengths
+    lengths = lengths[order]
+    rows_in_order = np.repeat(begins[order] - np.cumsum(lengths) + lengths, lengths) + np.arange(
+        lengths.sum()
+    )
+    return Intervals(*(column[rows_in_order] for column in _columns(parts)))
+
+
 def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
     """Join intervals of so many groups that numbering them would take more memory than all else; None for few."""
     low, lowest = (min(int(getattr(p, n).min()) for p in parts) for n in ("start", "group"))
@@ -143,6 +178,8 @@ def _apart(
 
 
 _MANY = 1 << 16
+_LONG = 4
+"""Intervals of a group, at least, where looking at groups is worth it."""
 _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""
 

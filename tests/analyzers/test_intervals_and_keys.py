@@ -187,6 +187,24 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
 
 
 @given(
+    rows=ROWS, of=st.lists(st.integers(0, 2), min_size=40, max_size=40), shift=st.sampled_from([0, 1 << 40])
+)
+def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shift):
+    rows = [(g + shift, a, n) for g, a, n in rows]
+    # Most groups lie in one part, as files of which each has one process; those of `of` lie anywhere.
+    where = [of[i] if g % 3 == 0 else (g % 3) for i, (g, _, _) in enumerate(rows)]
+    parts = [
+        merged([row for row, place in zip(rows, where, strict=True) if place == one]) for one in range(3)
+    ]
+    whole = merged(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vani.analyzers.intervals._LONG", 1)
+        joined = Intervals.joined(parts)
+    for name in ("group", "start", "end"):
+        assert getattr(joined, name).tolist() == getattr(whole, name).tolist()
+
+
+@given(
     parts=st.lists(
         st.dictionaries(st.integers(-5, 5), st.tuples(INTS_OF_ALL_SIZES, INTS_OF_ALL_SIZES), max_size=6),
         max_size=4,
