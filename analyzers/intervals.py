@@ -102,6 +102,7 @@ def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
 
 
 def _joined_at_once(parts: Sequence[Intervals]) -> Intervals:
+    """Join parts of which none is empty."""
     return _joined_many(parts) or merge(*_columns(parts))
 
 
@@ -125,7 +126,8 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
         if 2 * int(lengths[shared].sum()) > int(lengths.sum()):
             return None
         rows = np.split(np.repeat(shared, lengths), np.cumsum([len(p) for p in parts])[:-1])
-        together = _joined_at_once([p.where(some) for p, some in zip(parts, rows, strict=True)])
+        # A part may have no shared group at all, or nothing else.
+        together = _joined_at_once([p.where(some) for p, some in zip(parts, rows, strict=True) if some.any()])
         parts = [p.where(~some) for p, some in zip(parts, rows, strict=True)]
         return Intervals.joined([*parts, together])
     begins = np.cumsum(lengths) - lengths

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vani.analyzers.intervals import Intervals, merge, total_length
@@ -188,6 +188,12 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
 
 @given(
     rows=ROWS, of=st.lists(st.integers(0, 2), min_size=40, max_size=40), shift=st.sampled_from([0, 1 << 40])
+)
+@example(
+    # Two parts hold nothing but a shared group, the third nothing of it.
+    rows=[(0, 0, 5), (0, 20, 5), (2, 0, 1), (2, 2, 1), (2, 4, 1)],
+    of=[0, 1] + 38 * [0],
+    shift=0,
 )
 def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shift):
     rows = [(g + shift, a, n) for g, a, n in rows]
