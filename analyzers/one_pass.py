@@ -50,12 +50,17 @@ def collected_in(
     apart = not any(task.store.has_files for task in tasks)
     return engine.reduce(
         partial(_run_part, wanted=wanted, facts=facts),
-        tasks,
+        # A long one that began last would keep all other workers waiting.
+        sorted(tasks, key=_rows, reverse=True),
         wanted.combine,
         stage=stage,
         constants=constants,
-        calls=sum(task.store.manifest.parts[task.part].rows for task in tasks) if apart else 0,
+        calls=sum(map(_rows, tasks)) if apart else 0,
     )
+
+
+def _rows(task: Task) -> int:
+    return task.store.manifest.parts[task.part].rows
 
 
 def tasks_of(stores: Sequence[Store], contexts: Sequence[Context]) -> list[Task]:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -329,8 +330,15 @@ def decoding(reader: TraceReader, workers: Workers) -> write.RunTasks:
     def run(function: Callable[[write.PartTask], Piece], tasks: Sequence[write.PartTask]) -> list[Piece]:
         # Other readers keep files open, whose place forks would share; calls that are kept are too much to be sent.
         apart = isinstance(reader, DecodesAgain) and not any(task.keep for task in tasks)
-        calls = int(reader.calls_per_rank().sum()) if apart else 0
-        pieces = workers.map(function, tasks, stage="decode", constants=[reader], calls=calls)
+        per_rank = reader.calls_per_rank()
+        calls = int(per_rank.sum()) if apart else 0
+        # A long one that began last would keep all other workers waiting.
+        sizes = [int(per_rank[task.ranks.start : task.ranks.stop].sum()) for task in tasks]
+        order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
+        found = workers.map(
+            function, [tasks[number] for number in order], stage="decode", constants=[reader], calls=calls
+        )
+        pieces = [piece for _, piece in sorted(zip(order, found, strict=True), key=itemgetter(0))]
         # Workers in other folders open the trace by its whole path: what they tell names it as the user did.
         there, here = (str(p / "_")[:-1] for p in (reader.path.absolute(), reader.path))
         if here != there:

@@ -1,0 +1,77 @@
+"""How the ranks of a trace are cut into parts, and in which order these are worked on."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from traces.trace_generator import Workload, generate_trace
+
+from vani.engine.run import Engine
+from vani.readers.open import open_trace
+from vani.readers.trace_reader import Piece
+from vani.store import write
+from vani.store.provide import decoding
+from vani.store.write import LARGE_PART, SMALL_PART, PartTask, plan_parts
+
+CALLS = st.lists(st.integers(0, 3 * LARGE_PART), min_size=1, max_size=60)
+
+
+@given(calls=CALLS, short_last=st.booleans())
+def test_parts_are_all_ranks_in_order_of_about_a_million_calls(calls, short_last):
+    parts = plan_parts(np.array(calls, np.int64), short_last=short_last)
+    assert parts[0].start == 0
+    assert parts[-1].stop == len(calls)
+    assert all(one.stop == other.start and len(other) for one, other in pairwise(parts))
+    for part in parts:
+        assert len(part) == 1 or sum(calls[part.start : part.stop]) <= LARGE_PART
+
+
+def makespan(sizes: list[int], workers: int) -> int:
+    """When the last of some workers is done, each of which takes the next part when it is done with one."""
+    done = [0] * workers
+    for size in sizes:
+        heapq.heapreplace(done, done[0] + size)
+    return max(done)
+
+
+@pytest.mark.parametrize("workers", [2, 4, 8, 16])
+@pytest.mark.parametrize(("ranks", "calls"), [(64, 300_000), (512, 100_000), (2_000, 10_000)])
+def test_nobody_waits_long_for_the_last_part_of_even_ranks(ranks, calls, workers):
+    parts = plan_parts(np.full(ranks, calls), short_last=True)
+    sizes = [len(part) * calls for part in parts]
+    assert sizes == sorted(sizes, reverse=True)
+    assert makespan(sizes, workers) <= ranks * calls / workers + max(calls, SMALL_PART)
+
+
+def test_long_parts_are_decoded_first_and_told_in_the_order_of_the_ranks(tmp_path, monkeypatch):
+    generate_trace(tmp_path / "trace", Workload(calls=6_000, ranks=6, files=6, zlib_level=1))
+    reader = open_trace(tmp_path / "trace")
+    calls = np.array([10, 50, 20, 50, 40, 30])
+    monkeypatch.setattr(type(reader), "calls_per_rank", lambda _: calls)
+    begun: list[int] = []
+
+    def told(task: PartTask) -> Piece:
+        begun.append(task.ranks.start)
+        return Piece(records=int(calls[task.ranks.start]))
+
+    tasks = [PartTask(reader, range(rank, rank + 1), None) for rank in range(6)]
+    pieces = decoding(reader, Engine("synchronous"))(told, tasks)
+    assert begun == [1, 3, 4, 5, 2, 0]
+    assert [piece.records for piece in pieces] == calls.tolist()
+
+
+def test_calls_that_are_decoded_anew_lie_in_parts_that_become_shorter(tmp_path, monkeypatch):
+    monkeypatch.setattr(write, "SMALL_PART", 100)
+    generate_trace(tmp_path / "trace", Workload(calls=40_000, ranks=40, files=40, zlib_level=1))
+    reader = open_trace(tmp_path / "trace")
+    store = write.decode_on_demand(
+        reader, version="0", run=decoding(reader, Engine("synchronous")), scratch=tmp_path
+    )
+    ranks = [stop - start for start, stop in (part.ranks for part in store.manifest.parts)]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] > ranks[-1] == 1
