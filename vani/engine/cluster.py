@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vani.allocator import stop_keeping
+from vani.engine.bundles import bundled, in_order
 from vani.engine.parcel import FAN_IN, call_each, fold_each, fold_results, load, pack
 from vani.engine.scheduler import BatchJobs, Elsewhere, OpenClient, SchedulerAddress, SchedulerFile
 from vani.engine.sharing import ask, question, trouble
@@ -289,24 +290,24 @@ class Cluster:
         self, function: Callable[[Any], Any], items: Sequence[Any], constants: Sequence[Any], stage: str
     ) -> list[Any]:
         """Apply a function to every item; results arrive here, in order."""
-        chunks = self._chunks(items)
+        bundles = self._bundled(items)
         futures: list[Any] = []
         try:
             common, traffic = self._send_constants(constants, stage)
             futures = self._submit(
-                call_each, [pack((function, c), constants) for c in chunks], common, stage, traffic
+                call_each, [pack((function, c), constants) for c in bundles], common, stage, traffic
             )
-            results: list[list[Any]] = [[] for _ in chunks]
+            results: list[list[Any]] = [[] for _ in bundles]
 
             def arrived(number: int, parcel: bytes) -> int:
                 traffic.received += len(parcel)
                 results[number] = load(parcel)
-                return len(chunks[number])
+                return len(bundles[number])
 
             self._collect(futures, stage, len(items), arrived)
         except BaseException as error:
             self._give_up(futures, error, stage)
-        return [r for chunk in results for r in chunk]
+        return in_order(results)
 
     def reduce(
         self,
@@ -317,11 +318,11 @@ class Cluster:
         stage: str,
     ) -> Any:
         """Apply a function to every item and combine the results on the workers, `FAN_IN` at a time."""
-        chunks = self._chunks(items)
+        bundles = self._bundled(items)
         futures: list[Any] = []
         try:
             common, traffic = self._send_constants(constants, stage)
-            parcels = [pack((function, c, combine), constants) for c in chunks]
+            parcels = [pack((function, c, combine), constants) for c in bundles]
             leaves = self._submit(fold_each, parcels, common, stage, traffic)
             nodes = list(leaves)
             futures = list(leaves)
@@ -345,7 +346,7 @@ class Cluster:
             root = futures[-1]
             if len(leaves) > 1:
                 self._collect(
-                    futures[:-1], stage, len(items), lambda number, _: len(chunks[number]), fetch=False
+                    futures[:-1], stage, len(items), lambda number, _: len(bundles[number]), fetch=False
                 )
             parcel = b""
 
@@ -360,13 +361,12 @@ class Cluster:
             self._give_up(futures, error, stage)
         return load(parcel)
 
-    def _chunks(self, items: Sequence[Any]) -> list[Sequence[Any]]:
+    def _bundled(self, items: Sequence[Any]) -> list[Sequence[Any]]:
         threads = self.threads
         if isinstance(self.place, BatchJobs):
             # More may still be waiting in the queue.
             threads = max(threads, self.place.workers or 1)
-        size = max(1, len(items) // (threads * _TASKS_PER_THREAD))
-        return [items[i : i + size] for i in range(0, len(items), size)]
+        return bundled(items, threads * _TASKS_PER_THREAD)
 
     def _send_constants(self, constants: Sequence[Any], stage: str) -> tuple[Any, Traffic]:
         import dask  # noqa: PLC0415
