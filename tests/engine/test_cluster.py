@@ -26,7 +26,7 @@ from vani.engine.cluster import Cluster
 from vani.engine.sharing import Question, ask, question, trouble
 from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
-from vani.store import write
+from vani.store import parts
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 MANY_RANKS = TRACES / "v3-cm1like-16r"
@@ -55,8 +55,8 @@ def engine(dask):
 @pytest.fixture
 def a_part_per_rank(monkeypatch):
     """Small traces in many parts, as large ones are."""
-    monkeypatch.setattr(write, "SMALL_PART", 1)
-    monkeypatch.setattr(write, "LARGE_PART", 1)
+    monkeypatch.setattr(parts, "SMALL_PART", 1)
+    monkeypatch.setattr(parts, "LARGE_PART", 1)
 
 
 def command(capfd, *arguments) -> tuple[int, str, str]:

@@ -29,11 +29,11 @@ from vani.analyzers import timed_calls
 from vani.cli.main import main
 from vani.engine import forks, here
 from vani.readers.recorder.reader import RecorderReader
-from vani.store import provide, write
+from vani.store import parts, provide
 from vani.store.kept import Room
 
 # Every trace is a large one: of as many parts as ranks.
-here._FEWEST_FORKED = write.SMALL_PART = write.LARGE_PART = 1
+here._FEWEST_FORKED = parts.SMALL_PART = parts.LARGE_PART = 1
 shared = []
 real = forks.share
 

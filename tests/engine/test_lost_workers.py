@@ -23,7 +23,7 @@ from vani.engine import Engine, SchedulerFile
 from vani.engine import cluster as cluster_module
 from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
-from vani.store import write
+from vani.store import parts, write
 from vani.store.read import open_store
 from vani.store.write import PartTask, decode_part, write_store
 
@@ -46,8 +46,8 @@ def at_home(trace, tmp_path_factory) -> str:
 
 @pytest.fixture(autouse=True)
 def parts_of_25_000_calls(monkeypatch):
-    monkeypatch.setattr(write, "SMALL_PART", 25_000)
-    monkeypatch.setattr(write, "LARGE_PART", 25_000)
+    monkeypatch.setattr(parts, "SMALL_PART", 25_000)
+    monkeypatch.setattr(parts, "LARGE_PART", 25_000)
 
 
 def local_cluster(workers: int, **options) -> LocalCluster:

@@ -15,7 +15,7 @@ from tests.traces.random_runs import random_run
 from vani.errors import VaniError
 from vani.kernels.library import times_used
 from vani.readers.recorder import batches
-from vani.store import write as writing
+from vani.store import parts as cuts
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "fuzz"))
 from mutations import damaged
@@ -90,7 +90,7 @@ def draw_and_compare(seed: int, folder: Path) -> None:
         if draw.random() < 0.6:
             patch.setattr(batches, "BATCH_ROWS", 1 + calls // draw.choice((2, 5, 12)))
         if draw.random() < 0.3:
-            patch.setattr(writing, "SMALL_PART", 10)
+            patch.setattr(cuts, "SMALL_PART", 10)
         assert_same(
             traces,
             folder,

@@ -15,8 +15,9 @@ from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.readers.trace_reader import Piece
 from vani.store import write
+from vani.store.parts import LARGE_PART, SMALL_PART, plan_parts
 from vani.store.provide import decoding
-from vani.store.write import LARGE_PART, SMALL_PART, PartTask, plan_parts
+from vani.store.write import PartTask
 
 CALLS = st.lists(st.integers(0, 3 * LARGE_PART), min_size=1, max_size=60)
 
@@ -66,7 +67,7 @@ def test_long_parts_are_decoded_first_and_told_in_the_order_of_the_ranks(tmp_pat
 
 
 def test_calls_that_are_decoded_anew_lie_in_parts_that_become_shorter(tmp_path, monkeypatch):
-    monkeypatch.setattr(write, "SMALL_PART", 100)
+    monkeypatch.setattr("vani.store.parts.SMALL_PART", 100)
     generate_trace(tmp_path / "trace", Workload(calls=40_000, ranks=40, files=40, zlib_level=1))
     reader = open_trace(tmp_path / "trace")
     store = write.decode_on_demand(

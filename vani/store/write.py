@@ -11,10 +11,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 
 from vani.atomic import new_directory
@@ -27,18 +25,16 @@ from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, Trace
 from vani.store.kept import Kept
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
+from vani.store.parts import plan_parts
 from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP, Store
 
 __all__ = [
-    "LARGE_PART",
-    "SMALL_PART",
     "PartTask",
     "RunTasks",
     "check_call_sites",
     "decode_into_memory",
     "decode_on_demand",
     "decode_part",
-    "plan_parts",
     "tell_part",
     "write_store",
 ]
@@ -50,7 +46,6 @@ _SMALL: Mapping[str, object] = {"compression": "zstd", "compression_level": 1}
 _FAST: Mapping[str, object] = {"compression": "lz4"}
 _STATISTICS = ["rank", "start_ns", "duration_ns"]
 # By rank and time row groups are passed over; to find the extremes of the others takes a tenth of writing them.
-SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
 
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
 
@@ -69,32 +64,6 @@ class PartTask:
     """The file is for this machine and soon read: it is compressed in less time, to more bytes."""
     call_sites: bool = False
     """With the place that each call was made from; the reader is one that tells it."""
-
-
-def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool = False) -> list[range]:
-    """Cut the ranks into runs of about a million calls, or an eighth of a small trace; a rank is never cut.
-
-    Parameters
-    ----------
-    calls
-        Shape (ranks,).
-    short_last
-        Runs become shorter towards the end, so that whoever is done first waits less for the others: an eighth of what
-        is left, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
-    """
-    left = int(calls.sum())
-    wanted = int(np.clip(left // 8, SMALL_PART, LARGE_PART))
-    parts, begin, held = [], 0, 0
-    for rank, count in enumerate(calls.tolist()):
-        if short_last:
-            wanted = min(wanted, max(left // 8, SMALL_PART))
-        if held and held + count > wanted:
-            left -= held
-            parts.append(range(begin, rank))
-            begin, held = rank, 0
-        held += count
-    parts.append(range(begin, len(calls)))
-    return parts
 
 
 def decode_part(task: PartTask) -> Piece:

@@ -1,0 +1,37 @@
+"""How the ranks of a trace are cut into parts, each of which is one task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LARGE_PART", "SMALL_PART", "plan_parts"]
+
+SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
+
+
+def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool = False) -> list[range]:
+    """Cut the ranks into runs of about a million calls, or an eighth of a small trace; a rank is never cut.
+
+    Parameters
+    ----------
+    calls
+        Shape (ranks,).
+    short_last
+        Runs become shorter towards the end, so that whoever is done first waits less for the others: an eighth of what
+        is left, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
+    """
+    left = int(calls.sum())
+    wanted = int(np.clip(left // 8, SMALL_PART, LARGE_PART))
+    parts, begin, held = [], 0, 0
+    for rank, count in enumerate(calls.tolist()):
+        if short_last:
+            wanted = min(wanted, max(left // 8, SMALL_PART))
+        if held and held + count > wanted:
+            left -= held
+            parts.append(range(begin, rank))
+            begin, held = rank, 0
+        held += count
+    parts.append(range(begin, len(calls)))
+    return parts
