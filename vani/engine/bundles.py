@@ -10,12 +10,12 @@ __all__ = ["bundled", "in_order"]
 Item = TypeVar("Item")
 
 
-def bundled(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """Deal items out like cards to at least `most` bundles, or one to each item; none is empty.
+def bundled(items: Sequence[Item], least: int) -> list[Sequence[Item]]:
+    """Deal items out like cards to at least `least` bundles, or one to each item; none is empty.
 
     Items that come long first make bundles of about the same length, where neighbours would make one of the longest.
     """
-    size = max(1, len(items) // most)
+    size = max(1, len(items) // least)
     count = -(-len(items) // size)
     return [items[first::count] for first in range(count)]
 
