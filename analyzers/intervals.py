@@ -130,12 +130,15 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
         together = _joined_at_once([p.where(some) for p, some in zip(parts, rows, strict=True) if some.any()])
         parts = [p.where(~some) for p, some in zip(parts, rows, strict=True)]
         return Intervals.joined([*parts, together])
-    begins = np.cumsum(lengths) - lengths
-    lengths = lengths[order]
-    rows_in_order = np.repeat(begins[order] - np.cumsum(lengths) + lengths, lengths) + np.arange(
-        lengths.sum()
-    )
-    return Intervals(*(column[rows_in_order] for column in _columns(parts)))
+    place = np.empty(len(groups), np.int64)
+    place[order] = np.cumsum(lengths[order]) - lengths[order]
+    found = Intervals(*(np.empty(int(lengths.sum()), np.int64) for _ in range(3)))
+    # Part by part: the columns of all of them, one behind the other, would take as much memory again.
+    cuts = np.cumsum([len(at) for at in heads])[:-1]
+    for part, at, to, long in zip(parts, heads, np.split(place, cuts), np.split(lengths, cuts), strict=True):
+        moved = np.repeat(to - at, long) + np.arange(len(part))
+        found.group[moved], found.start[moved], found.end[moved] = part.group, part.start, part.end
+    return found
 
 
 def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
