@@ -79,7 +79,10 @@ class Cells:
         if not len(table):
             return Cells(*(np.empty(0, np.int64) for _ in range(8)))
         process, _ = unpack(table.keys, MOMENTS)
-        mine = np.isin(process, processes)
+        mine: Any = np.isin(process, processes)
+        if mine.all():
+            # Views in place of copies.
+            mine = slice(None)
         columns = (table[n][mine] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
         return Cells(process[mine], *columns)
 

@@ -27,18 +27,21 @@ _EVEN = 0.99
 Ints = NDArray[np.int64]
 
 
-def without_lag(start: Ints, end: Ints, cells: Cells, gap: int, short: int, runs: Ints) -> Ints:
+def without_lag(
+    start: Ints, end: Ints, cells: Cells, order: Ints, gap: int, short: int, runs: Ints
+) -> Ints:
     """When stretches begin that a pause longer than the gap separates in which nobody lags.
 
     Parameters
     ----------
     start, end, runs
         As of `phase_cuts.begins`.
+    order
+        Order of the cells in time.
     gap, short
         Pauses that separate phases, and rounds of a process, ns.
     """
     long = np.flatnonzero(np.append(False, start[1:] - end[:-1] > gap))
-    order = np.argsort(cells.start, kind="stable")
     times = cells.start[order]
 
     def done(low: int, high: int) -> Cells:

@@ -84,10 +84,10 @@ def begins(
     if not len(cells):
         return np.union1d(split(start, end, gap)[0], opens), gap
     short = max(_SHORT_NS, run_ns // _SHORT_SHARE)
-    stretches = without_lag(start, end, cells, gap, short, opens)
+    order = np.argsort(cells.start, kind="stable")
+    stretches = without_lag(start, end, cells, order, gap, short, opens)
     number = np.maximum(np.searchsorted(stretches, cells.start, side="right") - 1, 0)
     pauses = pauses_of(cells, number, short)
-    order = np.lexsort((cells.start, number))
     bounds = np.searchsorted(number[order], np.arange(len(stretches) + 1))
     found = [stretches]
     for i in range(len(stretches)):
