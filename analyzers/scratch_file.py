@@ -1,6 +1,7 @@
 """A file without a name, for what has no room in memory: threads append to it and read what they wrote.
 
-So do forks of this process, each to a file of its own, which was opened before.
+So do forks of this process, each to a file of its own; whoever is told of a place opens the file through the process
+that tells it.
 """
 
 from __future__ import annotations
@@ -13,34 +14,47 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from vani.engine.forks import fork_number
-from vani.errors import NoRoomError
+from vani.errors import NoRoomError, VaniError
 from vani.immutable import immutable
 
 __all__ = ["Place", "ScratchFile"]
 
 
 class _Nameless:
-    """A file that is gone when nothing in it is needed any more, however the process ends."""
+    """A file that is gone when nothing in it is needed any more, however the processes end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, descriptor: int, name: tuple[int, int]) -> None:
+        self.descriptor, self._name = descriptor, name
+        weakref.finalize(self, os.close, descriptor)
+        _open[name] = self
+
+    @staticmethod
+    def made_in(folder: Path) -> _Nameless:
         with tempfile.TemporaryFile(dir=folder) as file:
-            self.descriptor = os.dup(file.fileno())
-        weakref.finalize(self, os.close, self.descriptor)
-        self._number = next(_numbers)
-        _open[self._number] = self
+            return _Nameless(os.dup(file.fileno()), (os.getpid(), next(_numbers)))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What a fork tells of is open in the process that it comes from, too.
-        return _opened_before, (self._number,)
+        return _opened_as_by, (self._name, os.getpid(), self.descriptor)
 
 
 _numbers = count()
-_open: weakref.WeakValueDictionary[int, _Nameless] = weakref.WeakValueDictionary()
+_open: weakref.WeakValueDictionary[tuple[int, int], _Nameless] = weakref.WeakValueDictionary()
+"""By the process that made it, and how many it had made before."""
 
 
-def _opened_before(number: int) -> _Nameless:
-    return _open[number]
+def _opened_as_by(name: tuple[int, int], process: int, descriptor: int) -> _Nameless:
+    """The file of this name, which another process has opened."""
+    if (found := _open.get(name)) is not None:
+        return found
+    try:
+        # The same file, though it lies in no folder (proc_pid_fd(5)).
+        opened = os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise VaniError(
+            f"temporary data of a process that shares the work cannot be read ({error.strerror})",
+            todo="use --scheduler synchronous",
+        ) from error
+    return _Nameless(opened, name)
 
 
 @immutable
@@ -72,17 +86,18 @@ class ScratchFile:
     ----------
     folder
         Where the file is made when the first bytes come.
-    forks
-        How many forks of this process append, too: their files are made at once.
     """
 
-    def __init__(self, folder: Path, *, forks: int = 0) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._folders = (folder, Path(tempfile.gettempdir()))
-        self._of_forks = [[_made_or_why_not(place) for place in self._folders] for _ in range(forks)]
-        self._writer = self._tried = 0
+        self._process, self._tried = os.getpid(), 0
         self._file: _Nameless | None = None
         self._end = 0
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ScratchFile, (self._folder,)
 
     def append(self, parts: Sequence[bytes | memoryview]) -> Place:
         """Write some bytes, one behind the other.
@@ -94,12 +109,12 @@ class ScratchFile:
         """
         size = sum(len(part) for part in parts)
         with self._lock:
-            if self._writer != fork_number():
-                self._writer, self._tried, self._file = fork_number(), 0, None
+            if self._process != os.getpid():
+                self._process, self._tried, self._file = os.getpid(), 0, None
             while True:
                 try:
                     if self._file is None:
-                        self._file, self._end = self._opened(), 0
+                        self._file, self._end = _Nameless.made_in(self._folders[self._tried]), 0
                     file, offset = self._file, self._end
                     at = offset
                     for part in parts:
@@ -118,21 +133,6 @@ class ScratchFile:
                     continue
                 self._end = at
                 return Place(file, offset, size)
-
-    def _opened(self) -> _Nameless:
-        if not self._writer:
-            return _Nameless(self._folders[self._tried])
-        made = self._of_forks[self._writer - 1][self._tried]
-        if isinstance(made, OSError):
-            raise made
-        return made
-
-
-def _made_or_why_not(folder: Path) -> _Nameless | OSError:
-    try:
-        return _Nameless(folder)
-    except OSError as error:
-        return error
 
 
 def _write(descriptor: int, part: bytes | memoryview, at: int) -> int:

@@ -65,8 +65,7 @@ class TimedCalls:
         folder = next((task.store.scratch for task in self._at_hand if task.store.scratch), None)
         if folder is None or calls <= _MOST_NOTED:
             return NoteTimes(self._numbers, None, self._rows)
-        file = ScratchFile(folder, forks=self._engine.most_forks)
-        return NoteTimes(self._numbers, file, self._rows)
+        return NoteTimes(self._numbers, ScratchFile(folder), self._rows)
 
     def _collected(self, wanted: Collects[Partial], tasks: Sequence[Task]) -> Partial:
         return collected_in(wanted, self._facts, tasks, self._engine, self._constants, "measure")

@@ -21,7 +21,19 @@ import os, signal, sys, time
 from vani.allocator import keep_freed_memory
 
 keep_freed_memory()
-from vani.engine.forks import can_fork, fork_number, share
+from vani.engine.forks import Forks, can_fork
+
+here = os.getpid()
+
+def is_fork():
+    return os.getpid() != here
+
+def share(work, count, forks, told, constants=()):
+    team = Forks(forks)
+    try:
+        return team.share(work, count, told, constants)
+    finally:
+        team.end()
 
 def is_here():
     try:
@@ -92,7 +104,7 @@ def test_what_a_task_raises_is_raised_and_ends_the_others():
         def work(numbers):
             for number in numbers:
                 time.sleep(0.01)
-                if fork_number() == 1:
+                if is_fork():
                     raise TraceError("is odd", where="here", todo="try again")
             return number
 
@@ -108,7 +120,7 @@ def test_what_a_task_raises_is_raised_and_ends_the_others():
 def test_a_fault_in_a_fork_tells_where_it_was():
     assert run("""
         def work(numbers):
-            if fork_number():
+            if is_fork():
                 broken()
             return list(numbers)
 
@@ -127,7 +139,7 @@ def test_a_fault_in_a_fork_tells_where_it_was():
 def test_a_fork_that_is_killed_is_one_line():
     assert run("""
         def work(numbers):
-            if fork_number():
+            if is_fork():
                 os.kill(os.getpid(), signal.SIGKILL)
             return list(numbers)
 
@@ -145,7 +157,7 @@ def test_an_interrupt_ends_the_forks_which_leave_it_to_this_process():
     assert run("""
         def work(numbers):
             for number in numbers:
-                if not fork_number():
+                if not is_fork():
                     os.killpg(0, signal.SIGINT)
                 time.sleep(60)
 
@@ -161,7 +173,7 @@ def test_an_interrupt_ends_the_forks_which_leave_it_to_this_process():
 def test_an_interrupt_that_comes_to_a_fork_is_not_its_own():
     assert run("""
         def work(numbers):
-            if fork_number():
+            if is_fork():
                 os.kill(os.getpid(), signal.SIGINT)
             return list(numbers)
 
@@ -210,9 +222,13 @@ def test_where_the_system_allows_fewer_forks_the_others_do_their_work(allowed):
 
         os.fork = fork
         opened = len(os.listdir("/proc/self/fd"))
-        found = share(slow, 30, 3, lambda done: None)
-        print(len(found), sum(map(len, found)), len(os.listdir("/proc/self/fd")) - opened)
-    """) == [f"{allowed + 1} 30 0"]
+        team = Forks(3)
+        for _ in range(2):
+            found = team.share(slow, 30, lambda done: None)
+            print(len(found), sum(map(len, found)))
+        team.end()
+        print(len(os.listdir("/proc/self/fd")) - opened)
+    """) == [f"{allowed + 1} 30"] * 2 + ["0"]
 
 
 def test_a_process_with_threads_is_not_forked():
@@ -234,7 +250,7 @@ def test_forks_write_to_files_that_this_process_reads(tmp_path):
         from vani.analyzers.scratch_file import ScratchFile
 
         for folder in ({str(tmp_path)!r}, {str(tmp_path / "missing")!r}):
-            file = ScratchFile(Path(folder), forks=2)
+            file = ScratchFile(Path(folder))
             first = file.append([b"first"])
 
             def work(numbers):
@@ -245,3 +261,196 @@ def test_forks_write_to_files_that_this_process_reads(tmp_path):
             print(first.read().decode(), file.append([b"last"]).read().decode(), len({{p.file for s in found for p in s}}))
     """) == ["True", "first last 3"] * 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_forks_stay_for_the_passes_that_follow():
+    assert run("""
+        team, passes = Forks(2), []
+        for count in (30, 40, 30):
+            found = team.share(slow, count, lambda done: None)
+            assert sorted(number for some in found for _, number in some) == list(range(count))
+            passes.append({pid for some in found for pid, _ in some})
+        print(len(passes[0]), passes[0] == passes[1] == passes[2], is_here())
+        team.end()
+        print(is_here())
+    """) == ["3 True True", "False"]
+
+
+def test_there_are_no_more_than_tasks_and_others_join_where_there_are():
+    assert run("""
+        team = Forks(3)
+        for count in (2, 40, 2, 1):
+            found = team.share(slow, count, lambda done: None)
+            print(len(found), sorted(number for some in found for _, number in some) == list(range(count)))
+        team.end()
+    """) == ["2 True", "4 True", "4 True", "4 True"]
+
+
+def test_progress_of_a_pass_is_that_of_this_pass():
+    assert run("""
+        team = Forks(2)
+        for count in (40, 20):
+            told = []
+            team.share(slow, count, told.append)
+            print(told == sorted(told), count // 2 < told[-1] <= count, told[0] <= count // 2)
+        team.end()
+    """) == ["True True True"] * 2
+
+
+SECOND_PASS = """
+import numpy
+from functools import partial
+
+def where(what, numbers):
+    return [(time.sleep(0.01), os.getpid(), what(number))[1:] for number in numbers]
+
+def sum_to(array, number):
+    return int(array[: number + 1].sum())
+
+def change(array, number):
+    if is_fork():
+        array[number] = 0
+    return 0
+
+class Odd:
+    def __reduce__(self):
+        return broken, ()
+
+def broken():
+    raise LookupError("is not made")
+
+def same(odd, number):
+    return number
+
+team = Forks(1)
+before = {pid for some in team.share(partial(where, int), 30, lambda done: None) for pid, _ in some}
+
+def second(work, constants=()):
+    found = [one for some in team.share(work, 30, lambda done: None, constants) for one in some]
+    print("the same" if {pid for pid, _ in found} == before else "others", sorted(value for _, value in found)[-1])
+"""
+
+
+def test_what_is_made_between_passes_is_told_once():
+    said = run(
+        SECOND_PASS
+        + """
+array = numpy.arange(30)
+second(partial(where, partial(sum_to, array)), [array])
+used = team._told._end
+second(partial(where, partial(sum_to, array)), [array])
+print(used > array.nbytes, team._told._end - used < array.nbytes)
+team.end()
+"""
+    )
+    assert said == ["the same 435", "the same 435", "True True"]
+
+
+def test_what_was_known_before_forks_were_made_is_not_told():
+    assert run("""
+        from functools import partial
+
+        class Table:
+            def __reduce__(self):
+                raise TypeError("is not sent")
+
+        table = Table()
+
+        def names(table, numbers):
+            return [(os.getpid(), type(table).__name__) for _ in numbers]
+
+        team = Forks(1)
+        for _ in range(2):
+            found = team.share(partial(names, table), 2000, lambda done: None, [table])
+            print(len({pid for some in found for pid, _ in some}), {name for some in found for _, name in some})
+        team.end()
+    """) == ["2 {'Table'}"] * 2
+
+
+@pytest.mark.parametrize("much", ["lambda number: 7", "partial(sum_to, numpy.ones(1 << 24, int))"])
+def test_what_cannot_be_told_is_known_to_new_forks(much):
+    said = run(SECOND_PASS + f"\nsecond(partial(where, {much}))\nteam.end()\nprint(is_here())")
+    assert said == ["others 7" if "lambda" in much else "others 30", "False"]
+
+
+def test_forks_do_not_change_what_others_were_told():
+    assert (
+        run(
+            SECOND_PASS
+            + """
+try:
+    second(partial(where, partial(change, numpy.ones(30))))
+except ValueError as error:
+    print(error, is_here())
+"""
+        )
+        == ["assignment destination is read-only False"]
+    )
+
+
+def test_what_forks_cannot_load_is_known_to_new_ones():
+    assert run(SECOND_PASS + "second(partial(where, partial(same, Odd())))\nteam.end()\nprint(is_here())") == [
+        "others 29",
+        "False",
+    ]
+
+
+def test_a_fork_that_is_killed_between_passes_is_one_line():
+    said = run(
+        SECOND_PASS
+        + """
+(fork,) = before - {os.getpid()}
+os.kill(fork, signal.SIGKILL)
+try:
+    second(partial(where, int))
+except Exception as error:
+    print(type(error).__name__, error, is_here())
+"""
+    )
+    assert said[0].startswith("VaniError a process that shared the work was killed") and said[0].endswith("False")
+
+
+def test_places_in_files_are_told_between_processes_whoever_made_them_when(tmp_path):
+    assert run(f"""
+        from functools import partial
+        from pathlib import Path
+        from vani.analyzers.scratch_file import ScratchFile
+
+        def note(file, numbers):
+            return [(time.sleep(0.01), os.getpid(), file.append([b"%d!" % number]))[1:] for number in numbers]
+
+        def look(places, numbers):
+            return [(time.sleep(0.01), os.getpid(), places[number].read())[1:] for number in numbers]
+
+        def shared(work):
+            found = [one for some in team.share(work, 30, lambda done: None) for one in some]
+            return {{pid for pid, _ in found}}, [value for _, value in found]
+
+        team = Forks(2)
+        before, _ = shared(partial(look, [type("", (), {{"read": int}})] * 30))
+        writers, places = shared(partial(note, ScratchFile(Path({str(tmp_path)!r}))))
+        readers, found = shared(partial(look, places))
+        print(len(writers), writers == readers == before, sorted(found) == sorted(b"%d!" % n for n in range(30)))
+        team.end()
+        print({{place.read() for place in places}} == set(found))
+    """) == ["3 True True", "True"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_temporary_data_that_cannot_be_reached_is_one_line(tmp_path):
+    assert run(f"""
+        import pickle
+        from pathlib import Path
+        from vani.analyzers.scratch_file import ScratchFile
+
+        place = ScratchFile(Path({str(tmp_path)!r})).append([b"some"])
+        told = pickle.dumps(place)
+        del place
+        try:
+            pickle.loads(told)
+        except Exception as error:
+            print(type(error).__name__, error)
+    """) == [
+        "VaniError temporary data of a process that shares the work cannot be read (No such file or directory); "
+        "use --scheduler synchronous"
+    ]

@@ -35,13 +35,19 @@ from vani.store.kept import Room
 # Every trace is a large one: of as many parts as ranks.
 here._FEWEST_FORKED = parts.SMALL_PART = parts.LARGE_PART = 1
 shared = []
-real = forks.share
+made = []
+real, really_fork = forks.Forks.share, forks._fork
 
-def share(work, count, forks, told):
+def share(self, work, count, *others):
     shared.append(count)
-    return real(work, count, forks, told)
+    return real(self, work, count, *others)
 
-forks.share = share
+def fork(*of):
+    found = really_fork(*of)
+    made.append(found)
+    return found
+
+forks.Forks.share, forks._fork = share, fork
 
 def run(*words):
     try:
@@ -115,15 +121,15 @@ def test_a_trace_that_changes_meanwhile_is_refused_as_ever(tmp_path, monkeypatch
 
         trace = Path(sys.argv[2])
         shutil.copytree(sys.argv[1], trace)
-        real_share = forks.share
+        real_share = forks.Forks.share
 
-        def share(work, count, forks, told):
-            found = real_share(work, count, forks, told)
+        def share(*of):
+            found = real_share(*of)
             for file in trace.glob("*.ts"):
                 file.write_bytes(file.read_bytes()[:-20])
             return found
 
-        forks.share = share
+        forks.Forks.share = share
         print(run("profile", trace, "-o", sys.argv[3]), Path(sys.argv[3]).exists())
         """,
         *(TRACES / "v3-posix-mix-4r", tmp_path / "trace", tmp_path / "out.yaml"),
@@ -162,9 +168,25 @@ def test_one_who_asks_for_threads_gets_threads(tmp_path, monkeypatch):
     ) == ["0 []"]
 
 
-def test_a_program_that_uses_the_library_is_not_forked():
+@pytest.mark.parametrize("room", [True, False])
+def test_the_same_forks_work_in_all_passes(tmp_path, monkeypatch, room):
+    monkeypatch.setenv("VANI_CACHE", str(tmp_path))
+    assert run(
+        f"""
+        {"pass" if room else "no_room()"}
+        print(run("profile", sys.argv[1], "-o", sys.argv[2]), len(shared), len(made))
+        """,
+        *(TRACES / "v3-posix-mix-4r", tmp_path / "out.yaml"),
+    ) == [f"0 {3 if room else 4} 2"]
+
+
+def test_a_program_that_uses_the_library_is_not_forked(monkeypatch):
+    forked: list[bool] = []
+    monkeypatch.setattr("os.fork", lambda: forked.append(True))
+    monkeypatch.setattr("vani.engine.here._FEWEST_FORKED", 1)
     engine = Engine()
     try:
-        assert engine.most_forks == 0
+        assert engine.map(int, range(4), calls=4) == [0, 1, 2, 3]
     finally:
         engine.close()
+    assert not forked

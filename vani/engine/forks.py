@@ -1,7 +1,8 @@
 """Tasks in forks of this process: they share all that it has read, wait for no lock of its, and send back results.
 
 Threads wait for Python's lock wherever they do not compute, so that a second one is worth half and a fifth nothing.
-Processes that are started load Vani and the tables of a trace again, and share no memory.
+Processes that are started load Vani and the tables of a trace again, and share no memory. Forks stay for the passes
+that follow: each new one, and this process beside it, would copy all memory that it works in once more.
 """
 
 from __future__ import annotations
@@ -9,34 +10,40 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import gc
+import mmap
 import os
 import pickle
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, NoReturn, TypeVar
 
 import numpy as np
 
+from vani.engine.parcel import load_parts, pack_in_parts
+from vani.engine.shared_memory import SharedMemory
 from vani.errors import VaniError
 
-__all__ = ["can_fork", "fork_number", "share"]
+__all__ = ["Forks", "can_fork"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TRIES = 5
 _NUMBER = np.dtype(np.int32)
+_NO_MORE = -1
 _MOST_READ = 1 << 16
 _ANSWER_ROOM = 1 << 20
 """What anyone may ask for (pipe(7))."""
+_MOST_TOLD = 1 << 26
+"""Bytes; of more, forks that are made anew have no need to be told."""
 # sys/prctl.h of Linux
 _PR_SET_PDEATHSIG = 1
 
 Answer = TypeVar("Answer")
+Work = Callable[[Iterator[int]], Any]
 
 
 def can_fork() -> bool:
@@ -54,125 +61,213 @@ def can_fork() -> bool:
     return False
 
 
-def fork_number() -> int:
-    """Which of the forks that share tasks this process is, from 1 on; 0: none."""
-    return _number
-
-
-_number = 0
-
-
-def share(
-    work: Callable[[Iterator[int]], Answer], count: int, forks: int, told: Callable[[int], None]
-) -> list[Answer]:
-    """Share the numbers below `count` among this process and some forks of it; what `work` made of those of each.
-
-    Where the system allows fewer forks, the others do their work.
+class Forks:
+    """Forks of this process that share tasks with it, pass after pass.
 
     Parameters
     ----------
-    work
-        Takes the numbers that come and returns something that can be pickled. What it changes in a fork is lost, but
-        for files.
-    told
-        Called with how many numbers are done, by all of them.
+    most
+        How many there may be. Where the system allows fewer, the others do their work.
 
     Raises
     ------
-    VaniError
-        A fork was killed. Whatever `work` raises is raised here; the forks end first.
+    OSError
+        The system gives no memory for what they are told.
     """
-    queue = _Queue(count, told)
-    begun: list[_Fork] = []
-    try:
-        for number in range(1, forks + 1):
-            try:
-                begun.append(_fork(work, queue, number))
-            except OSError:
-                break
-        own = work(queue.numbers())
-        return [own, *(one.answer() for one in begun)]
-    finally:
-        for one in begun:
-            one.end()
-        queue.close()
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._forks: list[_Fork] = []
+        self._queue: _Queue | None = None
+        self._known: list[Any] = []
+        """What this process and all forks have, and can refer to."""
+        self._told = SharedMemory(_MOST_TOLD)
+
+    def share(
+        self,
+        work: Callable[[Iterator[int]], Answer],
+        count: int,
+        progress: Callable[[int], None],
+        constants: Sequence[Any] = (),
+    ) -> list[Answer]:
+        """Share the numbers below `count` among this process and the forks; what `work` made of those of each.
+
+        Parameters
+        ----------
+        work
+            Takes the numbers that come, to the last, and returns something that can be pickled. What it changes in a
+            fork is lost to this process, but for files.
+        progress
+            Called with how many numbers are done, by all of them.
+        constants
+            Objects that the work of this pass or of later ones refers to, which do not change: forks are told of them
+            once.
+
+        Raises
+        ------
+        VaniError
+            A fork was killed. Whatever `work` raises is raised here; the forks end first.
+        """
+        try:
+            if not self._have_been_told(work, constants):
+                self.end()
+                self._queue, self._known = _Queue(), list(constants)
+            assert self._queue is not None
+            while len(self._forks) < min(self._most, count - 1):
+                try:
+                    self._forks.append(_fork(work, self._known, self._told, self._queue))
+                except OSError:
+                    break
+            self._queue.fill(count, len(self._forks))
+            own = work(self._queue.numbers(progress))
+            return [own, *(one.answer() for one in self._forks)]
+        except _NotUnderstoodError:
+            self.end()
+        except BaseException:
+            self.end()
+            raise
+        return self.share(work, count, progress, constants)
+
+    def _have_been_told(self, work: Work, constants: Sequence[Any]) -> bool:
+        """Tell the forks that are there what they need for a pass; False if there are none, or it cannot be told."""
+        if not self._forks:
+            return False
+        held = set(map(id, self._known))
+        new = [one for one in constants if id(one) not in held]
+        known = [*self._known, *new]
+        try:
+            parcels = [pack_in_parts(new, self._known), pack_in_parts(work, known)]
+        except Exception:
+            # Measures of others may hold anything. Forks that are made anew have it.
+            return False
+        places = self._told.put([part for parcel in parcels for part in parcel])
+        if places is None:
+            return False
+        self._known = known
+        orders = pickle.dumps((places[: len(parcels[0])], places[len(parcels[0]) :]))
+        for one in self._forks:
+            one.tell(orders)
+        return True
+
+    def end(self) -> None:
+        """End the forks: there is no work any more, or their answers are of no use."""
+        for one in self._forks:
+            one.kill()
+        for one in self._forks:
+            one.wait()
+        self._forks, self._known = [], []
+        self._told.clear()
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+
+
+class _NotUnderstoodError(Exception):
+    """Forks cannot make objects of what they were told. Those that are made anew need not."""
 
 
 class _Queue:
     """Numbers that are taken once each, by whichever process comes first."""
 
-    def __init__(self, count: int, told: Callable[[int], None]) -> None:
+    def __init__(self) -> None:
         # What several processes read from a pipe each of them gets apart from the others; of a file whose place they
         # share, two may get the same (memfd_create(2) on Linux 6).
-        self._begins, put = os.pipe()
-        with os.fdopen(put, "wb", buffering=0) as file:
-            room = fcntl.fcntl(put, fcntl.F_GETPIPE_SZ) // _NUMBER.itemsize
-            self._run = -(-count // room)
-            file.write(np.arange(0, count, self._run, dtype=_NUMBER).tobytes())
+        self._takes, self._puts = os.pipe()
         self._done = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._told, self._count, self._finished = told, count, 0
+        self._pass = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.int64, 3)
+        """How many numbers there are, how many come at a time, and whether they are of no use any more."""
 
-    def numbers(self) -> Iterator[int]:
-        while taken := os.read(self._begins, _NUMBER.itemsize):
-            first = int.from_bytes(taken, sys.byteorder)
-            for number in range(first, min(first + self._run, self._count)):
+    def fill(self, count: int, forks: int) -> None:
+        """Put the numbers of a pass, for this process and some forks."""
+        self._read_done()
+        ends = np.full(1 + forks, _NO_MORE, _NUMBER)
+        room = fcntl.fcntl(self._puts, fcntl.F_GETPIPE_SZ) // _NUMBER.itemsize - len(ends)
+        run = -(-count // room)
+        self._pass[:] = count, run, 0
+        os.write(self._puts, np.concatenate((np.arange(0, count, run, dtype=_NUMBER), ends)).tobytes())
+
+    def numbers(self, progress: Callable[[int], None] | None = None) -> Iterator[int]:
+        """Those of this pass that this process takes; forks, of which nobody hears progress, tell of it here."""
+        finished = 0
+        for first in iter(self._take, _NO_MORE):
+            count, run, is_over = self._pass.tolist()
+            for number in range(first, first if is_over else min(first + run, count)):
                 yield number
-                self._tell()
+                if progress is None:
+                    # There may be so much already that nobody looks.
+                    with suppress(BlockingIOError):
+                        os.write(self._done[1], b".")
+                else:
+                    finished += 1 + self._read_done()
+                    progress(finished)
+
+    def _take(self) -> int:
+        return int.from_bytes(os.read(self._takes, _NUMBER.itemsize), sys.byteorder, signed=True)
+
+    def _read_done(self) -> int:
+        """How many numbers forks have done since it was last asked."""
+        with suppress(BlockingIOError):
+            return len(os.read(self._done[0], _MOST_READ))
+        return 0
 
     def empty(self) -> None:
-        """Let nobody take any more."""
-        while os.read(self._begins, _MOST_READ):
-            pass
+        """Let nobody do any more."""
+        self._pass[2] = 1
 
     def close(self) -> None:
-        for descriptor in (self._begins, *self._done):
+        for descriptor in (self._takes, self._puts, *self._done):
             os.close(descriptor)
 
-    def _tell(self) -> None:
-        others, own = self._done
-        # Nothing new, or so much that nobody looks.
-        with suppress(BlockingIOError):
-            if _number:
-                os.write(own, b".")
-            else:
-                self._finished += len(os.read(others, _MOST_READ))
-        if not _number:
-            self._finished += 1
-            self._told(self._finished)
 
-
-@dataclass
 class _Fork:
-    process: int
-    reads: int
-    """End of a pipe, through which the answer comes."""
-    is_gone: bool = False
+    """A fork, as this process knows it.
+
+    Parameters
+    ----------
+    orders, answers
+        Ends of pipes: through one it is told what to do next, through the other comes what it found.
+    """
+
+    def __init__(self, process: int, orders: int, answers: int) -> None:
+        self._process, self._orders = process, orders
+        self._answers = os.fdopen(answers, "rb")
+
+    def tell(self, orders: bytes) -> None:
+        left = memoryview(orders)
+        try:
+            while left:
+                left = left[os.write(self._orders, left) :]
+        except BrokenPipeError as error:
+            raise _killed() from error
 
     def answer(self) -> Any:
         try:
-            with os.fdopen(os.dup(self.reads), "rb") as file:
-                is_done, answer = pickle.load(file)
+            is_done, answer = pickle.load(self._answers)
         except (EOFError, pickle.UnpicklingError) as error:
-            raise VaniError(
-                "a process that shared the work was killed, as happens where memory runs out",
-                todo="use --scheduler synchronous, or a machine with more memory",
-            ) from error
+            raise _killed() from error
         if not is_done:
             raise answer
         return answer
 
-    def end(self) -> None:
-        """Wait for it; it has no work any more, or its answer is of no use."""
-        if self.is_gone:
-            return
-        self.is_gone = True
-        os.close(self.reads)
-        os.kill(self.process, signal.SIGKILL)
-        os.waitpid(self.process, 0)
+    def kill(self) -> None:
+        os.kill(self._process, signal.SIGKILL)
+
+    def wait(self) -> None:
+        self._answers.close()
+        os.close(self._orders)
+        os.waitpid(self._process, 0)
 
 
-def _fork(work: Callable[[Iterator[int]], Any], queue: _Queue, number: int) -> _Fork:
-    reads, writes = os.pipe()
+def _killed() -> VaniError:
+    return VaniError(
+        "a process that shared the work was killed, as happens where memory runs out",
+        todo="use --scheduler synchronous, or a machine with more memory",
+    )
+
+
+def _fork(work: Work, known: list[Any], told: SharedMemory, queue: _Queue) -> _Fork:
+    listens, orders = os.pipe()
+    answers, writes = os.pipe()
     with suppress(OSError):
         # Answers of megabytes would pass in pieces of 64 KiB, each of which waits for the other process.
         fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, _ANSWER_ROOM)
@@ -182,24 +277,25 @@ def _fork(work: Callable[[Iterator[int]], Any], queue: _Queue, number: int) -> _
         process = os.fork()
         if not process:
             try:
-                _begin(number, parent, before)
-                _answer(work, queue, writes)
+                _begin(parent, before)
+                with os.fdopen(listens, "rb") as from_parent, os.fdopen(writes, "wb") as to_parent:
+                    _serve(work, known, told, queue, from_parent, to_parent)
             finally:
                 # Nothing of the parent is to be put away here: neither its folders nor what it has not yet written.
                 os._exit(0)
     except OSError:
-        os.close(reads)
+        os.close(orders)
+        os.close(answers)
         raise
     finally:
+        os.close(listens)
         os.close(writes)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return _Fork(process, reads)
+    return _Fork(process, orders, answers)
 
 
-def _begin(number: int, parent: int, mask: set[signal.Signals] | set[int]) -> None:
+def _begin(parent: int, mask: set[signal.Signals] | set[int]) -> None:
     """Run by a fork first: it ends with its parent, however that ends, and leaves interrupts to it."""
-    global _number  # noqa: PLW0603 - it is the process's
-    _number = number
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -211,14 +307,31 @@ def _begin(number: int, parent: int, mask: set[signal.Signals] | set[int]) -> No
     gc.freeze()
 
 
-def _answer(work: Callable[[Iterator[int]], Any], queue: _Queue, writes: int) -> None:
-    try:
-        answer: tuple[bool, Any] = (True, work(queue.numbers()))
-    except BaseException as error:
-        queue.empty()
-        answer = (False, _to_be_sent(error))
-    with os.fdopen(writes, "wb") as file:
-        pickle.dump(answer, file, protocol=5)
+def _serve(
+    work: Work, known: list[Any], told: SharedMemory, queue: _Queue, orders: IO[bytes], answers: IO[bytes]
+) -> NoReturn:
+    """Run by a fork: one pass after the other, until it is killed."""
+    while True:
+        try:
+            answer: tuple[bool, Any] = (True, work(queue.numbers()))
+        except BaseException as error:
+            queue.empty()
+            answer = (False, _to_be_sent(error))
+        pickle.dump(answer, answers, protocol=5)
+        answers.flush()
+        # It is not to lie in memory beside that of the next pass.
+        del answer
+        new, wanted = pickle.load(orders)
+        try:
+            known += load_parts(told.at(new), known)
+            work = load_parts(told.at(wanted), known)
+        except Exception:
+            work = _not_understood
+
+
+def _not_understood(numbers: Iterator[int]) -> NoReturn:
+    del numbers
+    raise _NotUnderstoodError
 
 
 def _to_be_sent(error: BaseException) -> BaseException:

@@ -18,6 +18,7 @@ from vani.errors import VaniError
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
+    from vani.engine.forks import Forks
     from vani.engine.process_pool import ProcessPool
 
 __all__ = ["Here", "workers_here"]
@@ -48,6 +49,7 @@ class Here:
         self.scheduler, self._forks = scheduler, forks and scheduler == "threads"
         self._threads: ThreadPoolExecutor | None = None
         self._pool: ProcessPool | None = None
+        self._shared: Forks | None = None
         self._others: set[BaseProcess] = set()
         """Children of this process that are not the pool's."""
         self._folder: Path | None = None
@@ -58,11 +60,6 @@ class Here:
         """How many tasks run at a time."""
         return 1 if self.scheduler == "synchronous" else workers_here()
 
-    @property
-    def most_forks(self) -> int:
-        """How many forks of this process may share tasks with it."""
-        return self.workers - 1 if self._forks else 0
-
     def each(
         self, function: Callable[[Any], Any], items: Sequence[Any], constants: Sequence[Any]
     ) -> Iterator[tuple[int, Any]]:
@@ -70,6 +67,7 @@ class Here:
 
         Only some items more than there are workers are begun before their results were taken.
         """
+        self._end_forks()
         if self.scheduler == "processes":
             yield from self._in_processes(function, items, constants)
         elif len(items) == 1 or self.workers == 1:
@@ -86,21 +84,32 @@ class Here:
                 raise
 
     def in_forks(
-        self, work: Callable[[Iterator[int]], Answer], items: int, calls: int, told: Callable[[int], None]
+        self,
+        work: Callable[[Iterator[int]], Answer],
+        items: int,
+        constants: Sequence[Any],
+        calls: int,
+        told: Callable[[int], None],
     ) -> list[Answer] | None:
-        """Share the numbers of items among this process and forks of it, see `vani.engine.forks.share`.
+        """Share the numbers of items among this process and forks of it, see `vani.engine.forks.Forks.share`.
 
         None where there are too few calls in them, or no fork can be made: threads do it then.
         """
-        forks = min(items - 1, self.most_forks)
-        if forks < 1 or calls < _FEWEST_FORKED:
+        if items < 2 or calls < _FEWEST_FORKED or not self._forks or self.workers < 2:
             return None
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
-        from vani.engine.forks import can_fork, share  # noqa: PLC0415 - for large traces
+        from vani.engine.forks import Forks, can_fork  # noqa: PLC0415 - for large traces
 
-        return share(work, items, forks, told) if can_fork() else None
+        if not can_fork():
+            return None
+        if self._shared is None:
+            try:
+                self._shared = Forks(self.workers - 1)
+            except OSError:
+                return None
+        return self._shared.share(work, items, told, constants)
 
     def _through(
         self, pool: Executor, function: Callable[[Any], Any], items: Sequence[Any]
@@ -157,8 +166,14 @@ class Here:
             self.close()
             raise
 
+    def _end_forks(self) -> None:
+        if self._shared is not None:
+            self._shared.end()
+            self._shared = None
+
     def close(self) -> None:
         """End the threads or processes, if there are any."""
+        self._end_forks()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
             self._threads = None

@@ -11,11 +11,21 @@ import pickle
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from vani.allocator import keep_freed_memory
 
-__all__ = ["FAN_IN", "call_each", "call_each_from_file", "fold_each", "fold_results", "load", "pack"]
+__all__ = [
+    "FAN_IN",
+    "call_each",
+    "call_each_from_file",
+    "fold_each",
+    "fold_results",
+    "load",
+    "load_parts",
+    "pack",
+    "pack_in_parts",
+]
 
 
 FAN_IN = 8
@@ -23,8 +33,10 @@ FAN_IN = 8
 
 
 class _Packer(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, constants: Sequence[Any]) -> None:
-        super().__init__(file, protocol=5)
+    def __init__(
+        self, file: IO[bytes], constants: Sequence[Any], apart: Callable[[pickle.PickleBuffer], Any] | None = None
+    ) -> None:
+        super().__init__(file, protocol=5, buffer_callback=apart)
         self._number = {id(c): i for i, c in enumerate(constants)}
 
     def persistent_id(self, obj: Any) -> int | None:
@@ -32,8 +44,8 @@ class _Packer(pickle.Pickler):
 
 
 class _Unpacker(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, constants: Sequence[Any]) -> None:
-        super().__init__(file)
+    def __init__(self, file: IO[bytes], constants: Sequence[Any], buffers: Sequence[memoryview] = ()) -> None:
+        super().__init__(file, buffers=buffers)
         self._constants = constants
 
     def persistent_load(self, pid: Any) -> Any:
@@ -45,6 +57,19 @@ def pack(value: Any, constants: Sequence[Any] = ()) -> bytes:
     file = io.BytesIO()
     _Packer(file, constants).dump(value)
     return file.getvalue()
+
+
+def pack_in_parts(value: Any, constants: Sequence[Any] = ()) -> list[memoryview]:
+    """The same, where the bytes of arrays, the second part and all others, are those of the arrays themselves."""
+    file = io.BytesIO()
+    buffers: list[pickle.PickleBuffer] = []
+    _Packer(file, constants, buffers.append).dump(value)
+    return [file.getbuffer(), *(one.raw() for one in buffers)]
+
+
+def load_parts(parts: Sequence[memoryview], constants: Sequence[Any] = ()) -> Any:
+    """The value that `pack_in_parts` made parts of; its arrays lie where the parts do."""
+    return _Unpacker(io.BytesIO(parts[0]), constants, parts[1:]).load()
 
 
 def load(parcel: bytes, constants: Sequence[Any] = ()) -> Any:

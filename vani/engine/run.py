@@ -73,11 +73,6 @@ class Engine:
         return self._here is not None and self._here.scheduler != "processes"
 
     @property
-    def most_forks(self) -> int:
-        """How many forks of this process may share tasks with it."""
-        return 0 if self._here is None else self._here.most_forks
-
-    @property
     def is_elsewhere(self) -> bool:
         """Tasks run on workers that may see other files and other versions: ask them first, with `check_workers`."""
         return self._cluster is not None
@@ -132,10 +127,13 @@ class Engine:
         if self._here is not None:
             results: list[Any] = [None] * len(items)
 
-            def work(numbers: Iterator[int]) -> list[tuple[int, Result]]:
-                return [(number, function(items[number])) for number in numbers]
-
-            shared = self._here.in_forks(work, len(items), calls, partial(self._tell, stage, len(items)))
+            shared = self._here.in_forks(
+                partial(_each, function, items),
+                len(items),
+                constants,
+                calls,
+                partial(self._tell, stage, len(items)),
+            )
             if shared is not None:
                 for number, result in chain.from_iterable(shared):
                     results[number] = result
@@ -177,15 +175,13 @@ class Engine:
         # Of thousands of parts, only the results of some are held at a time.
         most = _HELD * self._here.workers
 
-        def work(numbers: Iterator[int]) -> list[Result]:
-            held: list[Result] = []
-            for number in numbers:
-                held.append(function(items[number]))
-                if len(held) > _HELD:
-                    held = [combine(held)]
-            return [combine(held)] if held else []
-
-        shared = self._here.in_forks(work, len(items), calls, partial(self._tell, stage, len(items)))
+        shared = self._here.in_forks(
+            partial(_folded, function, items, combine),
+            len(items),
+            constants,
+            calls,
+            partial(self._tell, stage, len(items)),
+        )
         if shared is not None:
             return combine([*chain.from_iterable(shared)])
         held: list[Result] = []
@@ -205,3 +201,25 @@ class Engine:
             self._here.close()
         if self._cluster is not None:
             self._cluster.close()
+
+
+def _each(
+    function: Callable[[Item], Result], items: Sequence[Item], numbers: Iterator[int]
+) -> list[tuple[int, Result]]:
+    """Results of the items of these numbers, each beside its number."""
+    return [(number, function(items[number])) for number in numbers]
+
+
+def _folded(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    combine: Callable[[list[Result]], Result],
+    numbers: Iterator[int],
+) -> list[Result]:
+    """Results of the items of these numbers, combined: one, or none."""
+    held: list[Result] = []
+    for number in numbers:
+        held.append(function(items[number]))
+        if len(held) > _HELD:
+            held = [combine(held)]
+    return [combine(held)] if held else []

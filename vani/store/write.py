@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -181,16 +182,19 @@ def decode_on_demand(reader: TraceReader, *, version: str, run: RunTasks, scratc
         pieces = run(tell_part, [PartTask(reader, ranks, None) for ranks in parts])
         entries = _entries(parts, pieces)
         manifest, tables = _manifest(reader, pieces, entries, version=version), _tables(reader, pieces)
-    told = {entry.file: piece for entry, piece in zip(entries, pieces, strict=True)}
+    told = {entry.file: (piece.records, piece.problems) for entry, piece in zip(entries, pieces, strict=True)}
+    return Store(_nowhere(reader), manifest, {}, tables, partial(_decode_again, reader, told), scratch)
 
-    def decode(part: PartEntry) -> Iterator[pa.RecordBatch]:
-        piece, before = Piece(), told[part.file]
-        with explained(reader):
-            yield from reader.batches(range(*part.ranks), piece)
-        if (piece.records, piece.problems) != (before.records, before.problems):
-            raise changed_error(reader)
 
-    return Store(_nowhere(reader), manifest, {}, tables, decode, scratch)
+def _decode_again(
+    reader: TraceReader, told: Mapping[str, tuple[int, list[str]]], part: PartEntry
+) -> Iterator[pa.RecordBatch]:
+    """The calls of a part of which records and problems were told before."""
+    piece = Piece()
+    with explained(reader):
+        yield from reader.batches(range(*part.ranks), piece)
+    if (piece.records, piece.problems) != told[part.file]:
+        raise changed_error(reader)
 
 
 def write_store(
