@@ -21,6 +21,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -39,6 +40,10 @@ __all__ = ["Turn", "has_two_processors", "main", "ratios", "two_threads"]
 
 GOAL = 1.85
 """Time by the clock on one processor over that on two, with kernels, start-up apart."""
+
+REST_S = 4.0
+"""Some systems, such as virtual machines that give freed memory back to their host, do so some seconds after the
+program that freed it has ended, on a processor that the next one would use."""
 
 _Work = Callable[[Path, Sequence[int]], Run]
 
@@ -89,8 +94,15 @@ def has_two_processors() -> bool:
     return hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) >= 2
 
 
-def two_threads(trace: Path, folder: Path, *, rounds: int) -> dict[str, list[dict[str, Any]]]:
+def two_threads(
+    trace: Path, folder: Path, *, rounds: int, rest_s: float = 0
+) -> dict[str, list[dict[str, Any]]]:
     """Run the commands on one processor and on two, `rounds` times.
+
+    Parameters
+    ----------
+    rest_s
+        Nothing is done for so long before each run.
 
     Returns
     -------
@@ -108,7 +120,12 @@ def two_threads(trace: Path, folder: Path, *, rounds: int) -> dict[str, list[dic
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in work}
     for _ in range(rounds):
         for name, (start, whole) in work.items():
-            one, two = (_turn(start, whole, folder, cores[:n]) for n in (1, 2))
+            turns = []
+            for processors in (1, 2):
+                time.sleep(rest_s)
+                turns.append(_turn(start, whole, folder, cores[:processors]))
+            one, two = turns
+            time.sleep(rest_s)
             apart = _apart(start, whole, folder, cores)
             of_machine = sum(one.seconds / seconds for seconds in apart)
             told = {**ratios(one, two), "apart": of_machine}
@@ -155,6 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ranks", type=count, default=16)
     parser.add_argument("--files", type=count, default=64)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--rest", type=float, default=REST_S, metavar="S", help="before each run, default %(default)s"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here, too")
     asked = parser.parse_args(arguments)
     if not has_two_processors():
@@ -168,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             folder / "trace",
             Workload(calls=asked.calls, ranks=asked.ranks, files=asked.files, zlib_level=1),
         )
-        found = two_threads(folder / "trace", folder, rounds=asked.rounds)
+        found = two_threads(folder / "trace", folder, rounds=asked.rounds, rest_s=asked.rest)
     about = machine()
     print(f"{about['processor']}, load {about['load_1min']:.1f}, kernels: {state()}, {asked.calls:,} calls")
     for name, rounds in found.items():

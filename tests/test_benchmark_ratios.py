@@ -93,7 +93,7 @@ class TestTwoThreads:
         monkeypatch.setattr("benchmarks.rates.VANI", NO_COMMAND)
         monkeypatch.setattr(two_threads, "_PIECES", 10)
         figures = tmp_path / "figures.json"
-        assert two_threads.main(["--calls", "2e4", "--rounds", "1", "--json", str(figures)]) == 0
+        assert two_threads.main(["--calls", "2e4", "--rounds", "1", "--rest", "0", "--json", str(figures)]) == 0
         found = json.loads(figures.read_text())
         for name in ("inflate", "convert", "profile"):
             (once,) = found[name]
