@@ -136,7 +136,10 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
     # Part by part: the columns of all of them, one behind the other, would take as much memory again.
     cuts = np.cumsum([len(at) for at in heads])[:-1]
     for part, at, to, long in zip(parts, heads, np.split(place, cuts), np.split(lengths, cuts), strict=True):
-        moved = np.repeat(to - at, long) + np.arange(len(part))
+        # From row to row one further, but for the first of each group.
+        moved = np.ones(len(part), np.int64)
+        moved[at] = np.diff(to, prepend=0) - np.append(1, long[:-1]) + 1
+        moved = np.cumsum(moved, out=moved)
         found.group[moved], found.start[moved], found.end[moved] = part.group, part.start, part.end
     return found
 

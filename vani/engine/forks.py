@@ -7,6 +7,7 @@ that follow: each new one, and this process beside it, would copy all memory tha
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import fcntl
 import gc
@@ -149,12 +150,22 @@ class Forks:
             one.tell(orders)
         return True
 
-    def end(self) -> None:
-        """End the forks: there is no work any more, or their answers are of no use."""
+    def end(self, *, wait: bool = True) -> None:
+        """End the forks: there is no work any more, or their answers are of no use.
+
+        Parameters
+        ----------
+        wait
+            Until they are gone, as must be where they may be at work. Those that have none write to nothing, and the
+            system takes some time to put away the memory of each: it may do so while this process goes on.
+        """
         for one in self._forks:
             one.kill()
         for one in self._forks:
-            one.wait()
+            if wait:
+                one.wait()
+            else:
+                atexit.register(one.wait)
         self._forks, self._known = [], []
         self._told.clear()
         if self._queue is not None:
@@ -250,11 +261,11 @@ class _Fork:
         return answer
 
     def kill(self) -> None:
+        self._answers.close()
+        os.close(self._orders)
         os.kill(self._process, signal.SIGKILL)
 
     def wait(self) -> None:
-        self._answers.close()
-        os.close(self._orders)
         os.waitpid(self._process, 0)
 
 

@@ -168,7 +168,8 @@ class Here:
 
     def _end_forks(self) -> None:
         if self._shared is not None:
-            self._shared.end()
+            # None of them is at work: a pass that is not done ends them itself.
+            self._shared.end(wait=False)
             self._shared = None
 
     def close(self) -> None:

@@ -39,8 +39,10 @@ class _Packer(pickle.Pickler):
         super().__init__(file, protocol=5, buffer_callback=apart)
         self._number = {id(c): i for i, c in enumerate(constants)}
 
-    def persistent_id(self, obj: Any) -> int | None:
-        return self._number.get(id(obj))
+    def reducer_override(self, obj: Any) -> Any:
+        # Asked of objects alone: a persistent id would be asked for of every number and text in them, too.
+        number = self._number.get(id(obj))
+        return NotImplemented if number is None else (_constant, (number,))
 
 
 class _Unpacker(pickle.Unpickler):
@@ -48,8 +50,15 @@ class _Unpacker(pickle.Unpickler):
         super().__init__(file, buffers=buffers)
         self._constants = constants
 
-    def persistent_load(self, pid: Any) -> Any:
-        return self._constants[pid]
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (_constant.__module__, _constant.__name__):
+            return self._constants.__getitem__
+        return super().find_class(module, name)
+
+
+def _constant(number: int) -> Any:
+    """Stands for one of the constants in what is packed."""
+    raise LookupError(number)
 
 
 def pack(value: Any, constants: Sequence[Any] = ()) -> bytes:
