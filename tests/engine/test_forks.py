@@ -335,7 +335,7 @@ def test_what_is_made_between_passes_is_told_once():
     said = run(
         SECOND_PASS
         + """
-array = numpy.arange(30)
+array = numpy.arange(3000)
 second(partial(where, partial(sum_to, array)), [array])
 used = team._told._end
 second(partial(where, partial(sum_to, array)), [array])

@@ -100,11 +100,11 @@ def test_nothing_is_at_work_any_more_when_an_error_arrives():
     with patch("vani.engine.here.workers_here", return_value=2):
         engine = Engine("threads")
         with pytest.raises(ZeroDivisionError):
-            engine.map(work, [0, 1, 2, 3, 4, 5])
+            engine.map(work, range(40))
         assert begun == ended
         time.sleep(0.3)
         assert begun == ended
-        assert len(begun) < 5, "what had not begun never did"
+        assert len(begun) < 39, "what had not begun never did"
         assert engine.map(abs, [-1, 2]) == [1, 2], "the engine can be used again"
         engine.close()
 
