@@ -280,6 +280,15 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
     """Count (or add up the weights of) equal pairs."""
     if not len(first):
         return Pairs()
+    if weight is not None:
+        # Parts that are put together are sorted, each for itself, which codes would hide.
+        low, lowest = int(first.min()), int(second.min())
+        width = int(second.max()) - lowest + 1
+        if (int(first.max()) - low + 1) * width < 1 << 62:
+            first, second = (column.astype(np.int64, copy=False) for column in (first, second))
+            merged = group((first - low) * width + (second - lowest), {"count": weight})
+            above, beside = np.divmod(merged.keys, width)
+            return Pairs(above + low, beside + lowest, merged["count"])
     a, b = Dense.of(first), Dense.of(second)
     widths = (len(a.keys), len(b.keys))
     if weight is None and len(a.keys) * len(b.keys) <= len(first):

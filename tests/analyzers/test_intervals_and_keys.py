@@ -160,16 +160,20 @@ def test_pairs_are_counted_under_both_numbers(pairs):
 
 
 @given(
-    pairs=st.lists(st.tuples(st.integers(-3, 3), st.one_of(st.integers(-3, 3), FAR)), max_size=40),
+    pairs=st.lists(
+        st.tuples(st.sampled_from([-100, -1, 0, 1, 2, 100]), st.one_of(st.integers(-3, 3), FAR, st.just(100))),
+        max_size=40,
+    ),
     cut=st.integers(0, 40),
-    few=st.sampled_from([0, 32]),
+    few=st.sampled_from([0, 3, 32]),
     packed=st.booleans(),
 )
+@example(pairs=[(-100, 0), (1, 0), (0, 100), (100, 1)], cut=2, few=3, packed=True)
 def test_pairs_that_are_merged_are_the_pairs_of_all_rows(pairs, cut, few, packed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vani.analyzers.keyed._FEW_FIRST", few)
         parts = [count_pairs(*columns(some, 2)) for some in (pairs[cut:], [], pairs[:cut])]
-        once = Pairs.merged([Pairs.merged(parts[:2], packed=packed), parts[2]], packed=packed)
+        once = Pairs.merged([Pairs.merged(some, packed=packed) for some in (parts[:2], parts[2:])], packed=packed)
     whole = count_pairs(*columns(pairs, 2))
     for name in ("first", "second", "count"):
         assert getattr(once, name).tolist() == getattr(whole, name).tolist()
