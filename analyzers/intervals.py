@@ -34,6 +34,10 @@ class Intervals:
         """Some of them."""
         return Intervals(self.group[rows], self.start[rows], self.end[rows])
 
+    def between(self, begin: int, end: int) -> Intervals:
+        """Those of some rows that follow each other, without copies."""
+        return Intervals(self.group[begin:end], self.start[begin:end], self.end[begin:end])
+
     @staticmethod
     def joined(parts: list[Intervals]) -> Intervals:
         """All intervals of the parts, merged; each part is merged, and sorted by group and start."""
@@ -130,6 +134,14 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
         together = _joined_at_once([p.where(some) for p, some in zip(parts, rows, strict=True) if some.any()])
         parts = [p.where(~some) for p, some in zip(parts, rows, strict=True)]
         return Intervals.joined([*parts, together])
+    if len(groups) * _SLICED <= int(lengths.sum()):
+        of_part = np.repeat(np.arange(len(parts)), [len(at) for at in heads])
+        begins = np.concatenate(heads)
+        pieces = [
+            parts[part].between(begin, begin + long)
+            for part, begin, long in zip(*(c[order].tolist() for c in (of_part, begins, lengths)), strict=True)
+        ]
+        return Intervals(*_columns(pieces))
     place = np.empty(len(groups), np.int64)
     place[order] = np.cumsum(lengths[order]) - lengths[order]
     found = Intervals(*(np.empty(int(lengths.sum()), np.int64) for _ in range(3)))
@@ -187,6 +199,8 @@ def _apart(
 
 _MANY = 1 << 16
 _LONG = 4
+_SLICED = 1 << 10
+"""Rows of a group, on average, that are copied in less time than others are numbered."""
 """Intervals of a group, at least, where looking at groups is worth it."""
 _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""

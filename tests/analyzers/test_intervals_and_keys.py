@@ -191,15 +191,19 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
 
 
 @given(
-    rows=ROWS, of=st.lists(st.integers(0, 2), min_size=40, max_size=40), shift=st.sampled_from([0, 1 << 40])
+    rows=ROWS,
+    of=st.lists(st.integers(0, 2), min_size=40, max_size=40),
+    shift=st.sampled_from([0, 1 << 40]),
+    sliced=st.sampled_from([0, 1 << 10]),
 )
 @example(
     # Two parts hold nothing but a shared group, the third nothing of it.
     rows=[(0, 0, 5), (0, 20, 5), (2, 0, 1), (2, 2, 1), (2, 4, 1)],
     of=[0, 1] + 38 * [0],
     shift=0,
+    sliced=0,
 )
-def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shift):
+def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shift, sliced):
     rows = [(g + shift, a, n) for g, a, n in rows]
     # Most groups lie in one part, as files of which each has one process; those of `of` lie anywhere.
     where = [of[i] if g % 3 == 0 else (g % 3) for i, (g, _, _) in enumerate(rows)]
@@ -209,6 +213,7 @@ def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shif
     whole = merged(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vani.analyzers.intervals._LONG", 1)
+        patch.setattr("vani.analyzers.intervals._SLICED", sliced)
         joined = Intervals.joined(parts)
     for name in ("group", "start", "end"):
         assert getattr(joined, name).tolist() == getattr(whole, name).tolist()
