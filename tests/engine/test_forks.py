@@ -266,7 +266,7 @@ def test_forks_write_to_files_that_this_process_reads(tmp_path):
 def test_forks_stay_for_the_passes_that_follow():
     assert run("""
         team, passes = Forks(2), []
-        for count in (30, 40, 30):
+        for count in (90, 100, 90):
             found = team.share(slow, count, lambda done: None)
             assert sorted(number for some in found for _, number in some) == list(range(count))
             passes.append({pid for some in found for pid, _ in some})
@@ -323,10 +323,10 @@ def same(odd, number):
     return number
 
 team = Forks(1)
-before = {pid for some in team.share(partial(where, int), 30, lambda done: None) for pid, _ in some}
+before = {pid for some in team.share(partial(where, int), 60, lambda done: None) for pid, _ in some}
 
 def second(work, constants=()):
-    found = [one for some in team.share(work, 30, lambda done: None, constants) for one in some]
+    found = [one for some in team.share(work, 60, lambda done: None, constants) for one in some]
     print("the same" if {pid for pid, _ in found} == before else "others", sorted(value for _, value in found)[-1])
 """
 
@@ -343,7 +343,7 @@ print(used > array.nbytes, team._told._end - used < array.nbytes)
 team.end()
 """
     )
-    assert said == ["the same 435", "the same 435", "True True"]
+    assert said == ["the same 1770", "the same 1770", "True True"]
 
 
 def test_what_was_known_before_forks_were_made_is_not_told():
@@ -357,11 +357,11 @@ def test_what_was_known_before_forks_were_made_is_not_told():
         table = Table()
 
         def names(table, numbers):
-            return [(os.getpid(), type(table).__name__) for _ in numbers]
+            return [(time.sleep(0.01), os.getpid(), type(table).__name__)[1:] for _ in numbers]
 
         team = Forks(1)
         for _ in range(2):
-            found = team.share(partial(names, table), 2000, lambda done: None, [table])
+            found = team.share(partial(names, table), 60, lambda done: None, [table])
             print(len({pid for some in found for pid, _ in some}), {name for some in found for _, name in some})
         team.end()
     """) == ["2 {'Table'}"] * 2
@@ -370,7 +370,7 @@ def test_what_was_known_before_forks_were_made_is_not_told():
 @pytest.mark.parametrize("much", ["lambda number: 7", "partial(sum_to, numpy.ones(1 << 24, int))"])
 def test_what_cannot_be_told_is_known_to_new_forks(much):
     said = run(SECOND_PASS + f"\nsecond(partial(where, {much}))\nteam.end()\nprint(is_here())")
-    assert said == ["others 7" if "lambda" in much else "others 30", "False"]
+    assert said == ["others 7" if "lambda" in much else "others 60", "False"]
 
 
 def test_forks_do_not_change_what_others_were_told():
@@ -379,7 +379,7 @@ def test_forks_do_not_change_what_others_were_told():
             SECOND_PASS
             + """
 try:
-    second(partial(where, partial(change, numpy.ones(30))))
+    second(partial(where, partial(change, numpy.ones(60))))
 except ValueError as error:
     print(error, is_here())
 """
@@ -390,7 +390,7 @@ except ValueError as error:
 
 def test_what_forks_cannot_load_is_known_to_new_ones():
     assert run(SECOND_PASS + "second(partial(where, partial(same, Odd())))\nteam.end()\nprint(is_here())") == [
-        "others 29",
+        "others 59",
         "False",
     ]
 
@@ -423,14 +423,14 @@ def test_places_in_files_are_told_between_processes_whoever_made_them_when(tmp_p
             return [(time.sleep(0.01), os.getpid(), places[number].read())[1:] for number in numbers]
 
         def shared(work):
-            found = [one for some in team.share(work, 30, lambda done: None) for one in some]
+            found = [one for some in team.share(work, 90, lambda done: None) for one in some]
             return {{pid for pid, _ in found}}, [value for _, value in found]
 
         team = Forks(2)
-        before, _ = shared(partial(look, [type("", (), {{"read": int}})] * 30))
+        before, _ = shared(partial(look, [type("", (), {{"read": int}})] * 90))
         writers, places = shared(partial(note, ScratchFile(Path({str(tmp_path)!r}))))
         readers, found = shared(partial(look, places))
-        print(len(writers), writers == readers == before, sorted(found) == sorted(b"%d!" % n for n in range(30)))
+        print(len(writers), writers == readers == before, sorted(found) == sorted(b"%d!" % n for n in range(90)))
         team.end()
         print({{place.read() for place in places}} == set(found))
     """) == ["3 True True", "True"]
@@ -454,3 +454,37 @@ def test_temporary_data_that_cannot_be_reached_is_one_line(tmp_path):
         "VaniError temporary data of a process that shares the work cannot be read (No such file or directory); "
         "use --scheduler synchronous"
     ]
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_nobody_need_wait_for_forks_that_the_system_forgets(wait):
+    assert run(f"""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        team = Forks(2)
+        found = team.share(slow, 30, lambda done: None)
+        os.kill(next(pid for some in found for pid, _ in some if pid != here), signal.SIGKILL)
+        time.sleep(0.1)
+        team.end(wait={wait})
+        print(sum(map(len, found)))
+    """) == ["30"]
+
+
+def test_forks_that_are_not_waited_for_end_and_none_is_left():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            BEGIN
+            + dedent("""
+                team = Forks(2)
+                print(*{pid for some in team.share(slow, 30, lambda done: None) for pid, _ in some} - {here})
+                team.end(wait=False)
+            """),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert not done.stderr
+    assert [is_running(int(pid)) for pid in done.stdout.split()] == [False, False]

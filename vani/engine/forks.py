@@ -263,10 +263,13 @@ class _Fork:
     def kill(self) -> None:
         self._answers.close()
         os.close(self._orders)
-        os.kill(self._process, signal.SIGKILL)
+        # Where whoever started this process ignores SIGCHLD, the system forgets a child that has ended (wait(2)).
+        with suppress(ProcessLookupError):
+            os.kill(self._process, signal.SIGKILL)
 
     def wait(self) -> None:
-        os.waitpid(self._process, 0)
+        with suppress(ChildProcessError):
+            os.waitpid(self._process, 0)
 
 
 def _killed() -> VaniError:
