@@ -135,6 +135,7 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
         parts = [p.where(~some) for p, some in zip(parts, rows, strict=True)]
         return Intervals.joined([*parts, together])
     if len(groups) * _SLICED <= int(lengths.sum()):
+        # Numbers of rows, and columns in one piece, would take three times the memory.
         of_part = np.repeat(np.arange(len(parts)), [len(at) for at in heads])
         begins = np.concatenate(heads)
         pieces = [
@@ -142,18 +143,12 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
             for part, begin, long in zip(*(c[order].tolist() for c in (of_part, begins, lengths)), strict=True)
         ]
         return Intervals(*_columns(pieces))
-    place = np.empty(len(groups), np.int64)
-    place[order] = np.cumsum(lengths[order]) - lengths[order]
-    found = Intervals(*(np.empty(int(lengths.sum()), np.int64) for _ in range(3)))
-    # Part by part: the columns of all of them, one behind the other, would take as much memory again.
-    cuts = np.cumsum([len(at) for at in heads])[:-1]
-    for part, at, to, long in zip(parts, heads, np.split(place, cuts), np.split(lengths, cuts), strict=True):
-        # From row to row one further, but for the first of each group.
-        moved = np.ones(len(part), np.int64)
-        moved[at] = np.diff(to, prepend=0) - np.append(1, long[:-1]) + 1
-        moved = np.cumsum(moved, out=moved)
-        found.group[moved], found.start[moved], found.end[moved] = part.group, part.start, part.end
-    return found
+    begins = np.cumsum(lengths) - lengths
+    lengths = lengths[order]
+    rows_in_order = np.repeat(begins[order] - np.cumsum(lengths) + lengths, lengths) + np.arange(
+        lengths.sum()
+    )
+    return Intervals(*(column[rows_in_order] for column in _columns(parts)))
 
 
 def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
@@ -199,9 +194,9 @@ def _apart(
 
 _MANY = 1 << 16
 _LONG = 4
-_SLICED = 1 << 10
-"""Rows of a group, on average, that are copied in less time than others are numbered."""
 """Intervals of a group, at least, where looking at groups is worth it."""
+_SLICED = 1 << 10
+"""Intervals of a group, on average, from which on it is copied group by group in less time."""
 _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""
 

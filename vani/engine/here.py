@@ -46,10 +46,10 @@ class Here:
     """
 
     def __init__(self, scheduler: str, *, forks: bool = False) -> None:
-        self.scheduler, self._forks = scheduler, forks and scheduler == "threads"
+        self.scheduler, self._may_fork = scheduler, forks and scheduler == "threads"
         self._threads: ThreadPoolExecutor | None = None
         self._pool: ProcessPool | None = None
-        self._shared: Forks | None = None
+        self._forks: Forks | None = None
         self._others: set[BaseProcess] = set()
         """Children of this process that are not the pool's."""
         self._folder: Path | None = None
@@ -95,7 +95,7 @@ class Here:
 
         None where there are too few calls in them, or no fork can be made: threads do it then.
         """
-        if items < 2 or calls < _FEWEST_FORKED or not self._forks or self.workers < 2:
+        if items < 2 or calls < _FEWEST_FORKED or not self._may_fork or self.workers < 2:
             return None
         if self._threads is not None:
             self._threads.shutdown()
@@ -104,12 +104,12 @@ class Here:
 
         if not can_fork():
             return None
-        if self._shared is None:
+        if self._forks is None:
             try:
-                self._shared = Forks(self.workers - 1)
+                self._forks = Forks(self.workers - 1)
             except OSError:
                 return None
-        return self._shared.share(work, items, told, constants)
+        return self._forks.share(work, items, told, constants)
 
     def _through(
         self, pool: Executor, function: Callable[[Any], Any], items: Sequence[Any]
@@ -167,10 +167,10 @@ class Here:
             raise
 
     def _end_forks(self) -> None:
-        if self._shared is not None:
+        if self._forks is not None:
             # None of them is at work: a pass that is not done ends them itself.
-            self._shared.end(wait=False)
-            self._shared = None
+            self._forks.end(wait=False)
+            self._forks = None
 
     def close(self) -> None:
         """End the threads or processes, if there are any."""

@@ -1,7 +1,8 @@
 """Tasks and results as bytes: what many tasks have in common travels once, apart from them.
 
 A run has a few large objects that every task refers to (an open trace, the names of all files) and many small tasks.
-Objects are told apart by identity: where one of the `constants` turns up inside a task, its number is written.
+Objects are told apart by identity: where one of the `constants` turns up inside a task, its number is written. None of
+them is a plain list, text or number: these are sent with each task.
 """
 
 from __future__ import annotations
