@@ -73,9 +73,9 @@ def _makes_up(late: Cells, before: Cells) -> bool:
     """Some processes do what others did before and they did not; either the former or the latter are few."""
     if not len(late) or not len(before):
         return False
-    those = np.unique(late.process)
+    those = distinct(late.process)
     lagged = np.isin(before.process, those)
-    others = len(np.unique(before.process[~lagged]))
+    others = len(distinct(before.process[~lagged]))
     if not others or min(len(those), others) > _FEW * max(len(those), others):
         return False
     behind, done = [], []

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from vani.analyzers.keys import beside, pack
 from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
+from vani.distinct import distinct
 from vani.immutable import immutable
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Lives:
 
     def _turns(self, times: Ints, place: Ints, until: Ints) -> Ints:
         """Turns of each name up to a moment."""
-        moments = np.unique(times)
+        moments = distinct(times)
         width = len(moments) + 2
         name = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
         keys = pack((name, np.searchsorted(moments, times) + 1), beside(width))
@@ -263,6 +264,6 @@ def groups_of_names(renames: Renames, files: int) -> Ints:
     for old, new in zip(*pairs.tolist(), strict=True):
         a, b = top(old), top(new)
         root[max(a, b)] = min(a, b)
-    for name in np.unique(pairs).tolist():
+    for name in distinct(pairs.ravel()).tolist():
         found[name] = top(name)
     return found

@@ -82,7 +82,7 @@ def begins(
     within = ~np.isin(start[1:], opens)
     gap = default_gap_ns((start[1:] - end[:-1])[within], run_ns=run_ns, floor_ns=floor_ns)
     if not len(cells):
-        return np.union1d(split(start, end, gap)[0], opens), gap
+        return distinct(split(start, end, gap)[0], opens), gap
     short = max(_SHORT_NS, run_ns // _SHORT_SHARE)
     order = np.argsort(cells.start, kind="stable")
     stretches = without_lag(start, end, cells, order, gap, short, opens)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE, Dense
 from vani.analyzers.keys import SIDES, beside, pack, unpack
+from vani.distinct import distinct
 from vani.immutable import immutable
 from vani.kernels.pattern import (
     APPENDED,
@@ -132,9 +133,7 @@ class Run:
 
     def __init__(self, calls: Calls, held: Operations) -> None:
         self._calls, self._held = calls, held
-        # Two ascending runs: a stable sort merges them, where `np.union1d` would hash every key.
-        keys = np.sort(np.append(calls.keys, held.key), kind="stable")
-        self.keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        self.keys = distinct(calls.keys, held.key)
         """Of the streams, ascending."""
         new, old = np.zeros((2, len(self.keys)), np.int64)
         new[np.searchsorted(self.keys, calls.keys)] = calls.count
@@ -252,7 +251,7 @@ class Events:
         met = np.zeros(len(both), np.bool_)
         inside = at < len(stream)
         met[inside] = stream[at[inside]] == both[inside]
-        self.pending = np.unique(both[~met])
+        self.pending = distinct(both[~met])
         return at[met]
 
     def among(self, streams: Ints) -> Bools:

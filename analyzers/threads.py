@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.kernels.busy import Last
 
 __all__ = ["OverlapFinder"]
@@ -52,7 +53,7 @@ class OverlapFinder:
             # What reaches over from the batch before covers every call of the process that begins under it.
             bad[1:mine] |= start[1:mine] < before
         self._keep(process, start, end, goes_on)
-        return np.unique(process[bad])
+        return distinct(process[bad])
 
     def _keep(self, process: Ints, start: Ints, end: Ints, goes_on: bool) -> None:
         last = int(process[-1])

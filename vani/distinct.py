@@ -1,4 +1,4 @@
-"""The distinct values of few whole numbers, without what numpy loads to find them."""
+"""The distinct values of whole numbers, found by sorting."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from numpy.typing import NDArray
 
 __all__ = ["distinct"]
 
-_FEW = 1 << 14
-
 
 def distinct(*parts: NDArray[Any]) -> NDArray[Any]:
     """The distinct values of all parts together, ascending, as `numpy.unique` of one array.
 
-    That loads the masked arrays, a fortieth of what it takes to start `vani profile`, to learn that it was given none.
-    For many values it is the faster one, and serves.
+    That counts them in a hash table, which takes four to eighty times as long as to sort them does, and it loads the
+    masked arrays, a fortieth of what it takes to start `vani profile`, to learn that it was given none.
 
     Parameters
     ----------
     parts
         Whole numbers, each of shape (n,).
     """
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    if len(values) > _FEW:
-        return np.unique(values)
-    ordered = np.sort(values)
+    # A stable sort merges what is in order.
+    kind: Any = "stable" if len(parts) > 1 and all((part[1:] >= part[:-1]).all() for part in parts) else None
+    ordered = np.sort(parts[0] if len(parts) == 1 else np.concatenate(parts), kind=kind)
     is_first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     return ordered[is_first]

@@ -15,6 +15,7 @@ from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.busy_time import ALL, WIDTH, BusyTimes
 from vani.calls import Kind
 from vani.counts import RunCounts
+from vani.distinct import distinct
 
 __all__ = ["bounds_of"]
 
@@ -82,7 +83,7 @@ def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence
         if heat is None:
             return None
         for kind, moved in ((int(Kind.READ), heat.read), (int(Kind.WRITE), heat.written)):
-            bins = np.unique(heat.stretch[moved > 0])
+            bins = distinct(heat.stretch[moved > 0])
             begin = bins * heat.width_ns + shift
             parts.append(
                 (np.full(len(begin), group), np.full(len(begin), kind), begin, begin + heat.width_ns)

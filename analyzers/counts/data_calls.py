@@ -17,6 +17,7 @@ from vani.analyzers.measures.footprint import PlacelessCalls, Touched
 from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
+from vani.distinct import distinct
 
 __all__ = ["pattern", "sizes", "touched"]
 
@@ -112,7 +113,7 @@ def _of_cells(kept: KeptCalls, known: NDArray[np.bool_]) -> KeptCalls:
     """Calls on the files and in the runs of some rows."""
     rows = kept.rows
     widths = (len(rows.world.process_base), max(1, rows.world.files))
-    cells = np.unique(pack((rows.trace[known], rows.file[known]), widths))
+    cells = distinct(pack((rows.trace[known], rows.file[known]), widths))
     return kept.where(np.isin(pack((kept.trace, kept.file), widths), cells))
 
 

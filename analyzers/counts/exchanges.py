@@ -13,6 +13,7 @@ from vani.analyzers.counts.rows import Rows
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
+from vani.distinct import distinct
 from vani.schema.profile import AppDependency
 
 __all__ = ["exchanges_of"]
@@ -36,8 +37,8 @@ def exchanges_of(rows: Rows) -> PossibleExchanges:
     return PossibleExchanges(
         between_apps=False,
         processes=_within(rows, users, trace),
-        files=np.unique(file[writer]),
-        exchanged=np.unique(file[producer]),
+        files=distinct(file[writer]),
+        exchanged=distinct(file[producer]),
         dependencies=_dependencies(rows, users, trace, file, producer, consumer) if apps > 1 else [],
     )
 
@@ -85,7 +86,7 @@ def _dependencies(
     producer, consumer = producer[other], consumer[other]
     # Each file once for each pair of apps, with what all runs of either moved.
     widths = (apps, apps, world.files)
-    linked = np.unique(pack((app[producer], app[consumer], file[producer]), widths))
+    linked = distinct(pack((app[producer], app[consumer], file[producer]), widths))
     by_app = group(
         pack((app, file), (apps, world.files)), {n: users[n] for n in ("bytes_read", "bytes_written")}
     )

@@ -28,6 +28,7 @@ from vani.analyzers.measures.processes import FileUsers, ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.calls import Kind
 from vani.counts import RunCounts
+from vani.distinct import distinct
 from vani.schema.profile import ByKind, ByteCounts, Footprint, PastEnd, Phase, PhaseIO, Repeats
 
 __all__ = ["HeatPhases", "phases_of_heat"]
@@ -102,7 +103,7 @@ def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
     moved, mine = rows["bytes_read"] + rows["bytes_written"], rows.trace == trace
     of_run = int(moved[mine & rows.included].sum())
     found = []
-    for layer in np.unique(rows["layer"][mine]).tolist():
+    for layer in distinct(rows["layer"][mine]).tolist():
         of_layer = mine & (rows["layer"] == layer)
         of_files = int(moved[of_layer & rows.included].sum())
         if of_files >= _FILES * int(moved[of_layer].sum()):

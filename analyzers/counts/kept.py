@@ -17,6 +17,7 @@ from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
 from vani.analyzers.world import Context
 from vani.calls import FileClass, Kind, Layer
 from vani.counts import RunCounts
+from vani.distinct import distinct
 from vani.immutable import immutable
 
 __all__ = ["KeptCalls"]
@@ -112,7 +113,7 @@ class KeptCalls:
         own = pack((self.trace, self.file), self._widths)
         chosen = np.zeros(len(self), np.bool_)
         for kind in (0, 1):
-            sure = np.unique(cell[posix & self.whole[:, kind]])
+            sure = distinct(cell[posix & self.whole[:, kind]])
             chosen |= (self.kind == kind) & np.isin(own, sure)
         return self.where(chosen)
 

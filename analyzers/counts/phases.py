@@ -27,6 +27,7 @@ from vani.analyzers.measures.survey import SurveyedFiles, join_busy, pause_floor
 from vani.analyzers.measures.transfer_size import SizeCounts
 from vani.analyzers.phase_cuts import begins
 from vani.calls import Kind, Layer
+from vani.distinct import distinct
 
 __all__ = ["found_phases", "phase_of_calls", "phases_of_calls"]
 
@@ -133,7 +134,7 @@ def found_phases(kept: KeptCalls) -> Phases:
 def _runs(kept: KeptCalls, app: int) -> Ints:
     """When runs of the app begin, of those that overlap in time the first."""
     world = kept.rows.world
-    traces = np.unique(kept.trace[kept.app == app])
+    traces = distinct(kept.trace[kept.app == app])
     spans = merge(
         np.zeros(len(traces), np.int64),
         np.array([kept.start[kept.trace == one].min() for one in traces.tolist()], np.int64),
@@ -160,13 +161,13 @@ def _activity(kept: KeptCalls) -> Cells:
         },
         {"start": "min", "end": "max"},
     )
-    return Cells.of(table, np.unique(kept.process))
+    return Cells.of(table, distinct(kept.process))
 
 
 def phase_of_calls(kept: KeptCalls, phases: Phases) -> Ints:
     """Phase of each call: the last one of its app that begins no later."""
     found = np.zeros(len(kept), np.int64)
-    for app in np.unique(kept.app).tolist():
+    for app in distinct(kept.app).tolist():
         mine, own = kept.app == app, np.flatnonzero(phases.app == app)
         place = np.searchsorted(phases.start_ns[own], kept.start[mine], side="right") - 1
         found[mine] = own[np.maximum(place, 0)]

@@ -48,6 +48,7 @@ from vani.analyzers.world import Context, World
 from vani.calls import RENAMES
 from vani.columns import small_table
 from vani.counts import Beside, RunCounts
+from vani.distinct import distinct
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
@@ -295,7 +296,7 @@ def _processes(rows: Rows, kept: KeptCalls) -> ProcessCounts:
         for kind, name in enumerate(("readers", "writers"))
     ]
     app = np.array(world.app_of_trace, np.int64)[trace]
-    pairs = np.unique(pack((app, code), (len(world.apps), world.files)))
+    pairs = distinct(pack((app, code), (len(world.apps), world.files)))
     used_app, used_file = unpack(pairs, (len(world.apps), world.files))
     in_phase = np.bincount(
         np.array(world.app_of_trace), np.diff([*world.process_base, world.processes]), len(world.apps)

@@ -22,6 +22,7 @@ from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.exchanges import HOW, NEVER
+from vani.distinct import distinct
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
 if TYPE_CHECKING:
@@ -176,14 +177,14 @@ def _between_apps(links: Links, files: int, apps: int) -> Ints:
     blocks = links.blocks
     widths = (len(blocks.file), apps)
     (wrote, writer), (read, reader) = (
-        unpack(np.unique(pack((block, links.app_of_process[process]), widths)), widths)
+        unpack(distinct(pack((block, links.app_of_process[process]), widths)), widths)
         for block, process in ((blocks.writer_block, blocks.writer), (blocks.reader_block, blocks.reader))
     )
     found = [np.empty(0, np.int64)]
     for w, r in pairs(wrote, read):
         flow = pack((blocks.file[wrote[w]], writer[w], reader[r]), (files, apps, apps))
-        found.append(np.unique(flow))
-    return np.unique(np.concatenate(found))
+        found.append(distinct(flow))
+    return distinct(np.concatenate(found))
 
 
 def _add_flows(edges: Edges, blocks: Blocks) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import beside, pack, unpack
 from vani.calls import Kind
+from vani.distinct import distinct
 from vani.immutable import immutable
 
 if TYPE_CHECKING:
@@ -39,13 +40,6 @@ def spread(begin: Ints, count: Ints) -> tuple[Ints, Ints]:
     """Rows, each as often as it counts, and for each of them the next number from the row's first one."""
     row = np.repeat(np.arange(len(begin)), count)
     return row, np.arange(len(row)) + np.repeat(begin - (np.cumsum(count) - count), count)
-
-
-def _each(values: Ints) -> Ints:
-    """The distinct values, ascending; of a million, by sorting: `np.unique` takes ten times as long."""
-    values = np.sort(values)
-    found: Ints = values[np.append(True, values[1:] != values[:-1])[: len(values)]]
-    return found
 
 
 def _joint(*columns: Ints) -> Ints:
@@ -116,7 +110,7 @@ class Flows:
 
 def _distinct(block: Ints, process: Ints) -> tuple[Ints, Ints]:
     widths = beside(int(process.max(initial=0)) + 1)
-    block, process = unpack(_each(pack((block, process), widths)), widths)
+    block, process = unpack(distinct(pack((block, process), widths)), widths)
     return block, process
 
 
@@ -172,7 +166,7 @@ class _Budget:
         order = np.argsort(total, kind="stable")
         over = np.zeros(len(total), np.bool_)
         over[order] = np.cumsum(total[order]) > _MOST_PIECES
-        self.over = np.union1d(self.over, dense.keys[over])
+        self.over = distinct(self.over, dense.keys[over])
         found: NDArray[np.bool_] = ~over[dense.codes]
         return found
 
@@ -196,8 +190,8 @@ class _Written:
         lift = piece * len(self._early)
         self._anew = np.maximum.accumulate(early[self.call] + lift) - lift
         self._longest = int((writes.latest - writes.earliest).max(initial=0))
-        self._late_of_file = _each(self._key(writes.file, late))
-        self._early_of_file = _each(self._key(writes.file, early))
+        self._late_of_file = distinct(self._key(writes.file, late))
+        self._early_of_file = distinct(self._key(writes.file, early))
 
     def _key(self, group: Ints, rank: Ints) -> Ints:
         return pack((group, rank), beside(len(self._late) + len(self._early) + 1))
@@ -285,7 +279,7 @@ def _same(
 
 def _flows(writes: _Calls, reads: _Calls) -> Flows:
     # Between two bounds, all bytes were written by the same calls.
-    bounds = _each(np.concatenate([writes.begin, writes.end]))
+    bounds = distinct(np.concatenate([writes.begin, writes.end]))
     if not len(bounds) or not len(reads.file):
         return Flows()
     writes = replace(
@@ -347,10 +341,10 @@ def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
     before = writes.earliest[call] <= alike.latest[row]
     row, call = row[before], call[before]
     # Several writers of one piece, or a write that may have come after the read.
-    several = len(row) > len(_each(again[before]))
+    several = len(row) > len(distinct(again[before]))
     in_doubt = several or bool((writes.latest[call] > alike.earliest[row]).any())
     number = np.full(len(one), -1)
-    seen = _each(row)
+    seen = distinct(row)
     number[seen] = np.arange(len(seen))
     reader = number[block] >= 0
     blocks = Blocks.of(

@@ -74,7 +74,7 @@ def all_to_all(writer: tuple[Ints, Ints], reader: tuple[Ints, Ints], file: Ints)
     if len(writers) == 1:
         readers = np.setdiff1d(readers, writers)
     edges = len(writers) * len(readers) - len(np.intersect1d(writers, readers, assume_unique=True))
-    files = len(np.unique(file[both])) if edges else 0
+    files = len(distinct(file[both])) if edges else 0
     return Graph(edges, edges, files, _pattern_of_all(writers, readers) if edges else "none")
 
 
@@ -132,10 +132,10 @@ class Edges:
 def _pattern(writer: Ints, reader: Ints) -> Pattern:
     if not len(writer):
         return "none"
-    writers, readers = np.unique(writer), np.unique(reader)
+    writers, readers = distinct(writer), distinct(reader)
     both = np.intersect1d(writers, readers, assume_unique=True)
     if len(writers) == 1 or len(readers) == 1 or len(writer) == len(writers) * len(readers) - len(both):
         return _pattern_of_all(writers, readers)
-    everyone = np.union1d(writers, readers)
+    everyone = distinct(writers, readers)
     distances = (reader - writer) % int(everyone[-1] - everyone[0] + 1)
     return "neighbour" if (distances == distances[0]).all() else "irregular"

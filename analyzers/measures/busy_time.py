@@ -265,7 +265,7 @@ def _between(window: Window, begin: int, end: int) -> Window:
 
 def _cut(window: Window, pieces: int) -> list[Window]:
     """Pieces of equal length, those without calls left out."""
-    borders = np.unique(np.linspace(window.begin, window.end, max(1, pieces) + 1).astype(np.int64)).tolist()
+    borders = distinct(np.linspace(window.begin, window.end, max(1, pieces) + 1).astype(np.int64)).tolist()
     found = [_between(window, begin, end) for begin, end in pairwise(borders)]
     return [piece for piece in found if piece.groups]
 
@@ -390,7 +390,7 @@ def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = Non
     if rows is not None and not rows.all():
         return merge(key[rows], intervals.start[rows], intervals.end[rows])
     firsts = np.flatnonzero(np.append(True, intervals.group[1:] != intervals.group[:-1])[: len(key)])
-    if len(np.unique(key[firsts])) == len(firsts):
+    if len(distinct(key[firsts])) == len(firsts):
         # No two groups meet.
         return Intervals(key, intervals.start, intervals.end)
     return merge(key, intervals.start, intervals.end)

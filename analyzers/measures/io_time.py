@@ -21,6 +21,7 @@ from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
 from vani.analyzers.world import Context, World
+from vani.distinct import distinct
 from vani.immutable import immutable
 
 __all__ = ["IoTime", "IoTimeResult", "SpentTime"]
@@ -233,7 +234,7 @@ class _Collector:
             key = pack((self._app, np.arange(_WIDTH)), _KINDS)
             self._overlaps.append(Keyed(key, {"time": apart}).where(apart > 0))
         if not alone.all():
-            for one in np.unique(process[~alone]).tolist():
+            for one in distinct(process[~alone]).tolist():
                 self._hold(batch, one, np.flatnonzero(batch.process == one))
         last = int(codes[-1])
         if self._held_process != int(process[last]):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag
+from vani.distinct import distinct
 from vani.readers.functions import PositionRule
 from vani.readers.plausible import NO_VALUE
 
@@ -98,14 +99,14 @@ class BatchEnds:
         # Known, or not, from each of these calls on; before them as at the end of the batch before.
         at = np.concatenate((rows[anew], rows[forgets], read))
         knows = np.repeat([True, False], [int(anew.sum()), len(at) - int(anew.sum())])
-        turns = np.union1d(first, at)
+        turns = distinct(first, at)
         state = np.zeros(len(turns), np.bool_)
         state[np.searchsorted(turns, first)] = own & (end0 != NO_VALUE)
         state[np.searchsorted(turns, at)] = knows
         self.known: Bools = np.repeat(state, np.diff(np.append(turns, n)))
         at = rows[anew]
         floor = np.where(resizes, np.maximum(value, 0), 0)[anew]
-        self._cuts = np.union1d(first, at)
+        self._cuts = distinct(first, at)
         self._floor = np.zeros(len(self._cuts), np.int64)
         self._floor[np.searchsorted(self._cuts, first)] = np.where(end0 != NO_VALUE, np.maximum(end0, 0), 0)
         self._floor[np.searchsorted(self._cuts, at)] = floor

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind
+from vani.distinct import distinct
 from vani.readers.file_ends import GONE, USED, BatchEnds
 from vani.readers.functions import PositionRule
 from vani.readers.plausible import NO_VALUE
@@ -360,7 +361,7 @@ class _Calls:
             self.step = self.step.copy()
             self.step[reads], self._place[at_end] = step, place
         bounds = np.append(self._first, len(self.rule))
-        for group in np.unique(np.searchsorted(self._first, changed, side="right") - 1).tolist():
+        for group in distinct(np.searchsorted(self._first, changed, side="right") - 1).tolist():
             self._walk(slice(int(bounds[group]), int(bounds[group + 1])), int(self._before[group]), ends)
         return self.positions()
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM, Layer
 from vani.counts import Heat, Segments
+from vani.distinct import distinct
 from vani.readers.darshan.records import Records
 
 __all__ = ["heat_of", "hosts_of", "segments_of"]
@@ -47,7 +48,7 @@ def segments_of(
 
 def hosts_of(records: Records) -> tuple[str, ...] | None:
     """Names of the nodes, each once; None where DXT names none, or not those of every process."""
-    if records.calls is None or len(np.unique(_ranks(records))) < records.ranks or not all(records.hosts):
+    if records.calls is None or len(distinct(_ranks(records))) < records.ranks or not all(records.hosts):
         return None
     return tuple(dict.fromkeys(records.hosts))
 
@@ -60,7 +61,7 @@ def heat_of(records: Records) -> Heat | None:
     names = dict(zip(records.ids.tolist(), records.names, strict=True))
     layers = np.array([_COUNTED.get(names.get(one, ""), -1) for one in table["id"].tolist()], np.int64)
     mine = layers >= 0
-    widths = np.unique(table["width"][mine])
+    widths = distinct(table["width"][mine])
     # Processes put bins together when they run out of them, and agree on how many in the end.
     if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
         return None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, Beside, CountedSizes, RunCounts
+from vani.distinct import distinct
 from vani.readers.darshan.calls import heat_of, hosts_of, segments_of
 from vani.readers.darshan.layouts import layouts_of
 from vani.readers.darshan.records import Module, Records
@@ -119,7 +120,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         Its sums are beyond 64 bits.
     """
     used = [records.modules[name].id for name, _ in _MODULES if name in records.modules]
-    ids = np.unique(np.concatenate([np.empty(0, np.uint64), *used]))
+    ids = distinct(np.concatenate([np.empty(0, np.uint64), *used]))
     name_of = dict(zip(records.ids.tolist(), records.names, strict=True))
     names = [name_of.get(one) or f"(file {one} without a name)" for one in ids.tolist()]
     # Several ids of one name are one file.

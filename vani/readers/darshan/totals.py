@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM
+from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.darshan.record_columns import MOST_SECONDS, MPIIO, POSIX, STDIO, RecordColumns, RecordLayout
 from vani.readers.darshan.record_ends import damaged_log, module_numbers
@@ -338,4 +339,4 @@ def _writers(moving: list[RecordColumns], processes: int) -> int | None:
         if processes > 1 and bool((wrote & (module.rank < 0)).any()):
             return None
         found.append(module.rank[wrote])
-    return len(np.unique(np.concatenate(found)))
+    return len(distinct(np.concatenate(found)))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.app_names import app_name
 from vani.readers.delivery import Delivery, Rows
@@ -114,8 +115,8 @@ class PairCounter:
     def add(self, rank: Ints, file: NDArray[np.int32]) -> None:
         """Note that `rank[i]` names `file[i]`; -1 is not a file."""
         named = file >= 0
-        pairs = np.unique(rank[named] << 32 | file[named])
-        self._pairs = np.union1d(self._pairs, pairs)
+        pairs = distinct(rank[named] << 32 | file[named])
+        self._pairs = distinct(self._pairs, pairs)
 
     def users(self, files: int) -> NDArray[np.int32]:
         """Number of ranks by file, shape (files,)."""

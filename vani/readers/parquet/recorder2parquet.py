@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
@@ -184,7 +185,7 @@ class Recorder2ParquetReader(ParquetReader):
         match = _SERIES.fullmatch(self._parts.names[number])
         if match is None:
             return
-        mine = np.unique(rank)
+        mine = distinct(rank)
         for series, others in seen.items():
             if series != match["series"] and (both := np.intersect1d(mine, others)).size:
                 raise TraceError(
@@ -192,7 +193,7 @@ class Recorder2ParquetReader(ParquetReader):
                     where=self.path,
                     todo="empty the folder and convert again",
                 )
-        seen[match["series"]] = np.union1d(seen.get(match["series"], mine), mine)
+        seen[match["series"]] = distinct(seen.get(match["series"], mine), mine)
 
     def _ids(self, batch: dict[str, pa.Array]) -> NDArray[np.int32]:
         """Signature of each row."""

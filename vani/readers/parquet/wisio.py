@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
+from vani.distinct import distinct
 from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet.parts import rows_left_out
@@ -278,7 +279,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
             "name an offset of {}, which no file reaches: it is unknown",
         ),
     ):
-        for code in np.unique(func[wrong]).tolist():
+        for code in distinct(func[wrong]).tolist():
             first = int(size[np.flatnonzero(wrong & (func == code))[0]])
             unbelieved[names[code]] = f"calls of {names[code]} {what.format(first)}"
     value[rewinds] = 0

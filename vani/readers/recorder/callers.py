@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Layer
+from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.immutable import immutable
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
@@ -126,7 +127,7 @@ class Callers:
         # Outer calls are resolved before what they surround.
         for level in reversed(LIBRARIES) if self._by_origin else range(1, deepest + 1):
             target, _ = self._level(calls, level)
-            for thread in np.unique(calls.thread[target]).tolist():
+            for thread in distinct(calls.thread[target]).tolist():
                 target, around = self._level(calls, level)
                 of_thread = calls.thread == thread
                 rules, calls = _resolve(rules, calls, target & of_thread, np.flatnonzero(around & of_thread))
@@ -283,10 +284,10 @@ def _specialised(
 
     def use(rule: Ints, state: Ints) -> Ints:
         key = rule * width + np.where(exposed[rule], state, _ANY) + 2
-        distinct = np.unique(key)
-        heights = height[distinct // width]
-        for one in np.unique(heights).tolist():
-            waiting[one].append(distinct[heights == one])
+        used = distinct(key)
+        heights = height[used // width]
+        for one in distinct(heights).tolist():
+            waiting[one].append(used[heights == one])
         return key
 
     use(rules.starts, np.full(len(rules.starts), _NONE))
@@ -295,7 +296,7 @@ def _specialised(
     for number in reversed(range(len(rules.levels))):
         if not waiting[number]:
             continue
-        key = np.unique(np.concatenate(waiting[number]))
+        key = distinct(np.concatenate(waiting[number]))
         rule, outer = key // width, key % width - 2
         symbols, begins, lengths = _symbols_of(rules, rule)
         owner = np.repeat(np.arange(len(rule)), lengths)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.immutable import immutable
 from vani.kernels import grammar as kernel
@@ -182,7 +183,7 @@ class Grammar:
         source[is_rule] = offsets[-1 - values[is_rule]]
         walked = np.flatnonzero(is_rule & (length > limit))
         heavy = np.flatnonzero(length * np.minimum(exponents, rows + 1) > rows)
-        stops = np.union1d(walked, heavy)
+        stops = distinct(walked, heavy)
         total = length * np.where(is_rule & (length > limit), 1, np.minimum(exponents, rows + 1))
         reach = np.concatenate(([0], np.cumsum(np.where(np.isin(np.arange(len(values)), stops), 0, total))))
         while stack:
@@ -292,7 +293,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         names = compact_names(read.values, read.highest)
         return Grammar(read.bodies, read.values, read.exponents, names, read.start, read.levels, read.lengths)
     ids, counts, pairs = _split(ints, where)
-    if len(np.unique(ids)) != len(ids):
+    if len(distinct(ids)) != len(ids):
         raise TraceError("grammar defines a rule twice", where=where)
     start = np.flatnonzero(ids == -1)
     if not len(start):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.readers.plausible import NO_VALUE
 
 __all__ = ["RunningOffsets", "group_positions"]
@@ -50,7 +51,7 @@ class RunningOffsets:
 
     def resolve(self, function: NDArray[Any], stored: NDArray[np.int64]) -> None:
         """Replace differences in `stored` by offsets, in place; `function` is -1 where nothing is to be done."""
-        for code in np.unique(function[function >= 0]).tolist():
+        for code in distinct(function[function >= 0]).tolist():
             rows = np.flatnonzero((function == code) & (stored != NO_VALUE))
             if not len(rows):
                 continue

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.errors import TraceError, UnknownFormatError
 from vani.immutable import immutable
 from vani.units import counted
@@ -100,7 +101,7 @@ class Sections:
 
     def beyond(self, ranks: int) -> str | None:
         """Say which sections are of ranks that there are not."""
-        strays = np.unique((self._keys[self._keys & 0xFFFFFFFF > ranks] & 0xFFFFFFFF) - 1)
+        strays = distinct((self._keys[self._keys & 0xFFFFFFFF > ranks] & 0xFFFFFFFF) - 1)
         if not len(strays):
             return None
         return (
@@ -188,7 +189,7 @@ def open_sections(file: Path) -> Sections:
     order = np.lexsort((np.arange(len(keys)), length == 0, keys))
     keys, offset, length, cut = keys[order], offset[order], length[order], cut[order]
     first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-    again = np.unique(keys[~first])
+    again = distinct(keys[~first])
     _tell(problems, again, lambda key: f"{file}: has several sections for {_name(key)}, the first counts")
     keys, offset, length, cut = keys[first], offset[first], length[first], cut[first]
     _check_overlaps(keys, offset, length, _HEAD + table.itemsize * count, file, problems)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.handles import HandleTable
 from vani.readers.paths import PathTable
@@ -197,7 +198,7 @@ class TableReader:
             used = signatures.file[grammar.terminals]
             if len(users) < len(paths.paths):
                 users = np.append(users, np.zeros(len(paths.paths), dtype=np.int32))
-            users[np.unique(used[used >= 0])] += 1
+            users[distinct(used[used >= 0])] += 1
             for name, args, count in kept.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
         if lost.sum() > _TOLD:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.columns import to_arrow, to_numpy
+from vani.distinct import distinct
 from vani.readers.strace.lines import Block, Calls
 from vani.readers.strace.names import named_first
 from vani.readers.strace.system_calls import FAMILY
@@ -46,7 +47,7 @@ class Folders:
         # Which of a thread's folders it is: looked up once for all calls between two changes.
         key = np.zeros(len(rows), np.int64)
         spelled: list[str] = []
-        for one in np.unique(thread).tolist():
+        for one in distinct(thread).tolist():
             mine = np.flatnonzero(thread == one)
             changes = self._rows.get(one, [-1])
             which = np.maximum(np.searchsorted(np.array(changes), rows[mine], side="right") - 1, 0)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.columns import to_numpy
+from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.paths import PathTable
 from vani.readers.some_ranks import some_ranks
@@ -110,7 +111,7 @@ class _Scan:
         ranks, problems = self._ranks()
         calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
         files = len(self._paths.paths)
-        pairs = np.unique(ranks[self._pairs >> 32].astype(np.int64) << 32 | self._pairs & 0xFFFFFFFF)
+        pairs = distinct(ranks[self._pairs >> 32].astype(np.int64) << 32 | self._pairs & 0xFFFFFFFF)
         users = np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
         there = np.zeros(files, np.bool_)
         there[: len(self._there)] = self._there
@@ -154,7 +155,7 @@ class _Scan:
         opened = _DESCRIPTORS[_numbers(rows, "func")] & _numbers(rows, "there")
         self._named += int((opened & named).sum())
         self._nameless += int((opened & ~named).sum())
-        self._pairs = np.union1d(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
+        self._pairs = distinct(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
         there = np.bincount(file[named & _numbers(rows, "there")]) > 0
         self._there = _sum(self._there.astype(np.int64), there.astype(np.int64)) > 0
         renamed = _numbers(rows, "rename_to")
@@ -198,7 +199,7 @@ class _Scan:
             )
         of_log = np.array(self._rank_of_log, np.int64)
         if (of_log >= 0).any():
-            present = np.unique(of_log[of_log >= 0])
+            present = distinct(of_log[of_log >= 0])
             missing = np.setdiff1d(np.arange(int(present[-1]) + 1), present)
             if len(missing):
                 problems.append(f"ranks {some_ranks(missing)}: left out, their logs are missing")

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.columns import to_numpy
+from vani.distinct import distinct
 from vani.errors import TraceError
 
 __all__ = ["Spool"]
@@ -58,7 +59,7 @@ class Spool:
                     where=tempfile.gettempdir(),
                     todo="name another folder for temporary files in TMPDIR",
                 ) from error
-        threads = np.unique(to_numpy(batch.column("thread")))
+        threads = distinct(to_numpy(batch.column("thread")))
         self._kept.append(_Kept(at, data.size, threads))
 
     def batches(self, threads: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
