@@ -78,8 +78,8 @@ class Footprint:
 
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
         extents, given_up = Intervals(), any(p.given_up for p in parts)
-        for part in parts:
-            # One after the other: all at once would take their memory several times.
+        # One after the other: all at once would take their memory several times. What is long is merged once.
+        for part in sorted(parts, key=lambda part: len(part.extents)):
             extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
             given_up = given_up or len(extents) > _MOST_EXTENTS
         return _capped(FootprintResult(extents, Keyed.merged([p.others for p in parts]), given_up))
