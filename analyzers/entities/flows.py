@@ -65,7 +65,7 @@ class Blocks:
     @staticmethod
     def of(file: Ints, writers: tuple[Ints, Ints], readers: tuple[Ints, Ints]) -> Blocks:
         """Blocks of (block, process) pairs in any order, put together as far as it goes."""
-        writers, readers = _distinct(*writers), _distinct(*readers)
+        writers, readers = _distinct_pairs(*writers), _distinct_pairs(*readers)
         wrote, read = (np.bincount(of[0], minlength=len(file)) for of in (writers, readers))
         if int((wrote * read).sum()) <= len(writers[0]) + len(readers[0]):
             # A block for each pair of processes: of a thousand records in turn there is one block each.
@@ -82,8 +82,8 @@ class Blocks:
             alike = _joint(file, numbers_of_sets(len(file), *readers))
             file = file[np.unique(alike, return_index=True)[1]]
             readers, writers = (
-                _distinct(alike[writers[0]], writers[1]),
-                _distinct(alike[readers[0]], readers[1]),
+                _distinct_pairs(alike[writers[0]], writers[1]),
+                _distinct_pairs(alike[readers[0]], readers[1]),
             )
         return Blocks(file, *writers, *readers)
 
@@ -108,7 +108,7 @@ class Flows:
     """Of some bytes it is not certain who wrote them last, or whether before the read."""
 
 
-def _distinct(block: Ints, process: Ints) -> tuple[Ints, Ints]:
+def _distinct_pairs(block: Ints, process: Ints) -> tuple[Ints, Ints]:
     widths = beside(int(process.max(initial=0)) + 1)
     block, process = unpack(distinct(pack((block, process), widths)), widths)
     return block, process
