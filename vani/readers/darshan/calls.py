@@ -61,7 +61,7 @@ def heat_of(records: Records) -> Heat | None:
     names = dict(zip(records.ids.tolist(), records.names, strict=True))
     layers = np.array([_COUNTED.get(names.get(one, ""), -1) for one in table["id"].tolist()], np.int64)
     mine = layers >= 0
-    widths = distinct(table["width"][mine])
+    widths = np.unique(table["width"][mine])
     # Processes put bins together when they run out of them, and agree on how many in the end.
     if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
         return None
