@@ -1,7 +1,7 @@
-"""A file without a name, for what has no room in memory: threads append to it and read what they wrote.
+"""A file without a name, for what has no room in memory or would be sent between processes that share it.
 
-So do forks of this process, each to a file of its own; whoever is told of a place opens the file through the process
-that tells it.
+Threads append to it and read what they wrote. So do forks of this process, each to a file of its own; whoever is told
+of a place opens the file through the process that tells it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from vani.errors import NoRoomError, VaniError
 from vani.immutable import immutable
 
-__all__ = ["Place", "ScratchFile"]
+__all__ = ["Place", "ScratchFile", "can_lie_in_memory"]
 
 
 class _Nameless:
@@ -29,12 +29,18 @@ class _Nameless:
         _open[name] = self
 
     @staticmethod
-    def made_in(folder: Path) -> _Nameless:
+    def made_in(folder: Path | None) -> _Nameless:
+        if folder is None:
+            return _Nameless(os.memfd_create("vani"), _next_name())
         with tempfile.TemporaryFile(dir=folder) as file:
-            return _Nameless(os.dup(file.fileno()), (os.getpid(), next(_numbers)))
+            return _Nameless(os.dup(file.fileno()), _next_name())
 
     def __reduce__(self) -> tuple[object, ...]:
         return _opened_as_by, (self._name, os.getpid(), self.descriptor)
+
+
+def _next_name() -> tuple[int, int]:
+    return os.getpid(), next(_numbers)
 
 
 _numbers = count()
@@ -79,16 +85,21 @@ class Place:
         return found
 
 
+def can_lie_in_memory() -> bool:
+    """Tell whether the system makes files that lie in no folder: Linux does, see memfd_create(2)."""
+    return hasattr(os, "memfd_create")
+
+
 class ScratchFile:
     """Appends to a file in a folder; where that takes nothing more, to one in the system's temporary folder.
 
     Parameters
     ----------
     folder
-        Where the file is made when the first bytes come.
+        Where the file is made when the first bytes come; None: in memory, if `can_lie_in_memory`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._folders = (folder, Path(tempfile.gettempdir()))
         self._process, self._tried = os.getpid(), 0

@@ -13,7 +13,7 @@ from vani.analyzers.keyed import Keyed
 from vani.analyzers.measure import Both, Collects
 from vani.analyzers.measures import busy_time
 from vani.analyzers.one_pass import Task, collected_in
-from vani.analyzers.scratch_file import ScratchFile
+from vani.analyzers.scratch_file import ScratchFile, can_lie_in_memory
 from vani.analyzers.timed_groups import NotedGroup, NoteTimes, StoredGroup
 from vani.analyzers.world import World
 from vani.engine.run import Engine
@@ -63,9 +63,11 @@ class TimedCalls:
     def _notes(self) -> NoteTimes:
         calls = sum(task.store.manifest.parts[task.part].rows for task in self._at_hand)
         folder = next((task.store.scratch for task in self._at_hand if task.store.scratch), None)
-        if folder is None or calls <= _MOST_NOTED:
+        if folder is None or (calls <= _MOST_NOTED and not can_lie_in_memory()):
             return NoteTimes(self._numbers, None, self._rows)
-        return NoteTimes(self._numbers, ScratchFile(folder), self._rows)
+        # Forks of this process read there what others noted: it is not sent from one to the other and back.
+        file = ScratchFile(folder if calls > _MOST_NOTED else None)
+        return NoteTimes(self._numbers, file, self._rows)
 
     def _collected(self, wanted: Collects[Partial], tasks: Sequence[Task]) -> Partial:
         return collected_in(wanted, self._facts, tasks, self._engine, self._constants, "measure")

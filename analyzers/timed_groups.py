@@ -84,7 +84,7 @@ class NotedGroup:
         """Pack calls, which are in order of their starts; into the file if there is one."""
         step = np.diff(calls.start, prepend=calls.start[:1])
         columns = [_narrow(one) for one in (calls.code, step, calls.end - calls.start)]
-        parts = [one.tobytes() for one in columns]
+        parts = [one.data.cast("B") for one in columns]
         code, steps, durations = (one.dtype for one in columns)
         return NotedGroup(
             len(calls),
@@ -114,7 +114,7 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     for dtype in (np.uint8, np.uint16, np.int32, np.uint32):
         if most <= np.iinfo(dtype).max:
             return values.astype(dtype)
-    return values.astype(np.int64, copy=False)
+    return np.ascontiguousarray(values, np.int64)
 
 
 class NoteTimes:

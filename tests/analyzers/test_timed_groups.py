@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vani.analyzers.calls_in_time import CallsInTime
-from vani.analyzers.scratch_file import ScratchFile
+from vani.analyzers.scratch_file import ScratchFile, can_lie_in_memory
 from vani.analyzers.timed_groups import NotedGroup
 from vani.errors import NoRoomError
 
@@ -34,10 +34,11 @@ def rows(some: CallsInTime) -> list[tuple[int, int, int]]:
 
 
 # Was: codes of 32 bits came back negative.
-@example(some=CallsInTime(np.array([1 << 31]), np.array([0]), np.array([1])), in_file=False)
-@given(some=calls(), in_file=st.booleans())
-def test_what_is_packed_is_unpacked_as_it_was(tmp_path_factory, some, in_file):
-    file = ScratchFile(tmp_path_factory.getbasetemp()) if in_file else None
+@example(some=CallsInTime(np.array([1 << 31]), np.array([0]), np.array([1])), place="here")
+@given(some=calls(), place=st.sampled_from(["here", "in memory", "in a folder"]))
+def test_what_is_packed_is_unpacked_as_it_was(tmp_path_factory, some, place):
+    folder = None if place == "in memory" and can_lie_in_memory() else tmp_path_factory.getbasetemp()
+    file = None if place == "here" else ScratchFile(folder)
     group = NotedGroup.of(some, file)
     assert rows(group.calls()) == rows(some)
     assert (group.rows, group.first, group.last) == (len(some), some.start[0], some.start[-1])
@@ -112,3 +113,13 @@ def test_a_folder_that_cannot_be_written_is_passed_over(folders):
     place = ScratchFile(folders[0] / "missing").append([b"one"])
     assert place.read() == b"one"
     assert list(folders[1].iterdir()) == []
+
+
+@pytest.mark.skipif(not can_lie_in_memory(), reason="the system makes no files in memory")
+def test_what_memory_does_not_take_goes_to_the_temporary_folder(folders, monkeypatch):
+    file = ScratchFile(None)
+    full(monkeypatch, 1)
+    assert [file.append([part]).read() for part in (b"one", b"two")] == [b"one", b"two"]
+    full(monkeypatch, 2)
+    with pytest.raises(NoRoomError, match="No space left on device"):
+        file.append([b"three"])

@@ -249,8 +249,8 @@ def test_forks_write_to_files_that_this_process_reads(tmp_path):
         from pathlib import Path
         from vani.analyzers.scratch_file import ScratchFile
 
-        for folder in ({str(tmp_path)!r}, {str(tmp_path / "missing")!r}):
-            file = ScratchFile(Path(folder))
+        for folder in (Path({str(tmp_path)!r}), Path({str(tmp_path / "missing")!r}), None):
+            file = ScratchFile(folder)
             first = file.append([b"first"])
 
             def work(numbers):
@@ -259,7 +259,7 @@ def test_forks_write_to_files_that_this_process_reads(tmp_path):
             found = share(work, 30, 2, lambda done: None)
             print(sorted(place.read() for some in found for place in some) == sorted(b"%d!" % n for n in range(30)))
             print(first.read().decode(), file.append([b"last"]).read().decode(), len({{p.file for s in found for p in s}}))
-    """) == ["True", "first last 3"] * 2
+    """) == ["True", "first last 3"] * 3
     assert list(tmp_path.iterdir()) == []
 
 
@@ -415,7 +415,9 @@ except Exception as error:
     assert said[0].startswith("VaniError a process that shared the work was killed") and said[0].endswith("False")
 
 
-def test_places_in_files_are_told_between_processes_whoever_made_them_when(tmp_path):
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_places_in_files_are_told_between_processes_whoever_made_them_when(tmp_path, in_memory):
+    folder = "None" if in_memory else f"Path({str(tmp_path)!r})"
     assert run(f"""
         from functools import partial
         from pathlib import Path
@@ -433,7 +435,7 @@ def test_places_in_files_are_told_between_processes_whoever_made_them_when(tmp_p
 
         team = Forks(2)
         before, _ = shared(partial(look, [type("", (), {{"read": int}})] * 90))
-        writers, places = shared(partial(note, ScratchFile(Path({str(tmp_path)!r}))))
+        writers, places = shared(partial(note, ScratchFile({folder})))
         readers, found = shared(partial(look, places))
         print(len(writers), writers == readers == before, sorted(found) == sorted(b"%d!" % n for n in range(90)))
         team.end()

@@ -17,7 +17,7 @@ from tests.traces.random_runs import random_run
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers import timed_calls
 from vani.analyzers.measures import busy_time
-from vani.analyzers.scratch_file import ScratchFile
+from vani.analyzers.scratch_file import can_lie_in_memory
 from vani.cli.main import main
 from vani.errors import TraceError, VaniError
 from vani.readers.open import open_trace
@@ -164,16 +164,26 @@ def test_of_few_calls_per_rank_files_are_written(cache, tmp_path, monkeypatch, l
         assert len(list((cache / "stores").iterdir())) == (most > calls)
 
 
-def test_times_are_put_into_a_file_only_where_they_are_many(no_room, monkeypatch):
-    files: list[ScratchFile] = []
-    real = ScratchFile.append
-    monkeypatch.setattr(ScratchFile, "append", lambda file, parts: files.append(file) or real(file, parts))
+@pytest.mark.parametrize(
+    "linux",
+    [
+        pytest.param(True, marks=pytest.mark.skipif(not can_lie_in_memory(), reason="no files in memory")),
+        False,
+    ],
+)
+def test_times_are_put_into_a_folder_only_where_they_are_many(no_room, cache, monkeypatch, linux):
+    folders: list[Path | None] = []
+    real = timed_calls.ScratchFile
+    monkeypatch.setattr(timed_calls, "ScratchFile", lambda folder: folders.append(folder) or real(folder))
+    monkeypatch.setattr(timed_calls, "can_lie_in_memory", lambda: linux)
     calls = int(open_trace(TRACE).calls_per_rank().sum())
-    for most in (calls, calls - 1):
+    found = []
+    for most, expected in ((calls, [None] if linux else []), (calls - 1, [cache / "stores"])):
         monkeypatch.setattr(timed_calls, "_MOST_NOTED", most)
-        vani.profile(TRACE)
-        assert bool(files) == (most < calls)
-    assert len(set(files)) == 1
+        found.append(vani.profile(TRACE).to_yaml())
+        assert folders == expected
+        folders.clear()
+    assert found[0] == found[1]
 
 
 def test_files_are_written_where_numpy_decodes(cache, monkeypatch):
