@@ -12,7 +12,7 @@ from vani.analyzers.access_classes import NAMES
 from vani.analyzers.function_costs import by_metadata_kind, costs_by, most_costly
 from vani.analyzers.groups import ByGroup, Groups, grouped, summed
 from vani.analyzers.intervals import merge, total_length
-from vani.analyzers.keyed import Keyed, group
+from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import ALL_KINDS, KINDS, SIDES, pack, unpack
 from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.access_pattern import PatternCounts
@@ -38,7 +38,7 @@ from vani.schema.profile import (
     TransferSizes,
 )
 
-__all__ = ["MEMORY_SPEED", "empty_stats", "impossible_rates", "nulls_of_stats", "stats_by"]
+__all__ = ["MEMORY_SPEED", "empty_stats", "impossible_rates", "nulls_of_stats", "stats_by", "touched_bytes"]
 
 Ints = NDArray[np.int64]
 
@@ -76,7 +76,7 @@ def stats_by(
     foot = [nothing, nothing]
     if footprint is not None:
         appended = summed(groups, footprint.others, ("appended",)).at(keys, "appended")
-        touched = _touched(footprint, groups, measured.world.files)
+        touched = touched_bytes(footprint, groups, measured.world.files)
         foot = [touched.at(pack((keys, side), SIDES), "length") for side in (Kind.READ, Kind.WRITE)]
     given_up = footprint is None or footprint.given_up
     by_size = measured.of(SizeCounts)
@@ -212,16 +212,26 @@ def _pattern(counts: list[int]) -> AccessPattern | None:
     return AccessPattern(**{n: c / total for n, c in zip(NAMES, counts, strict=True)}) if total else None
 
 
-def _touched(footprint: Touched, groups: Groups, files: int) -> Keyed:
+def touched_bytes(footprint: Touched, groups: Groups, files: int) -> Keyed:
     """Distinct bytes by group and kind: extents of one file are united, then files are added up."""
     number = groups(footprint.phase, footprint.file)
-    keep = number >= 0
-    number, kind, file = number[keep], footprint.kind[keep], footprint.file[keep]
     widths = (int(number.max(initial=0)) + 1, 2, files + 1)
-    united = merge(pack((number, kind, file + 1), widths), footprint.start[keep], footprint.end[keep])
-    keys, lengths = total_length(united)
-    owner, side, _ = unpack(keys, widths)
-    return group(pack((owner, side), SIDES), {"length": lengths})
+    keep = number >= 0
+    key = pack((number[keep], footprint.kind[keep], footprint.file[keep] + 1), widths)
+    dense = Dense.of(key)
+    # Mostly a group has one cell of a file, whose extents are united.
+    shared = np.bincount(dense.codes)[dense.codes] > 1
+    keys, lengths = [key[~shared]], [footprint.length[keep][~shared]]
+    if shared.any():
+        several = np.zeros(len(keep), np.bool_)
+        several[np.flatnonzero(keep)[shared]] = True
+        many = np.diff(np.append(footprint.first, len(footprint.start)))
+        rows = np.repeat(several, many)
+        united = merge(np.repeat(key[shared], many[several]), footprint.start[rows], footprint.end[rows])
+        for found, part in zip((keys, lengths), total_length(united), strict=True):
+            found.append(part)
+    owner, side, _ = unpack(np.concatenate(keys), widths)
+    return group(pack((owner, side), SIDES), {"length": np.concatenate(lengths)})
 
 
 def empty_stats() -> IOStats:

@@ -152,6 +152,8 @@ def touched(rows: Rows, kept: KeptCalls) -> Touched:
         phase.astype(np.int32),
         file.astype(np.int32),
         side.astype(np.int8),
+        np.arange(len(start)),
+        end_ - start,
         start,
         end_,
         PlacelessCalls(nothing, nothing, nothing, nothing),

@@ -82,6 +82,8 @@ def phases_of_calls(kept: KeptCalls, traces: Sequence[TraceFacts]) -> Measuremen
             of_extents[0].astype(np.int32),
             of_extents[1].astype(np.int32),
             of_extents[2].astype(np.int8),
+            np.arange(len(extents)),
+            extents.end - extents.start,
             extents.start,
             extents.end,
             PlacelessCalls(nothing, nothing, nothing, nothing),

@@ -40,13 +40,23 @@ class FootprintResult:
 
 @immutable
 class Touched:
-    """Extents that all processes together read and wrote, less what lies beyond the end of a file; shape (extents,)."""
+    """Extents that all processes together read and wrote, less what lies beyond the end of a file.
+
+    Those of a cell, of which there are one or more, follow each other and have no byte in common. Several cells may be
+    of the same phase, file and kind.
+    """
 
     phase: NDArray[np.int32]
+    """Of a cell, shape (cells,), as the next four."""
     file: NDArray[np.int32]
     kind: NDArray[np.int8]
     """Read or write."""
+    first: NDArray[np.int64]
+    """Place of its first extent."""
+    length: NDArray[np.int64]
+    """Bytes of its extents."""
     start: NDArray[np.int64]
+    """Shape (extents,)."""
     end: NDArray[np.int64]
     others: PlacelessCalls
     given_up: bool
@@ -86,20 +96,25 @@ class Footprint:
 
     def finish(self, combined: FootprintResult, world: World, facts: Facts) -> Touched:
         extents, others, ends = combined.extents, combined.others, facts.ends
-        phase, file, kind = cells_of(extents.group, world, facts, 2)
-        last, end = ends.last(), extents.end
+        first = np.flatnonzero(np.append(True, extents.group[1:] != extents.group[:-1])[: len(extents)])
+        phase, file, kind = cells_of(extents.group[first], world, facts, 2)
+        start, end, last = extents.start, extents.end, ends.last()
         if len(last) and len(file):
             # What was read beyond the end of a file was not touched.
             known = (kind == Kind.READ) & (file >= 0) & ends.always[np.maximum(file, 0)]
-            end = np.where(known, np.minimum(end, last[np.maximum(file, 0)]), end)
-            end = np.maximum(end, extents.start)
+            limit = np.where(known, last[np.maximum(file, 0)], np.iinfo(np.int64).max)
+            after = np.append(first[1:], len(end))
+            if (end[after - 1] > limit).any():
+                end = np.maximum(np.minimum(end, np.repeat(limit, after - first)), start)
         at = cells_of(others.keys, world, facts)
         without_place = PlacelessCalls(at[0], at[1], others["appended"], others["unplaced"])
         return Touched(
             phase.astype(np.int32),
             file.astype(np.int32),
             kind.astype(np.int8),
-            extents.start,
+            first,
+            np.add.reduceat(end - start, first) if len(first) else first,
+            start,
             end,
             without_place,
             combined.given_up,
