@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense
 from vani.immutable import immutable
+from vani.kernels.join import join
 from vani.kernels.merge import merge as merge_in_order
 
 __all__ = ["Intervals", "merge", "merge_runs", "total_length"]
@@ -50,7 +51,7 @@ class Intervals:
         if all(int(a.group[-1]) < int(b.group[0]) for a, b in pairwise(parts)):
             # Nothing of one touches anything of another.
             return Intervals(*_columns(parts))
-        return _joined_by_group(parts) or _joined_at_once(parts)
+        return _joined_in_order(parts) or _joined_by_group(parts) or _joined_at_once(parts)
 
 
 def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
@@ -103,6 +104,19 @@ def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
     """`merge` for intervals that often begin where the one before ended: these are joined before anything is sorted."""
     opens = np.flatnonzero(np.append(True, (start[1:] != end[:-1]) | (group[1:] != group[:-1]))[: len(group)])
     return merge(group[opens], start[opens], end[np.append(opens[1:], len(group))[: len(opens)] - 1])
+
+
+def _joined_in_order(parts: Sequence[Intervals]) -> Intervals | None:
+    """Join a few parts, the two shortest of them at a time; None for many, and where numpy joins them."""
+    if len(parts) > _FEW_PARTS:
+        return None
+    while len(parts) > 1:
+        one, other, *rest = sorted(parts, key=len)
+        found = join(*((part.group, part.start, part.end) for part in (one, other)))
+        if found is None:
+            return None
+        parts = [Intervals(*found), *rest]
+    return parts[0]
 
 
 def _joined_at_once(parts: Sequence[Intervals]) -> Intervals:
@@ -197,6 +211,7 @@ _LONG = 4
 """Intervals of a group, at least, where looking at groups is worth it."""
 _SLICED = 1 << 10
 """Intervals of a group, on average, from which on it is copied group by group in less time."""
+_FEW_PARTS = 4
 _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""
 

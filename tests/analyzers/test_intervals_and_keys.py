@@ -184,6 +184,7 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
     parts = [merged([(g + shift, a, n) for g, a, n in some]) for some in (rows[cut:], rows[:cut])]
     usual = Intervals.joined(parts)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vani.analyzers.intervals._FEW_PARTS", 0)
         patch.setattr("vani.analyzers.intervals._MANY", 0)
         many = Intervals.joined(parts)
     for name in ("group", "start", "end"):
@@ -212,6 +213,7 @@ def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shif
     ]
     whole = merged(rows)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vani.analyzers.intervals._FEW_PARTS", 0)
         patch.setattr("vani.analyzers.intervals._LONG", 1)
         patch.setattr("vani.analyzers.intervals._SLICED", sliced)
         joined = Intervals.joined(parts)

@@ -30,6 +30,7 @@ MEASURING = {
     "activity",
     "extents",
     "intervals",
+    "join",
     "merge",
     "pattern",
     "reach",
