@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import Any
@@ -38,6 +38,17 @@ class Intervals:
     def between(self, begin: int, end: int) -> Intervals:
         """Those of some rows that follow each other, without copies."""
         return Intervals(self.group[begin:end], self.start[begin:end], self.end[begin:end])
+
+    @property
+    def firsts(self) -> Ints:
+        """Where each run of intervals of one group begins; shape (runs,)."""
+        return np.flatnonzero(np.append(True, self.group[1:] != self.group[:-1])[: len(self)])
+
+    def under(self, key: Callable[[Ints], Ints]) -> Intervals:
+        """The same intervals in other groups: `key` is given the group of each run, and gives the new one."""
+        firsts = self.firsts
+        long = np.diff(np.append(firsts, len(self)))
+        return Intervals(np.repeat(key(self.group[firsts]), long), self.start, self.end)
 
     @staticmethod
     def joined(parts: list[Intervals]) -> Intervals:
@@ -131,7 +142,7 @@ def _columns(parts: Sequence[Intervals]) -> tuple[Ints, Ints, Ints]:
 
 def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
     """Join intervals of which most groups are in one part each: these are moved, not sorted; None for others."""
-    heads = [np.flatnonzero(np.append(True, p.group[1:] != p.group[:-1])) for p in parts]
+    heads = [p.firsts for p in parts]
     if sum(map(len, heads)) * _LONG > sum(map(len, parts)):
         return None
     groups = np.concatenate([p.group[at] for p, at in zip(parts, heads, strict=True)])
@@ -231,5 +242,5 @@ def total_length(intervals: Intervals) -> tuple[Ints, Ints]:
     """Length of the union of each group: (groups, lengths), groups ascending."""
     if not len(intervals):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    starts = np.flatnonzero(np.append(True, intervals.group[1:] != intervals.group[:-1]))
-    return intervals.group[starts], np.add.reduceat(intervals.end - intervals.start, starts)
+    firsts = intervals.firsts
+    return intervals.group[firsts], np.add.reduceat(intervals.end - intervals.start, firsts)

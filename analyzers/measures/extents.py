@@ -176,13 +176,21 @@ class _Merged(_Collector):
             self._shrink(int(process[batch.alike.codes[-1]]))
 
     def _of_one(self, batch: Batch) -> Intervals:
-        """What the footprint is made of, which is by phase as well: the pieces of a file are merged later."""
+        """What the footprint is made of, which is by phase as well: the pieces of a file are put together."""
         found = batch.touched
         _, file = cells_of(batch.examples.cell.keys, self._world, self._facts)
-        code, kind = unpack(found.group, (batch.cells, 2))
-        rows = ((file >= 0) & self._linked[np.maximum(file, 0)])[code]
-        key = self._key(batch.examples.process[0], file[code[rows]], kind[rows])
-        return Intervals(key, found.start[rows], found.end[rows])
+        linked = (file >= 0) & self._linked[np.maximum(file, 0)]
+        if not linked.all():
+            found = found.where(linked[unpack(found.group, (batch.cells, 2))[0]])
+
+        def key(group: Ints) -> Ints:
+            code, kind = unpack(group, (batch.cells, 2))
+            return self._key(batch.examples.process[0], file[code], kind)
+
+        found = found.under(key)
+        # Mostly all is of one phase, and no file has two names.
+        in_order = (np.diff(found.group[found.firsts]) > 0).all()
+        return found if in_order else merge(found.group, found.start, found.end)
 
     def _of_several(self, batch: Batch) -> Intervals:
         examples = batch.examples
@@ -202,8 +210,7 @@ class _Merged(_Collector):
         return merge_runs(key, start, start + batch.bytes[rows])
 
     def _shrink(self, process: int | None = None) -> None:
-        found = _together(self._parts)
-        found = merge(found.group, found.start, found.end)
+        found = Intervals.joined(self._parts)
         # What the last process touched may still grow together: whether there are too many must not depend on where a
         # batch ends. Only to twice as many, for the memory.
         whole = (

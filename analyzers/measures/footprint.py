@@ -96,7 +96,7 @@ class Footprint:
 
     def finish(self, combined: FootprintResult, world: World, facts: Facts) -> Touched:
         extents, others, ends = combined.extents, combined.others, facts.ends
-        first = np.flatnonzero(np.append(True, extents.group[1:] != extents.group[:-1])[: len(extents)])
+        first = extents.firsts
         phase, file, kind = cells_of(extents.group[first], world, facts, 2)
         start, end, last = extents.start, extents.end, ends.last()
         if len(last) and len(file):
@@ -153,9 +153,12 @@ class _Collector:
         found = batch.touched
         if not len(found):
             return
-        code, side = unpack(found.group, (batch.cells, 2))
-        keys = pack((batch.examples.cell.keys[code], side), (batch.cells, 2))
-        self._extents.append(Intervals(keys, found.start, found.end))
+
+        def key(group: NDArray[np.int64]) -> NDArray[np.int64]:
+            code, side = unpack(group, (batch.cells, 2))
+            return pack((batch.examples.cell.keys[code], side), (batch.cells, 2))
+
+        self._extents.append(found.under(key))
         self._held += len(found)
         if self._held > _MOST_EXTENTS // 4 or len(self._extents) > 32:
             self._extents = [Intervals.joined(self._extents)]

@@ -183,6 +183,23 @@ def test_more_extents_than_are_kept_leave_the_file():
         assert profile.apps[0].process_dependencies.edges_by_extents == 4, "2 x 4 extents written, as many read"
 
 
+def test_what_a_process_touched_in_several_phases_is_put_together():
+    second = 10**9
+    rows = [create(0, at=0), create(1, at=0)]
+    for phase in range(3):
+        # The later the phase, the further in front; in one file all side by side.
+        rows += [write(file, (2 - phase) * (4 - 2 * file), 2, rank=0, at=phase * 9 * second + 1) for file in (1, 0)]
+    rows += [read(file, 0, 10, rank=1, at=40 * second) for file in (0, 1)]
+    with patch.object(extents, "_FEW_CALLS", -1), characterised([InventedTrace(rows, [0, 0])], [1]) as (profile, view):
+        found = view.measured.of(ProcessExtents)
+    assert len(profile.phases) > 2
+    columns = (found.process, found.file, found.kind, found.start, found.end)
+    assert [row for row in zip(*(c.tolist() for c in columns), strict=True) if row[0] == 0] == [
+        *((0, 0, 1, start, start + 2) for start in (0, 4, 8)),
+        (0, 1, 1, 0, 6),
+    ]
+
+
 def test_files_of_one_process_have_no_extents():
     rows = [row for rank in range(3) for row in (create(rank, rank=rank), write(rank, rank=rank, at=10), read(rank, rank=rank, at=20))]
     with characterised([InventedTrace(rows, [0, 0, 0])]) as (profile, view):

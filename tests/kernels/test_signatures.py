@@ -50,12 +50,15 @@ def grouped(columns: dict[str, np.ndarray], starts: list[int] | None = None, shi
     rows=ROWS,
     phases=st.lists(st.integers(0, 100), max_size=3, unique=True),
     shift=st.sampled_from([0, 7]),
+    room=st.sampled_from([1, 3, 100]),
 )
 @EXAMPLES
-def test_signatures_are_all_that_calls_share(rows, phases, shift):
+def test_signatures_are_all_that_calls_share(rows, phases, shift, room):
     columns = {name: np.array([row[i] for row in rows], t) for i, (name, t) in enumerate(COLUMNS.items())}
     columns["file"] -= 1
-    found = grouped(columns, phases, shift)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vani.kernels.signatures._FEW_GROUPS", room)
+        found = grouped(columns, phases, shift)
     assert found is not None
     counting = [i for i, row in enumerate(rows) if row[5] == 0 and row[4] == 0]
     assert (found.counted.rows is None) == (len(counting) == len(rows))
@@ -102,11 +105,12 @@ def test_signatures_are_all_that_calls_share(rows, phases, shift):
 
 
 def test_groups_are_told_apart_however_many_there_are():
-    files = np.random.default_rng(1).permutation(np.arange(20000) % 9000)
-    columns = {name: np.zeros(20000, t) for name, t in COLUMNS.items()}
+    # More than there is room for at first.
+    files = np.random.default_rng(1).permutation(np.arange(40000) % 17000)
+    columns = {name: np.zeros(40000, t) for name, t in COLUMNS.items()}
     found = grouped(columns | {"file": files.astype(np.int32)})
     assert found.counted.columns["file"][found.counted.codes].tolist() == files.tolist()
-    assert len(found.counted.row) == 9000
+    assert len(found.counted.row) == 17000
 
 
 def test_a_column_that_was_not_read_is_one_of_zeros():
@@ -124,8 +128,10 @@ def test_a_column_that_was_not_read_is_one_of_zeros():
     ("column", "value"),
     [("bytes", -5), ("duration_ns", -1), ("kind", -1), ("layer", -1), ("start_ns", 2**63 - 1)],
 )
-def test_odd_calls_are_left_to_numpy(column, value):
-    columns = {name: np.array([value if name == column else 0], t) for name, t in COLUMNS.items()}
+@pytest.mark.parametrize("before", [0, 1])
+def test_odd_calls_are_left_to_numpy(column, value, before, monkeypatch):
+    monkeypatch.setattr("vani.kernels.signatures._FEW_GROUPS", 1)
+    columns = {name: np.array([0] * before + [value if name == column else 0], t) for name, t in COLUMNS.items()}
     assert grouped(columns) is None
 
 

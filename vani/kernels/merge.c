@@ -3,10 +3,6 @@
 
 #include "columns.h"
 
-struct interval {
-    int64_t group, start, end;
-};
-
 enum { IN_A_RUN = 16, CROWDED = 16 };
 
 /* Merge two runs that lie side by side. */
@@ -91,11 +87,11 @@ static void sort_spread(int64_t (*pairs)[2], int64_t (*sorted)[2], int64_t n, in
     }
 }
 
-/* first: by group, two more, zeros at first; last: by group, INT64_MIN at first. Room in `sorted` and `spare`, of
-   starts and ends, and in `found` for all intervals. */
+/* first: by group, two more, zeros at first; last: by group, INT64_MIN at first. Room for all intervals in `sorted` and
+   `spare`, of starts and ends, and in what is found: `of`, `from` and `until`. */
 KERNEL int vani_merge(const int64_t *group, const int64_t *start, const int64_t *end, int64_t n, int64_t lowest,
                       int64_t groups, int64_t *first, int64_t *last, int64_t (*sorted)[2],
-                      int64_t (*spare)[2], struct interval *found, int64_t *count)
+                      int64_t (*spare)[2], int64_t *of, int64_t *from, int64_t *until, int64_t *count)
 {
     if (n < 0 || n > INT32_MAX || groups < 0)
         return NOT_ME;
@@ -127,15 +123,17 @@ KERNEL int vani_merge(const int64_t *group, const int64_t *start, const int64_t 
         int64_t n_of = first[g + 1] - first[g], (*own)[2] = sorted + first[g];
         if (falls && n_of > 1) {
             /* No more are found than came before, so what is behind is free. */
-            sort_spread(own, spare, n_of, (int32_t *)(found + first[g]));
+            sort_spread(own, spare, n_of, (int32_t *)(until + first[g]));
             own = spare;
         }
         for (int64_t i = 0; i < n_of; i++) {
-            if (i > 0 && own[i][0] <= found[many - 1].end) {
-                if (own[i][1] > found[many - 1].end)
-                    found[many - 1].end = own[i][1];
+            if (i > 0 && own[i][0] <= until[many - 1]) {
+                if (own[i][1] > until[many - 1])
+                    until[many - 1] = own[i][1];
             } else {
-                found[many++] = (struct interval){.group = g + lowest, .start = own[i][0], .end = own[i][1]};
+                of[many] = g + lowest;
+                from[many] = own[i][0];
+                until[many++] = own[i][1];
             }
         }
     }

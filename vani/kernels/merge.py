@@ -31,7 +31,7 @@ def merge(group: NDArray[Any], start: Ints, end: Ints) -> tuple[Ints, Ints, Ints
     tuple or None
         The same of what is left, sorted by group and start.
     """
-    kernel = function("vani_merge", *[_ADDRESS] * 3, *[_NUMBER] * 3, *[_ADDRESS] * 6)
+    kernel = function("vani_merge", *[_ADDRESS] * 3, *[_NUMBER] * 3, *[_ADDRESS] * 8)
     n = len(group)
     if kernel is None or not n:
         return None
@@ -42,16 +42,16 @@ def merge(group: NDArray[Any], start: Ints, end: Ints) -> tuple[Ints, Ints, Ints
     columns = [np.ascontiguousarray(column, np.int64) for column in (group, start, end)]
     first, last = np.zeros(groups + 2, np.int64), np.full(groups, np.iinfo(np.int64).min)
     pairs, spare = np.empty((n, 2), np.int64), np.empty((n, 2), np.int64)
-    found, count = np.empty((n, 3), np.int64), np.zeros(1, np.int64)
+    found, count = [np.empty(n, np.int64) for _ in range(3)], np.zeros(1, np.int64)
     done = kernel(
         *(address(column, np.int64, n) for column in columns),
         n,
         lowest,
         groups,
-        *(address(column, np.int64) for column in (first, last, pairs, spare, found, count)),
+        *(address(column, np.int64) for column in (first, last, pairs, spare, *found, count)),
     )
     note("merge", used=done == 0)
     if done:
         return None
-    of, begin, stop = np.ascontiguousarray(found[: int(count[0])].T)
+    of, begin, stop = (column[: int(count[0])] for column in found)
     return of, begin, stop

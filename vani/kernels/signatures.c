@@ -24,9 +24,10 @@ struct group {
 };
 
 struct found {
-    int32_t *slots; /* a power of two of them, at least 2 n */
+    int32_t *slots; /* a power of two of them, at least 2 most_groups */
     int64_t slot_count;
-    struct group *groups; /* room for all calls, as in the rest */
+    struct group *groups;
+    int64_t most_groups; /* so many there is room for; in the rest for all calls */
     int32_t *codes, *rows; /* of calls that count: group, and which call it is */
     int64_t *offset, *bytes, *start, *duration; /* the same, only written where they differ from the columns of calls */
     int32_t *other_codes, *other_rows;
@@ -34,7 +35,7 @@ struct found {
     int64_t of_side[2]; /* groups of others, and of calls that count */
 };
 
-enum { FEW = 255, BLOCK = 512 };
+enum { FEW = 255, BLOCK = 512, FULL = 2 };
 
 static uint64_t mixed(uint64_t what, uint64_t how)
 {
@@ -57,7 +58,7 @@ static inline uint64_t slot_of(const struct found *found, uint64_t mask, uint64_
     return slot;
 }
 
-/* Spread groups over four times as many slots, of which there is room for all calls; returns the new mask. Few groups
+/* Spread groups over four times as many slots, of which there are enough for all; returns the new mask. Few groups
    stay in the cache. */
 static uint64_t spread(struct found *found, int64_t groups, uint64_t mask)
 {
@@ -112,7 +113,7 @@ struct block {
     int32_t group[BLOCK];
 };
 
-/* Groups of the calls from `first` on; the mask of the slots then, or 0 where numpy decides. */
+/* Groups of the calls from `first` on; the mask of the slots then, or 0 where numpy decides or the groups are too many. */
 static uint64_t find(const struct calls *calls, int64_t most_layer, int64_t nested, struct found *found, int64_t first,
                      int64_t n, struct block *block, uint64_t mask)
 {
@@ -137,6 +138,8 @@ static uint64_t find(const struct calls *calls, int64_t most_layer, int64_t nest
                 mask = spread(found, found->group_count, mask);
                 slot = slot_of(found, mask, what, how, block->phase[b]);
             }
+            if (found->group_count == found->most_groups)
+                return 0;
             int64_t counts = calls->layer[first + b] <= most_layer && !(calls->flags[first + b] & nested);
             found->groups[found->group_count] = (struct group){
                 .phase = block->phase[b], .first = INT64_MAX, .last = INT64_MIN, .end = INT64_MIN,
@@ -148,13 +151,15 @@ static uint64_t find(const struct calls *calls, int64_t most_layer, int64_t nest
     return mask;
 }
 
-/* Calls of layers up to `most_layer` count, but for those that have the flag `nested`. */
+/* Calls of layers up to `most_layer` count, but for those that have the flag `nested`. FULL where there are more groups
+   than there is room for. */
 KERNEL int vani_signatures(const struct calls *calls, int64_t most_layer, int64_t nested, const int64_t *phase_starts,
                            int64_t phases, int64_t shift, struct found *found)
 {
     int64_t n = calls->n, at = 0, other = 0, phase = 0;
-    if (n < 0 || n > INT32_MAX / 4 || phases < 0 || phases > UINT16_MAX || found->slot_count < 2 * n
-        || found->slot_count < 2 || (found->slot_count & (found->slot_count - 1)))
+    if (n < 0 || n > INT32_MAX / 4 || phases < 0 || phases > UINT16_MAX || found->most_groups < 1
+        || found->most_groups > INT32_MAX / 4 || found->slot_count < 2 * found->most_groups
+        || (found->slot_count & (found->slot_count - 1)))
         return NOT_ME;
     struct block block;
     uint64_t mask = spread(found, 0, FEW);
@@ -171,7 +176,7 @@ KERNEL int vani_signatures(const struct calls *calls, int64_t most_layer, int64_
         }
         mask = find(calls, most_layer, nested, found, first, many, &block, mask);
         if (!mask)
-            return NOT_ME;
+            return found->group_count == found->most_groups ? FULL : NOT_ME;
         for (int64_t b = 0; b < many; b++) {
             int64_t i = first + b, start = calls->start[i] + shift, took = calls->duration[i];
             int64_t offset = is_known(calls->offset_known, i) ? calls->offset[i] : NO_VALUE;

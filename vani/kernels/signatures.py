@@ -33,6 +33,9 @@ _SUMS = (
 _WIDTH = len(_SUMS) + 4
 _FIELDS = {"func": 48, "within": 32, "flags": 16, "via": 8, "layer": 4, "kind": 0}
 """Where in `how` they begin."""
+_FEW_GROUPS, _MORE = 1 << 14, 8
+_FULL = 2
+"""What the kernel returns where there are more groups."""
 _ADDRESS, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
 Ints = NDArray[np.int64]
@@ -50,7 +53,9 @@ class _Found(ctypes.Structure):
     _fields_ = (
         ("slots", _ADDRESS),
         ("slot_count", _NUMBER),
-        *((name, _ADDRESS) for name in ("groups", "codes", "rows", "offset", "bytes", "start", "duration")),
+        ("groups", _ADDRESS),
+        ("most_groups", _NUMBER),
+        *((name, _ADDRESS) for name in ("codes", "rows", "offset", "bytes", "start", "duration")),
         *((name, _ADDRESS) for name in ("other_codes", "other_rows")),
         *((name, _NUMBER) for name in ("counted", "other", "group_count", "of_others", "of_counted")),
     )
@@ -133,34 +138,37 @@ def signatures(
     }
     phase_starts = np.ascontiguousarray(phase_starts, np.int64)
     nothing = np.zeros(0 if len(given) == len(COLUMNS) else n, np.int64)
-    slots = np.empty(1 << max(1, (2 * n - 1).bit_length()), np.int32)
-    groups = np.empty((n, _WIDTH), np.int64)
     numbers, values = np.empty((4, n), np.int32), np.empty((4, n), np.int64)
     codes, rows, other_codes, other_rows = numbers
     of_call = dict(zip(("offset", "bytes", "start_ns", "duration_ns"), values, strict=True))
     first_number, first_value = address(numbers, np.int32), address(values, np.int64)
     codes_at, rows_at, *others_at = (first_number + i * 4 * n for i in range(4))
-    found = _Found(
-        address(slots, np.int32),
-        len(slots),
-        address(groups, np.int64),
-        *(codes_at, rows_at),
-        *(first_value + i * 8 * n for i in range(4)),
-        *others_at,
+    given_calls = _Calls(
+        *(address(given[c] if c in given else nothing.view(t)[:n], t, n) for c, t in COLUMNS.items()),
+        *(calls[name].known() if name in calls else Known(None, 0) for name in NULLABLE),
+        n,
     )
-    done = kernel(
-        _Calls(
-            *(address(given[c] if c in given else nothing.view(t)[:n], t, n) for c, t in COLUMNS.items()),
-            *(calls[name].known() if name in calls else Known(None, 0) for name in NULLABLE),
-            n,
-        ),
-        most_layer,
-        nested,
-        address(phase_starts, np.int64),
-        len(phase_starts),
-        shift,
-        found,
-    )
+    most, done = _FEW_GROUPS, _FULL
+    while done == _FULL:
+        # Room for as many groups as calls would be 120 bytes of each, and pushes what follows to memory not yet used.
+        most = max(1, min(most, n))
+        slots = np.empty(1 << (2 * most - 1).bit_length(), np.int32)
+        groups = np.empty((most, _WIDTH), np.int64)
+        found = _Found(
+            address(slots, np.int32),
+            len(slots),
+            address(groups, np.int64),
+            most,
+            *(codes_at, rows_at),
+            *(first_value + i * 8 * n for i in range(4)),
+            *others_at,
+        )
+        done = kernel(
+            given_calls, most_layer, nested, address(phase_starts, np.int64), len(phase_starts), shift, found
+        )
+        if most >= n:
+            break
+        most *= _MORE
     note("signatures", used=done == 0)
     if done:
         return None
