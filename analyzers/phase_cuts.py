@@ -33,6 +33,7 @@ from vani.analyzers.lagging_ranks import without_lag
 from vani.analyzers.phase_gap import MOST_PHASES, default_gap_ns, split
 from vani.analyzers.rounds import Pauses, pauses_of
 from vani.distinct import distinct
+from vani.immutable import immutable
 
 __all__ = ["begins"]
 
@@ -53,6 +54,17 @@ class _Cut:
     low: int
     high: int
     turn: bool
+
+
+@immutable
+class _InTime:
+    """Cells of all processes in order of time, see `Cells`."""
+
+    start: Ints
+    end: Ints
+    read: Ints
+    written: Ints
+    calls: Ints
 
 
 def begins(
@@ -86,13 +98,18 @@ def begins(
     short = max(_SHORT_NS, run_ns // _SHORT_SHARE)
     order = np.argsort(cells.start, kind="stable")
     stretches = without_lag(start, end, cells, order, gap, short, opens)
-    number = np.maximum(np.searchsorted(stretches, cells.start, side="right") - 1, 0)
+    number = np.zeros(len(cells), np.int64)
+    if len(stretches) > 1:
+        number = np.maximum(np.searchsorted(stretches, cells.start, side="right") - 1, 0)
     pauses = pauses_of(cells, number, short)
-    bounds = np.searchsorted(number[order], np.arange(len(stretches) + 1))
+    times = cells.start[order]
+    bounds = [0, *np.searchsorted(times, stretches[1:]).tolist(), len(cells)]
     found = [stretches]
     for i in range(len(stretches)):
-        mine = cells.where(order[bounds[i] : bounds[i + 1]])
-        if len(mine):
+        rows = slice(bounds[i], bounds[i + 1])
+        others = (column[order[rows]] for column in (cells.end, cells.read, cells.written, cells.calls))
+        mine = _InTime(times[rows], *others)
+        if len(mine.start):
             cuts = _divided(mine, int(stretches[i]), pauses.where(pauses.stretch == i), 2 * short)
             found.append(np.array([cut.low for cut in cuts], np.int64))
     every = distinct(*found)
@@ -110,7 +127,7 @@ def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
     return distinct(found, start[:1])
 
 
-def _divided(cells: Cells, begin: int, pauses: Pauses, least: int) -> list[_Cut]:
+def _divided(cells: _InTime, begin: int, pauses: Pauses, least: int) -> list[_Cut]:
     """Cuts within a stretch whose cells are given in order of time; `begin` is its start."""
     last = int(cells.end.max())
     cuts = _most_pause(cells, begin, last, pauses, least)
@@ -122,7 +139,7 @@ def _divided(cells: Cells, begin: int, pauses: Pauses, least: int) -> list[_Cut]
     return _without_same(cells, cuts, begin, last)
 
 
-def _most_pause(cells: Cells, begin: int, last: int, pauses: Pauses, least: int) -> list[_Cut]:
+def _most_pause(cells: _InTime, begin: int, last: int, pauses: Pauses, least: int) -> list[_Cut]:
     """Moments at which most processes pause, most first; strictly more than half by what they move."""
     moved = int((cells.read + cells.written).sum())
     enough = _MOST * (moved if moved else int(cells.calls.sum()))
@@ -154,7 +171,7 @@ def _fits(cuts: Sequence[_Cut], new: _Cut, begin: int, last: int, least: int) ->
     return new.high - before >= least and after - new.low >= least and new.low > begin
 
 
-def _between_roles(cells: Cells, low: int, high: int) -> _Cut | None:
+def _between_roles(cells: _InTime, low: int, high: int) -> _Cut | None:
     """The moment between low and high that best separates what is read from what is written, if it does."""
     rows = slice(*np.searchsorted(cells.start, (low, high)).tolist())
     read, written = cells.read[rows], cells.written[rows]
@@ -187,7 +204,7 @@ def _way(read: float, written: float) -> int:
     return _MIXED
 
 
-def _without_same(cells: Cells, cuts: list[_Cut], begin: int, last: int) -> list[_Cut]:
+def _without_same(cells: _InTime, cuts: list[_Cut], begin: int, last: int) -> list[_Cut]:
     """Cuts without turns that have the same kind on either side."""
     read, written = (np.append(0, np.cumsum(column)) for column in (cells.read, cells.written))
 

@@ -10,8 +10,7 @@ import pytest
 from call_tables import MILLISECOND, InventedTrace, call, create, profile_of, read, write
 from noisy_runs import BUSY, CROWDED, MIB, QUIET, Step, noisy, on_file, only
 
-from vani.analyzers.activity import Cells
-from vani.analyzers.phase_cuts import _between_roles
+from vani.analyzers.phase_cuts import _between_roles, _InTime
 from vani.calls import Flag
 from vani.schema.profile import Profile
 
@@ -125,5 +124,5 @@ def test_what_begins_at_one_time_is_never_divided_whichever_process_is_named_fir
 
 
 def test_a_single_moment_of_reads_and_writes_is_one_phase():
-    cells = Cells(*(np.array(c) for c in ([0, 1], [5, 5], [6, 6], [100, 0], [0, 100], [1, 1], [0, 0], [1, 1])))
+    cells = _InTime(*(np.array(c) for c in ([5, 5], [6, 6], [100, 0], [0, 100], [1, 1])))
     assert _between_roles(cells, 0, 10) is None
