@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import fuzz
 import judge
@@ -19,6 +21,13 @@ from seeds import KINDS, seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = sorted(p for p in fuzz.CORPUS.iterdir() if p.is_dir()) if fuzz.CORPUS.is_dir() else []
+
+
+@pytest.fixture(autouse=True)
+def surroundings_as_before():
+    """What judges inputs has a cache of its own, which is gone when other tests look for theirs."""
+    with patch.dict(os.environ):
+        yield
 
 
 @pytest.mark.parametrize("kept", CORPUS, ids=lambda p: p.name)
