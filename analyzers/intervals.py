@@ -223,6 +223,7 @@ _LONG = 4
 _SLICED = 1 << 10
 """Intervals of a group, on average, from which on it is copied group by group in less time."""
 _FEW_PARTS = 4
+"""So many are joined two at a time in less time than all at once."""
 _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""
 

@@ -221,17 +221,17 @@ def touched_bytes(footprint: Touched, groups: Groups, files: int) -> Keyed:
     dense = Dense.of(key)
     # Mostly a group has one cell of a file, whose extents are united.
     shared = np.bincount(dense.codes)[dense.codes] > 1
-    keys, lengths = [key[~shared]], [footprint.length[keep][~shared]]
+    united, length = key[~shared], footprint.length[keep][~shared]
     if shared.any():
         several = np.zeros(len(keep), np.bool_)
         several[np.flatnonzero(keep)[shared]] = True
         many = np.diff(np.append(footprint.first, len(footprint.start)))
         rows = np.repeat(several, many)
-        united = merge(np.repeat(key[shared], many[several]), footprint.start[rows], footprint.end[rows])
-        for found, part in zip((keys, lengths), total_length(united), strict=True):
-            found.append(part)
-    owner, side, _ = unpack(np.concatenate(keys), widths)
-    return group(pack((owner, side), SIDES), {"length": np.concatenate(lengths)})
+        of_several = merge(np.repeat(key[shared], many[several]), footprint.start[rows], footprint.end[rows])
+        keys, lengths = total_length(of_several)
+        united, length = np.concatenate((united, keys)), np.concatenate((length, lengths))
+    owner, side, _ = unpack(united, widths)
+    return group(pack((owner, side), SIDES), {"length": length})
 
 
 def empty_stats() -> IOStats:

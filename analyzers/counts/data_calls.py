@@ -13,7 +13,7 @@ from vani.analyzers.counts.rows import Rows
 from vani.analyzers.keyed import group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measures.access_pattern import PatternCounts, Strides
-from vani.analyzers.measures.footprint import PlacelessCalls, Touched
+from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
@@ -145,17 +145,4 @@ def touched(rows: Rows, kept: KeptCalls) -> Touched:
         # Side by side: which bytes of a file several apps have in common is not known.
         start = np.cumsum(length) - length + starts
         found.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
-    columns = [np.concatenate(c) for c in zip(*found, strict=True)]
-    phase, file, side, start, end_ = columns
-    nothing = np.empty(0, np.int64)
-    return Touched(
-        phase.astype(np.int32),
-        file.astype(np.int32),
-        side.astype(np.int8),
-        np.arange(len(start)),
-        end_ - start,
-        start,
-        end_,
-        PlacelessCalls(nothing, nothing, nothing, nothing),
-        given_up=False,
-    )
+    return Touched.each_alone(*(np.concatenate(column) for column in zip(*found, strict=True)))

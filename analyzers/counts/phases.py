@@ -19,7 +19,7 @@ from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, pack, unpack
 from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
 from vani.analyzers.measures.access_pattern import PatternCounts, Strides
 from vani.analyzers.measures.busy_time import WIDTH, BusyTimes
-from vani.analyzers.measures.footprint import PlacelessCalls, Touched
+from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import FileUsers, ProcessCounts
@@ -48,7 +48,7 @@ def phases_of_calls(kept: KeptCalls, traces: Sequence[TraceFacts]) -> Measuremen
     phase = phase_of_calls(kept, phases)
     nothing = np.empty(0, np.int64)
     extents, sizes = kept.extents(phase), kept.sizes(phase)
-    of_extents = unpack(extents.group, kept.cell_widths) if len(extents) else (nothing,) * 3
+    of_phase, of_file, side = unpack(extents.group, kept.cell_widths) if len(extents) else (nothing,) * 3
     of_sizes = unpack(sizes.first, kept.cell_widths)
     spent = np.zeros((count + 1, KINDS + 1), np.int64)
     spent[:count] = kept.spent(phase, count)
@@ -78,17 +78,7 @@ def phases_of_calls(kept: KeptCalls, traces: Sequence[TraceFacts]) -> Measuremen
             sizes.count,
         ),
         _pattern(kept, phase),
-        Touched(
-            of_extents[0].astype(np.int32),
-            of_extents[1].astype(np.int32),
-            of_extents[2].astype(np.int8),
-            np.arange(len(extents)),
-            extents.end - extents.start,
-            extents.start,
-            extents.end,
-            PlacelessCalls(nothing, nothing, nothing, nothing),
-            given_up=False,
-        ),
+        Touched.each_alone(of_phase, of_file, side, extents.start, extents.end),
     ]
     members = np.unique(np.stack([phase, kept.process]), axis=1)[0]
     return Measurements(

@@ -8,6 +8,7 @@ the memory that is kept for this: then no footprint is known.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from vani.immutable import immutable
 __all__ = ["Footprint", "FootprintResult", "Touched"]
 
 _MOST_EXTENTS = 1_000_000
+
+Ints = NDArray[np.int64]
 
 
 @immutable
@@ -51,27 +54,44 @@ class Touched:
     file: NDArray[np.int32]
     kind: NDArray[np.int8]
     """Read or write."""
-    first: NDArray[np.int64]
+    first: Ints
     """Place of its first extent."""
-    length: NDArray[np.int64]
+    length: Ints
     """Bytes of its extents."""
-    start: NDArray[np.int64]
+    start: Ints
     """Shape (extents,)."""
-    end: NDArray[np.int64]
+    end: Ints
     others: PlacelessCalls
     given_up: bool
     """There were more extents than are kept: there are none here."""
+
+    @staticmethod
+    def each_alone(
+        phase: NDArray[Any], file: NDArray[Any], kind: NDArray[Any], start: Ints, end: Ints
+    ) -> Touched:
+        """Extents that may overlap, shape (n,) each, where the place of every call is known: each is a cell."""
+        return Touched(
+            phase.astype(np.int32),
+            file.astype(np.int32),
+            kind.astype(np.int8),
+            np.arange(len(start)),
+            end - start,
+            start,
+            end,
+            PlacelessCalls(*(np.empty(0, np.int64) for _ in range(4))),
+            given_up=False,
+        )
 
 
 @immutable
 class PlacelessCalls:
     """Data operations whose place is not known, per phase and file; shape (n,) each."""
 
-    phase: NDArray[np.int64]
-    file: NDArray[np.int64]
-    appended: NDArray[np.int64]
+    phase: Ints
+    file: Ints
+    appended: Ints
     """Bytes."""
-    unplaced: NDArray[np.int64]
+    unplaced: Ints
     """Operations of which not even that is known."""
 
 
@@ -154,7 +174,7 @@ class _Collector:
         if not len(found):
             return
 
-        def key(group: NDArray[np.int64]) -> NDArray[np.int64]:
+        def key(group: Ints) -> Ints:
             code, side = unpack(group, (batch.cells, 2))
             return pack((batch.examples.cell.keys[code], side), (batch.cells, 2))
 

@@ -27,7 +27,7 @@ struct found {
     int32_t *slots; /* a power of two of them, at least 2 most_groups */
     int64_t slot_count;
     struct group *groups;
-    int64_t most_groups; /* so many there is room for; in the rest for all calls */
+    int64_t most_groups; /* so many there is room for; in what follows there is for all calls */
     int32_t *codes, *rows; /* of calls that count: group, and which call it is */
     int64_t *offset, *bytes, *start, *duration; /* the same, only written where they differ from the columns of calls */
     int32_t *other_codes, *other_rows;
