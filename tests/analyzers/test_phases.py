@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,13 @@ def checkpoints(ranks, number, computes_ms):
     return [*steps, on_file("read", lambda r: last + r, calls=4, size=MIB, lasts_ms=8.0)]
 
 
+def checkpoints_apart():
+    """Three states, a long pause, and three more: both halves are divided."""
+    steps = checkpoints(4, 6, 100)[:-1]
+    steps[6] = replace(steps[6], computes_ms=5000)
+    return steps
+
+
 def hdf5():
     """A shared file; between the data, rank 0 writes what the library keeps beside it, and all of them seek."""
     beside = Step(lambda r: [write(0, 0, 96, rank=0, lasts=10_000)] if r == 0 else [], computes_ms=8.0)
@@ -91,6 +99,7 @@ PROGRAMS = {
     "ior three times": (8, ior(3), [("write", 3), ("read", 3)]),
     "checkpoints": (8, checkpoints(8, 5, 100), [("write", 5), ("read", 1)]),
     "checkpoints close to each other": (4, checkpoints(4, 4, 40), [("write", 4), ("read", 1)]),
+    "checkpoints before and after a pause": (4, checkpoints_apart(), [("write", 6)]),
     "hdf5": (4, hdf5(), [("write", 1), ("read", 1)]),
     "outputs of rank 0": (16, outputs_of_rank_0(20), [("read", 1), ("write", 20)]),
     "levels appended": (4, appended_levels(60), [("write", 1)]),
