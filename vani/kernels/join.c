@@ -6,9 +6,45 @@ struct intervals {
     int64_t count;
 };
 
-static inline int is_before(const struct intervals *a, int64_t i, const struct intervals *b, int64_t j)
+struct interval {
+    int64_t group, start, end;
+};
+
+/* What was put together: the last interval, which what comes next may reach into, and where the one before began. */
+struct joined {
+    int64_t *group, *start, *end;
+    int64_t last, before;
+    struct interval open;
+    int is_out_of_order;
+};
+
+static inline struct interval at(const struct intervals *of, int64_t i)
 {
-    return a->group[i] < b->group[j] || (a->group[i] == b->group[j] && a->start[i] < b->start[j]);
+    return (struct interval){of->group[i], of->start[i], of->end[i]};
+}
+
+static inline int is_before(int64_t group, int64_t start, int64_t of_other, int64_t start_of_other)
+{
+    return (group < of_other) | ((group == of_other) & (start < start_of_other));
+}
+
+static inline int64_t either(int64_t one, int64_t other, int is_other)
+{
+    return one ^ ((one ^ other) & -(int64_t)is_other);
+}
+
+/* Whether intervals touch is as good as random: what has no branches is never guessed wrong. */
+static inline void add(struct joined *to, struct interval next)
+{
+    struct interval open = to->open;
+    /* Lists that are not in order do not leave one in order. */
+    to->is_out_of_order |= is_before(next.group, next.start, open.group, to->before) | (next.start >= next.end);
+    int touches = (to->last >= 0) & (next.group == open.group) & (next.start <= open.end);
+    to->last += !touches;
+    to->open.group = to->group[to->last] = next.group;
+    to->open.start = to->start[to->last] = either(next.start, open.start, touches);
+    to->open.end = to->end[to->last] = either(next.end, open.end, touches & (open.end > next.end));
+    to->before = next.start;
 }
 
 /* Room for all intervals of both in `group`, `start` and `end`; how many there are goes to `count`. */
@@ -17,24 +53,20 @@ KERNEL int vani_join(const struct intervals *one, const struct intervals *other,
 {
     if (one->count < 0 || other->count < 0)
         return NOT_ME;
-    int64_t last = -1;
-    for (int64_t i = 0, j = 0; i < one->count || j < other->count;) {
-        int of_other = i == one->count || (j < other->count && is_before(other, j, one, i));
-        const struct intervals *from = of_other ? other : one;
-        int64_t at = of_other ? j++ : i++;
-        int64_t g = from->group[at], s = from->start[at], e = from->end[at];
-        /* Two lists in order leave one in order. */
-        if (s >= e || (at > 0 && !is_before(from, at - 1, from, at)))
-            return NOT_ME;
-        if (last >= 0 && group[last] == g && s <= end[last]) {
-            end[last] = e > end[last] ? e : end[last];
-        } else {
-            last++;
-            group[last] = g;
-            start[last] = s;
-            end[last] = e;
-        }
+    struct joined to = {group, start, end, -1, INT64_MIN, {INT64_MIN, 0, 0}, 0};
+    int64_t i = 0, j = 0;
+    while (i < one->count && j < other->count) {
+        struct interval mine = at(one, i), its = at(other, j);
+        int of_other = is_before(its.group, its.start, mine.group, mine.start);
+        add(&to, (struct interval){either(mine.group, its.group, of_other), either(mine.start, its.start, of_other),
+                                   either(mine.end, its.end, of_other)});
+        i += !of_other;
+        j += of_other;
     }
-    *count = last + 1;
-    return DONE;
+    while (i < one->count)
+        add(&to, at(one, i++));
+    while (j < other->count)
+        add(&to, at(other, j++));
+    *count = to.last + 1;
+    return to.is_out_of_order ? NOT_ME : DONE;
 }
